@@ -168,7 +168,7 @@ def refuse_wait(wait: bool) -> None:
     if wait:
         raise InputError(
             "--wait and --timeout work only for one run, but this sends several.",
-            "Leave them out, and follow the runs with `lumitui status`.",
+            "Omit them, and follow the runs with `lumitui status`.",
         )
 
 

@@ -125,7 +125,7 @@ def as_data(value: object) -> Any:
     """Return `value` as JSON types: dataclasses and models become objects.
 
     Raises:
-        TypeError: a type in it has no form in JSON.
+        TypeError: a type in it cannot be written as JSON.
     """
     from pydantic_core import to_jsonable_python
 
@@ -135,7 +135,7 @@ def as_data(value: object) -> Any:
 def _unknown(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 _RUN_KEYS = (

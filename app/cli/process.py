@@ -212,7 +212,7 @@ def _without_stdout(lost: StdoutLost, code: int) -> int:
     say_error(
         LumiError(
             f"Cannot write to stdout: {reason}.",
-            "Runs that were sent stay sent: `lumitui history` lists them.",
+            "Runs that were already sent are unaffected: `lumitui history` lists them.",
         )
     )
     return code or LumiError.exit_code

@@ -61,7 +61,7 @@ def script_bytes(path: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "the name has a NUL character"
         raise InputError(
-            f"Cannot read the script {path}: {reason}.", "Name a file that you can read."
+            f"Cannot read the script {path}: {reason}.", "Choose a file that you can read."
         ) from error
     if path.endswith(".py") and b"#SBATCH" not in data:
         raise InputError(
@@ -75,11 +75,12 @@ def script_bytes(path: str) -> bytes:
     if len(data) > _LARGEST:
         raise InputError(
             f"The script {path} is larger than 4 MiB, which Slurm refuses.",
-            "Move its data into a file beside the script.",
+            "Move its data into a separate file.",
         )
     if (lines := data.count(b"\n")) > _MOST_LINES:
         raise InputError(
-            f"{path} has {lines:,} lines, so a program wrote it; lumitui reads {_MOST_LINES:,}.",
-            "Name an sbatch script, and move its data into a file beside it.",
+            f"{path} has {lines:,} lines, so a program probably wrote it; lumitui reads at most "
+            f"{_MOST_LINES:,}.",
+            "Pass an sbatch script, and move its data into a separate file.",
         )
     return data

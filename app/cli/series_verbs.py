@@ -72,7 +72,7 @@ def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool
     """
     left = _left(runs, job)
     if left is None:
-        raise InputError(f"{job} has no unsent runs.", "Leave out --rest to send all of its runs.")
+        raise InputError(f"{job} has no unsent runs.", "Omit --rest to send all of its runs.")
     _send_rest(reply, runs, left, yes=yes, force=force)
 
 
@@ -151,7 +151,7 @@ def sends_rest(
     if not runs.series.same_plan(left.series, previews):
         raise InputError(
             f"{job} has changed since it was submitted: {left.sentence}",
-            "--rest sends the others as they were planned; --no-rest sends all of them again.",
+            "--rest sends the others as planned; --no-rest sends all of them again.",
         )
     say(f"{left.sentence} This sends the others; --no-rest sends all of them again.")
     _send_rest(reply, runs, left, yes=yes, force=force)
@@ -237,7 +237,7 @@ def resubmit_ladder(
 def note_followers(runs: "Runs", run_id: str) -> None:
     """Print on stderr which runs followed a run, and how to send them again with it."""
     if followers := [run.id for run, _ in runs.series.followers(run_id)]:
-        say(f"note: {', '.join(followers)} followed it. Add --then to send that again too.")
+        say(f"note: {', '.join(followers)} followed it. To resubmit that too, add --then.")
 
 
 def resubmit_sequence(
@@ -269,7 +269,7 @@ def resubmit_sequence(
     show_findings(*previews)
     forced = agreed(
         previews,
-        f"Send these {len(plans)} runs again, each after the one before it?",
+        f"Resubmit these {len(plans)} runs, each after the previous one?",
         yes=yes,
         force=force,
         cure=CURE_OF_RUN,

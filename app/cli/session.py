@@ -187,9 +187,9 @@ account_option = click.option(
 of_option = click.option(
     "--of", "user", metavar="USER", default="", help="Read this colleague's runs instead of yours."
 )
-of_site_option = site_option("With --of: the site. [default: the only one that you use]")
+of_site_option = site_option("With --of: the site. [default: the only one you use]")
 of_account_option = click.option(
-    "--account", metavar="NAME", default="", help="With --of: the project that the runs billed."
+    "--account", metavar="NAME", default="", help="With --of: project that the runs billed."
 )
 dry_option = click.option("--dry-run", "dry", is_flag=True, help="List what would be removed.")
 force_option = click.option("--force", is_flag=True, help="Send it despite the adviser's errors.")
@@ -271,7 +271,7 @@ def refuse_silence(sites: Collection[str], failed: Mapping[str, LumiError]) -> N
     reasons = sorted(failed.values(), key=lambda error: isinstance(error, LinkError))
     raise type(reasons[0])(
         f"No answer from {', '.join(failed)}.",
-        "See the warning. The states shown are those of the last poll; the jobs keep running.",
+        "See the warning. The states are those of the last poll; the jobs keep running.",
     )
 
 
@@ -287,4 +287,4 @@ def refuse_options(why: str, *names: str) -> None:
     flags = {param.name: param.opts[0] for param in ctx.command.params}
     for name in names:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise InputError(f"{flags[name]} {why}.", "Leave out one or the other.")
+            raise InputError(f"{flags[name]} {why}.", "Omit one of them.")

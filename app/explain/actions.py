@@ -103,5 +103,5 @@ def letter(causes: Sequence[Diagnosis], run: Run) -> str:
         f"Exit code:  {'unknown' if run.rc is None else run.rc}",
         "",
         "The log says:",
-        *(f"  {line}" for line in shown or ["nothing that names a cause"]),
+        *(f"  {line}" for line in shown or ["no known cause"]),
     ])  # fmt: skip

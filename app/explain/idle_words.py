@@ -76,6 +76,6 @@ def waiting(totals: Summary | None) -> str:
         between = 1 - figures.over_all / totals.samples_per_s
         if between >= IDLE:
             waits.append(
-                f"{100 * between:.0f} % of the time for tests, saves and starts between steps"
+                f"{100 * between:.0f} % of the time for evaluation, saves and starts between steps"
             )
     return f"the ranks wait {'; '.join(waits)}" if waits else ""

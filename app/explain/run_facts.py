@@ -211,7 +211,7 @@ def metrics(totals: Summary, broken: int) -> list[Row]:
     if not totals.steps:
         return []
     speed = run_phrases.samples(totals.samples_per_s, totals.throughput)
-    lines = f"{words.count(broken, 'line')} of metrics.jsonl that cannot be read"
+    lines = f"{words.count(broken, 'line')} of metrics.jsonl cannot be read"
     rows = (
         ("steps", totals.steps, f"{totals.steps:,}"),
         ("last loss", totals.last_loss, words.number(totals.last_loss)),

@@ -17,29 +17,29 @@ from lumitui.remote.site import walltime
 from lumitui.remote.site.states import State
 
 NEXT = {
-    State.UNKNOWN: "Refresh. As soon as the site answers, it is known what became of the job.",
-    State.REFUSED: "Change what the reason names, then send it again. Nothing was billed.",
-    State.NOT_SENT: "Send it again. Nothing was billed.",
+    State.UNKNOWN: "Refresh. Once the site answers, lumitui knows what happened to the job.",
+    State.REFUSED: "Fix what the reason names, then resubmit it. Nothing was billed.",
+    State.NOT_SENT: "Resubmit it. Nothing was billed.",
     State.RUNNING: "Follow its log.",
-    State.DONE: "Fetch its results, or send it again on another number of nodes.",
-    State.FAILED: "Ask why it failed, change that, then send it again.",
-    State.CANCELLED: "Send it again if you still need it.",
-    State.TIMEOUT: "Send it again to continue from its last checkpoint, or give it more time.",
-    State.OUT_OF_MEMORY: "Send it again on more nodes, or with a smaller batch on each rank.",
-    State.NODE_FAILED: "Send it again: a node failed, not your program.",
-    State.PREEMPTED: "Send it again: a job that comes first took its nodes.",
+    State.DONE: "Fetch its results, or resubmit it on a different number of nodes.",
+    State.FAILED: "Find out why it failed, fix that, then resubmit it.",
+    State.CANCELLED: "Resubmit it if you still need it.",
+    State.TIMEOUT: "Resubmit it to resume from its last checkpoint, or give it more time.",
+    State.OUT_OF_MEMORY: "Resubmit it on more nodes, or with a smaller batch per rank.",
+    State.NODE_FAILED: "Resubmit it: a node failed, not your program.",
+    State.PREEMPTED: "Resubmit it: a job with a higher priority took its nodes.",
 }
 """What to do with a run in each state; nothing where there is only waiting."""
-CONTINUE = "Send it again to continue from its last checkpoint."
+CONTINUE = "Resubmit it to resume from its last checkpoint."
 CONTINUE_CANCELLED = (
-    "If you still need it, send it again from its last checkpoint: what it trained is saved."
+    "If you still need it, resubmit it from its last checkpoint: its training is saved."
 )
 EXPLAINED = "Fix the cause that is shown with it, then send it again."
 UNPROVED = (
-    "Check the proof: some ranks have other cores or GPUs than planned, so the run may be slow."
+    "Check the proof: some ranks have different cores or GPUs than planned, so the run may be slow."
 )
 
-HANGS = "Wait in case it recovers; or cancel it and send it again without that node."
+HANGS = "Wait in case it recovers, or cancel it and resubmit it without that node."
 
 MOST_DEPTH = 8
 """Generations that are indented further; a chain of a hundred would leave the screen."""
@@ -93,7 +93,7 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
     `explained`: why it failed is beside it.
     """
     if words.heard(run, now):
-        return f"Wait for {run.site}: how the job is now is known when the site answers again."
+        return f"Wait for {run.site}: lumitui shows the job's state once the site answers again."
     if run.hang:
         return HANGS
     if proof and proof.kind == "differs" and not run.state.is_final:

@@ -22,7 +22,7 @@ _ENDS = {
     "used-up": "saved{at}; no limit is left",
     "no-progress": "ended: it trained nothing new",
     "unsaved": "ended with 85{at}, saved nothing",
-    "cancelled": "did nothing: the run was cancelled",
+    "cancelled": "did not run: the run was cancelled",
     "refused": "saved{at}; its requeue was refused",
     KILLED: "was ended: node, requeue or preemption",
 }
@@ -127,7 +127,7 @@ _PARTS = {
     "forward_backward_s": "forward and backward",
     "optimizer_s": "optimizer",
 }
-_WITHIN = {"communication_s": "on the wire", "exposed_s": "waiting for the wire"}
+_WITHIN = {"communication_s": "on the wire", "exposed_s": "waiting for the network"}
 """Parts that lie within the backward pass; the second lies within the first."""
 
 
@@ -179,7 +179,7 @@ _CELLS = 8
 def progress_line(progress: "ShipmentProgress") -> str:
     """Return one line about a shipment under way, of 60 characters where its name is short."""
     if progress.phase == "asking":
-        return f"staging {progress.name}: asking what the site has"
+        return f"staging {progress.name}: checking what the site has"
     verb = "reading" if progress.phase == "reading" else "staging"
     done, total = progress.done, progress.total
     share = min(1.0, done / total) if total else 1.0

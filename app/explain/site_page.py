@@ -181,7 +181,7 @@ def _purposes(site: Site) -> Iterator[str]:
     for name, item in site.partitions.items():
         parts = [item.purpose] if item.purpose else []
         parts += [words for words in (limits(item), item.needs.rstrip(".")) if words]
-        parts += [f"jobs that outgrow it go to {item.grows_to}"] if item.grows_to else []
+        parts += [f"larger jobs go to {item.grows_to}"] if item.grows_to else []
         parts += [f"at most {count(item.max_jobs, 'job')} at a time"] if item.max_jobs else []
         if item.slurm_partition or item.arguments:
             options = [f"--partition={item.slurm_partition}"] if item.slurm_partition else []
@@ -215,7 +215,7 @@ def _node_words(site: Site) -> Iterator[str]:
     if node.gpu_cores:
         left = node.usable_cores - frozenset[int]().union(*node.cores_of_gpu)
         if left:
-            yield f"cores {format_cores(left)} are near to none"
+            yield f"cores {format_cores(left)} are not near any"
     elif not node.on_cpu:
         yield node.no_gpu_cores
     if node.local_disk:
@@ -262,7 +262,7 @@ def _job(site: Site) -> Iterator[tuple[str, str]]:
         yield _row(site, "sets", "environment", ", ".join(site.environment))
     if site.rules:
         many = count(len(site.rules), "rule")
-        yield "checked", f"{many} of this site: what is known to fail or to be slow here"
+        yield "checked", f"{many} for this site: known failures and slow settings"
 
 
 def _unverified(site: Site) -> Iterator[str]:

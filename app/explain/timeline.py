@@ -102,7 +102,7 @@ def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
     if run.started and 0 < run.updated < run.started - _BEHIND:  # told before it was: it is behind
         gap = words.length(round((run.submitted or run.started) - run.created))
         clock = f" (its clock is about {gap} behind the site's)"
-    yield Happening(run.created, f"made on this machine{clock}", leads=True)
+    yield Happening(run.created, f"created on this machine{clock}", leads=True)
     begun = run.attempts[0].started if run.attempts else None
     requeued = run.submitted is not None and begun is not None and run.submitted > begun
     if requeued and run.state is State.QUEUED:
@@ -157,7 +157,7 @@ def _after(run: Run) -> Iterator[Happening]:
     if run.state is State.QUEUED and run.expected_start:
         yield Happening(run.expected_start, "expected to start", ahead=True)
     if end := run.latest_end:
-        yield Happening(end, "ended by its time limit at the latest", ahead=True)
+        yield Happening(end, "ended at its time limit at the latest", ahead=True)
 
 
 def _in_order(events: Sequence[Happening]) -> list[Happening]:

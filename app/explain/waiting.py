@@ -11,36 +11,36 @@ from lumitui.remote.site.states import State
 
 REASONS = {
     "None": "the scheduler has not considered it yet",
-    "Resources": "it waits for free nodes, and is next in line",
+    "Resources": "it waits for free nodes and is next in line",
     "Priority": "jobs with a higher priority wait for the same nodes",
     "Dependency": "it waits for another job to end",
     "DependencyNeverSatisfied": "the job it waits for did not end as required: cancel it",
     "BeginTime": "its start time has not come yet, or it was requeued after a failure",
     "JobHeldUser": "you hold it: release it with `scontrol release`",
-    "JobHeldAdmin": "an administrator holds it: ask the site",
+    "JobHeldAdmin": "an administrator holds it: ask the site's support",
     "Licenses": "it waits for a licence",
     "Reservation": "it waits for its reservation to begin",
     "ReqNodeNotAvail": "nodes it could run on are down, drained or reserved for maintenance",
     "NodeDown": "a node it needs is down",
     "PartitionDown": "the partition takes jobs but starts none now",
     "PartitionInactive": "the partition takes no jobs now",
-    "PartitionNodeLimit": "it asks for more nodes than the partition has: cancel it, ask for fewer",
-    "PartitionTimeLimit": "it asks for more time than the partition gives: cancel it, ask for less",
+    "PartitionNodeLimit": "it requests more nodes than the partition has: cancel it, use fewer",
+    "PartitionTimeLimit": "it requests more time than the partition allows: cancel it, use less",
     "InvalidAccount": "its account cannot be billed: cancel it and check `account:`",
-    "InvalidQOS": "its quality of service does not exist for you",
-    "MaxJobsPerAccount": "the account runs as many jobs at once as it may",
-    "JobArrayTaskLimit": "its array runs as many jobs at once as it may",
+    "InvalidQOS": "you may not use its quality of service",
+    "MaxJobsPerAccount": "the account runs as many jobs at a time as it may",
+    "JobArrayTaskLimit": "its array runs as many jobs at a time as it may",
     "Prolog": "its nodes are being prepared",
     "Cleaning": "it was requeued: its last attempt is being cleaned up",
 }
 """The scheduler's reason, and what it means."""
 BEGINNINGS = {
     "ReqNodeNotAvail": REASONS["ReqNodeNotAvail"],
-    "QOSGrp": "all jobs of its quality of service together use as much as they may",
-    "QOSMax": "you use as much at once as its quality of service allows",
-    "AssocGrp": "the account's jobs together use as much as they may: others must end first, or "
-    "the project has no hours left",
-    "AssocMax": "you use as much at once as the account allows",
+    "QOSGrp": "all jobs of its quality of service together are at its limit",
+    "QOSMax": "your jobs are at the limit of its quality of service",
+    "AssocGrp": "the account's jobs are at its limit: others must end first, or the project has no "
+    "hours left",
+    "AssocMax": "your jobs are at the account's limit for each user",
     "Nodes required": REASONS["ReqNodeNotAvail"],
 }
 """Families of reasons, by how they begin."""
@@ -95,7 +95,7 @@ def expectations(run: Run, now: float) -> list[tuple[str, str]]:
     follow = f"; {count(left, 'attempt')} more may follow" if left > 0 else ""
     if run.state is State.QUEUED:
         start = run.expected_start
-        begins = _start(start, now) if start else "the scheduler has given no time yet"
+        begins = _start(start, now) if start else "the scheduler has not estimated a time yet"
         if start and old:
             begins = f"{ahead(start, now)}{since}"
         lines = [
@@ -153,7 +153,7 @@ def no_failure(run: Run, now: float) -> str:
             start = run.expected_start
             begins = f" It is expected to start {_start(start, now)}." if start else ""
             since, old = length(waited(run, now)), heard(run, now)
-            so_far = f"As of {old} it had not failed" if old else "It has not failed"
+            so_far = f"As of {old}, it had not failed" if old else "It has not failed"
             return f"{so_far}. Queued for {since}: {plain_reason(run)}.{begins}"
         case _:
             return ""

@@ -39,8 +39,9 @@ def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
                 return run
             if run.submitted is None:
                 raise InputError(
-                    f"{run.id} is being sent and has no job yet, so nothing was cancelled.",
-                    "End the send where it runs, or cancel again in a minute.",
+                    f"lumitui is still sending {run.id}, which has no job yet, so nothing was "
+                    "cancelled.",
+                    "Stop the send where it runs, or cancel again in a minute.",
                 )
         # Its id may be another job's by now; the request itself checks that.
         absent = connection.scheduler.cancel([watch_of(run)]).get(run.id, "")
@@ -59,7 +60,7 @@ def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
         raise open_end
     if absent and not run.state.is_final:
         why = f" ({run.reason})" if run.reason else ""
-        raise OutcomeUnknown(f"How {run.id} ended is not known{why}.", absent)
+        raise OutcomeUnknown(f"It is unknown how {run.id} ended{why}.", absent)
     return run
 
 
@@ -70,7 +71,7 @@ def _named(error: LumiError, run: Run) -> LumiError:
     if isinstance(error, OutcomeUnknown):
         fate, again = f"{run.id} is cancelled, not yet confirmed", ""
     elif isinstance(error, LinkLost):
-        fate = f"Whether {run.id} is cancelled is not known"
+        fate = f"It is unknown whether {run.id} is cancelled"
     else:
         fate = f"{run.id} is not cancelled"
     named.message = f"{fate}: {error.message}"

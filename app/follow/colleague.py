@@ -52,16 +52,16 @@ def read_colleague(
     found = read_newest(transport, roots, run_id, MOST_RUNS)
     if not found.roots:
         raise InputError(
-            f"There is no folder {' or '.join(roots)} that you may list.",
-            f"Ask {user} to open it: `chmod g+rx` for the folder and each one above it that is "
-            f"{user}'s. --account NAME names another project.",
+            f"You cannot list a folder {' or '.join(roots)}.",
+            f"Ask {user} to run `chmod g+rx` on the folder and each of {user}'s folders above "
+            "it. For another project, pass --account NAME.",
         )
     runs: dict[str, Run] = {}
     passed = [PassedOver(path, _closed(user, path)) for path in found.closed]
     for folder in found.folders:
         try:
             if folder.linked:
-                raise ValueError("a file of it is a link, which may lead out of the folder")
+                raise ValueError("one of its files is a link, which may lead out of the folder")
             run = folder_run(folder, None)
             runs.setdefault(run.id, replace(run, site=site.name))
         except ValueError as error:
@@ -69,8 +69,8 @@ def read_colleague(
     if run_id and not runs:
         why = f": {passed[0].why}" if passed else ""
         raise InputError(
-            f"{user} has no run {run_id} at {site.name} that can be shown{why}.",
-            f"`lumitui history --of {user} --site {site.name}` lists those that can.",
+            f"{user} has no readable run {run_id} at {site.name}{why}.",
+            f"`lumitui history --of {user} --site {site.name}` lists the readable ones.",
         )
     history.adopt(list(runs.values()))
     warnings = _observe(connection, list(runs.values()), user, history)
@@ -97,11 +97,11 @@ def _work_roots(
     connection: Connection, site: Site, user: str, accounts: Sequence[str]
 ) -> list[str]:
     if not _USER.fullmatch(user):
-        raise InputError(f"{user!r} is not a user name.", "Give the name that they log in with.")
+        raise InputError(f"{user!r} is not a user name.", "Give their login name.")
     if "{user}" not in site.work_root:
         raise InputError(
-            f"Where {user}'s runs are is unknown: the `work_root:` of {site.name} has no {{user}}.",
-            "Write it with {user} in your own profile of the site.",
+            f"lumitui cannot locate {user}'s runs: the `work_root:` of {site.name} has no {user}.",
+            "Add {user} to the path in your own profile of the site.",
         )
     pattern = site.account.pattern
     if wrong := [name for name in accounts if not re.match(pattern, name)]:
@@ -115,7 +115,7 @@ def _work_roots(
     roots = dict.fromkeys(connection.work_root(site, name, user) for name in accounts)
     if not roots:
         raise InputError(
-            f"Runs at {site.name} are kept by account, and the site lists no account of yours.",
+            f"{site.name} keeps runs by account, but lists no account of yours.",
             "Name one: --account PROJECT.",
         )
     return list(roots)
@@ -124,6 +124,6 @@ def _work_roots(
 def _closed(user: str, path: str) -> str:
     # Not `chmod -R`: the values of `secrets:` are in a file of the folder while its job may run.
     return (
-        f"you may not read it. {user} can open it: cd {path} && chmod g+rx . .. ../.. ../../.. && "
-        "chmod g+r *.json *.jsonl *.sh attempt-*"
+        f"you may not read it. {user} can open it with: cd {path} && chmod g+rx . .. ../.. "
+        "../../.. && chmod g+r *.json *.jsonl *.sh attempt-*"
     )

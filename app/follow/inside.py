@@ -94,5 +94,5 @@ def _call(
 
 def _sessions(connection: Connection) -> Sessions:
     if connection.sessions is None:
-        raise LinkError("This connection carries no sessions.", "Connect with SSH.")
+        raise LinkError("This connection does not support sessions.", "Connect with SSH.")
     return connection.sessions

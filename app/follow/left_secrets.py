@@ -49,7 +49,7 @@ class LeftSecrets:
         except OSError as error:
             raise HistoryError(
                 f"That {run.id} has secrets cannot be noted: {error.strerror}.",
-                f"Check the rights of {self.folder} and the space on the disk.",
+                f"Check the permissions of {self.folder} and the space on the disk.",
             ) from error
 
     @purpose("tidy")

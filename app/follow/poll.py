@@ -62,7 +62,7 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
     behind, rounds = _store(watches, poll.files, history), 0
     deadline = time.monotonic() + POLL_SECONDS
     warnings += [
-        f"{key}: its metrics.jsonl was rewritten; the points read before are dropped."
+        f"{key}: its metrics.jsonl was rewritten; lumitui dropped the earlier points."
         for key, watch in behind.items()
         if watch.anew
     ]
@@ -75,7 +75,7 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
         warnings.append(str(error))
     for run, changes in observed:
         if _unseen(poll.files.get(run.id, NewRunFiles()), changes, poll.clock):
-            _hold_end(changes, "its folder cannot be seen")
+            _hold_end(changes, "its folder is not visible")
         elif run.id in behind:
             _hold_end(changes, "its metrics are not complete yet")
     changed = history.observe(observed)
@@ -137,6 +137,6 @@ def clock_words(clock: float | None, began: float, ended: float) -> str:
         return ""
     how = f"{length(ahead)} ahead of" if ahead > behind else f"{length(behind)} behind"
     return (
-        f"This machine's clock is {how} the site's, so that lengths and ages shown here are wrong. "
-        "Let it follow a time server."
+        f"This machine's clock is {how} the site's, so durations and ages shown here are wrong. "
+        "Synchronize it with a time server."
     )

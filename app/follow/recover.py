@@ -82,7 +82,7 @@ def rebuild(connection: Connection, site: Site, account: str, history: History) 
     for work in _work_roots(connection, site, account, history):
         paths = run_folders.list_folders(transport, work)
         if paths is None:
-            warnings.append(f"There is no folder {work} that can be read.")
+            warnings.append(f"There is no readable folder {work}.")
             continue
         roots.append(work)
         have = history.whole_ids()
@@ -137,7 +137,7 @@ def _work_roots(
     accounts = [account] if account else _accounts(connection.transport, site, history)
     if not accounts:
         raise InputError(
-            f"Runs at {site.name} are kept by account, and the site lists no account of yours.",
+            f"{site.name} keeps runs by account, but lists no account of yours.",
             "Name one: --account PROJECT.",
         )
     yield from dict.fromkeys(connection.work_root(site, name) for name in accounts)
@@ -172,7 +172,7 @@ def folder_run(folder: RunFolder, site: str | None) -> Run:
     making = preparing_seconds(copies_checkpoints=bool(run.resumed_from))
     young = folder.age is None or folder.age < making
     if not folder.locked and folder.job_id is None and young:
-        raise ValueError(f"it may be on its way; try again in {length(making)}")
+        raise ValueError(f"lumitui may still be sending it; try again in {length(making)}")
     return replace(run, job_id=folder.job_id)
 
 

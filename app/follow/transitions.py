@@ -21,7 +21,7 @@ from lumitui.remote.site.states import BY_YOU
 ACCOUNTING_SECONDS = 600.0
 """How long accounting is waited for when the queue has forgotten a job that a signal ended: it
 may have been the time limit, memory or a cancel. slurmctld keeps what slurmdbd cannot take yet."""
-_NOBODY = "accounting does not know it"
+_NOBODY = "accounting does not list it"
 """The reason of a run says it, and `nobody_knows` finds it there: histories have it already."""
 _UNBEGUN = "before it started"
 STALE_SECONDS = 5.0
@@ -200,7 +200,7 @@ def _vanished(
     changes: Changes = {}
     if job is not None and job.word == "REQUEUED" and is_over(job.ended, poll.clock):
         # Cancelled before its last attempt had quite ended: no other row follows (22.05).
-        reason = "it left the queue while it waited to run again"
+        reason = "it left the queue while it was requeued"
         return {"state": State.CANCELLED, "word": job.word, "reason": reason, "ended": job.ended}
     if job is not None and job.started is not None and job.state is not State.QUEUED:
         changes = {"started": job.started, "nodes_used": job.nodes or run.nodes_used}

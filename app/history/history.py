@@ -217,7 +217,7 @@ class History:
         if key == "last":
             newest = self._file.rows("SELECT id FROM runs ORDER BY created DESC, id DESC LIMIT 1")
             if not newest:
-                raise InputError("There is no run yet.", "Submit a job file first.")
+                raise InputError("There are no runs yet.", "Submit a job file first.")
             return self._whole(str(newest[0][0]))
         if self._file.rows("SELECT 1 FROM runs WHERE id = ?", (key,)):
             return self._whole(key)
@@ -340,4 +340,4 @@ class History:
         from difflib import get_close_matches
 
         near = get_close_matches(key, ids, n=3, cutoff=0.5) or ids[:3]
-        return f"The nearest are {', '.join(near)}." if near else "There is no run yet."
+        return f"The nearest are {', '.join(near)}." if near else "There are no runs yet."

@@ -372,7 +372,9 @@ def one_line(note: str) -> str:
         InputError: it is not.
     """
     if UNSEEN.search(note) or SEPARATOR.search(note) or {"\n", "\t"} & set(note):
-        raise InputError("A note is one line without control characters.", "Write it in one line.")
+        raise InputError(
+            "A note must be one line without control characters.", "Write it on one line."
+        )
     if len(note) > _LONGEST_NOTE:
         raise InputError(
             f"The note has {len(note)} characters, more than {_LONGEST_NOTE}.", "Shorten it."
@@ -384,5 +386,5 @@ def unknown_run(run_id: str) -> HistoryError:
     """Return the error for an id that is not in the history."""
     return HistoryError(
         f"The history has no run {run_id!r}.",
-        "Check the list of runs; `lumitui history --recover SITE` rebuilds what was lost.",
+        "Check the list of runs; `lumitui history --recover SITE` rebuilds lost runs.",
     )

@@ -238,7 +238,7 @@ def _check_format(entry: dict[str, Any]) -> None:
     if _MARK not in entry:
         raise _NotExported("it is not an exported history")
     if entry[_MARK] != FORMAT:
-        raise _NotExported(f"lumitui {entry.get('lumitui')} wrote it, which is newer; upgrade")
+        raise _NotExported(f"lumitui {entry.get('lumitui')}, a newer version, wrote it; upgrade")
 
 
 def _checked(number: int) -> dict[str, Row]:
@@ -260,9 +260,9 @@ def _checked(number: int) -> dict[str, Row]:
                 _check_series(entry, runs)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             if is_newer(writer):
-                why = f"lumitui {writer} wrote it, which is newer; upgrade"
+                why = f"lumitui {writer}, a newer version, wrote it; upgrade"
             else:
-                why = f"one of its entries is not what lumitui writes ({str(error)[:200]})"
+                why = f"one of its entries was not written by lumitui ({str(error)[:200]})"
             raise _NotExported(why) from error
     return runs
 
@@ -320,7 +320,9 @@ def _merge(db: sqlite3.Connection, runs: dict[str, Row], number: int) -> Importe
             continue
         known = dict(found)
         if known["token"] != row["token"]:
-            raise _NotExported(f"its run {run_id} is another one than the run of that id here")
+            raise _NotExported(
+                f"its run {run_id} differs from the run with that id in this history"
+            )
         restored = rewrite_texts(db, run_id, row)
         changes = _changes(db, known, row)
         if changes:

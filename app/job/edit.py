@@ -276,7 +276,7 @@ def _written(text: str, place: tuple[str, ...], value: Value | None) -> str:
         if data == result:
             return candidate
     raise InputError(
-        f"lumitui cannot edit `{'.'.join(place)}` in the form in which it is written.",
+        f"lumitui cannot edit `{'.'.join(place)}` as it is written.",
         "Edit it in the YAML view.",
     )
 

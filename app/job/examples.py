@@ -193,7 +193,7 @@ def _refuse_several(example: JobExample, gpus: int, site: Site) -> None:
         raise InputError(
             f"The example {example.name} has one rank, which uses one "
             f"{site.node.device.some(1).removeprefix('1 ')}, not {gpus}.",
-            "Leave out --gpus, or choose an example with several ranks: `lumitui new --list`.",
+            "Omit --gpus, or choose an example with several ranks: `lumitui new --list`.",
         )
 
 
@@ -265,7 +265,7 @@ def refuse_there(folder: Path, files: tuple[tuple[str, str], ...]) -> None:
     if existing:
         raise InputError(
             f"{folder / existing[0]} already exists.",
-            "The example has a file of the same name: write it to another folder.",
+            "The example contains a file of the same name: write it to another folder.",
         )
 
 
@@ -302,11 +302,11 @@ def write_new(path: Path, text: str) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        raise InputError(f"{path} already exists.", "Name another with --output.") from error
+        raise InputError(f"{path} already exists.", "Choose another with --output.") from error
     except FileNotFoundError as error:
         raise InputError(f"There is no folder {path.parent}.", "Create it first.") from error
     except OSError as error:
         message = f"Cannot write {path}: {error.strerror}."
         if error.errno in _NO_PATH:
-            raise InputError(message, "Name another with --output.") from error
+            raise InputError(message, "Choose another with --output.") from error
         raise LumiError(message, "Check the disk.") from error

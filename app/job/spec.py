@@ -240,8 +240,8 @@ class JobSpec(MappingField):
     def _not_a_list_of_files(cls, value: object) -> object:
         if isinstance(value, list | tuple) and len(value) > MOST_ARGUMENTS:
             raise ValueError(
-                f"{len(value):,} arguments are more than {MOST_ARGUMENTS:,}; write them to a file "
-                "of the project, and pass its name"
+                f"{len(value):,} arguments exceed the limit of {MOST_ARGUMENTS:,}; write them to "
+                "a project file, and pass its name"
             )
         return value
 
@@ -281,7 +281,7 @@ class JobSpec(MappingField):
     @model_validator(mode="after")
     def _one_program(self) -> Self:
         if (self.trainer is None) == (self.script is None):
-            raise ValueError("give either `trainer:` (a bundled one) or `script:` (your own)")
+            raise ValueError("set either `trainer:` (a bundled one) or `script:` (your own)")
         if self.trainer and self.strategy not in TRAINERS[self.trainer].strategies:
             fitting = ", ".join(TRAINERS[self.trainer].strategies)
             raise ValueError(f"the trainer {self.trainer} supports {fitting}, not {self.strategy}")
@@ -334,7 +334,7 @@ def follower(spec: JobSpec, name: str, document: "Document | None" = None) -> Jo
     own = spec.then[name].own
     if shared := sorted(_OF_THE_FIRST & own.keys()):
         raise InputError(
-            f"`then:` has the key {shared[0]} in {name}, which only the job file itself can have.",
+            f"{name} under `then:` sets {shared[0]}, which only the job file itself can set.",
             "Remove it there.",
             field=f"then.{name}.{shared[0]}",
         )

@@ -28,13 +28,13 @@ class Strategy:
 _OPTIMIZER = ("offload_optimizer",)
 
 STRATEGIES: dict[str, Strategy] = {
-    "ddp": Strategy("every rank has the whole model; gradients are averaged", "ddp"),
+    "ddp": Strategy("every rank has the whole model; averages gradients", "ddp"),
     "single": Strategy("one rank", "ddp", single_rank=True, passes=0),
     "fsdp": Strategy(
-        "PyTorch; parameters, gradients and optimizer states are split", "fsdp", passes=3
+        "PyTorch; splits parameters, gradients and optimizer states", "fsdp", passes=3
     ),
     "lightning": Strategy("as ddp, driven by PyTorch Lightning's Trainer", "lightning_trainer"),
-    "zero1": Strategy("DeepSpeed; optimizer states are split", "deepspeed_zero", 1, passes=3),
+    "zero1": Strategy("DeepSpeed; splits optimizer states", "deepspeed_zero", 1, passes=3),
     "zero2": Strategy("DeepSpeed; and gradients", "deepspeed_zero", 2, passes=3),
     "zero3": Strategy("DeepSpeed; and parameters", "deepspeed_zero", 3, passes=3),
     "zero1-offload": Strategy(

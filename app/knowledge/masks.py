@@ -128,9 +128,9 @@ def _entry(kind: Kind, word: str) -> TaskBinding:
 
 def _no_list(text: str) -> InputError:
     return InputError(
-        f"There is no list of masks, cores or GPUs in {text[:80]!r}.",
-        "Write it as srun takes it: `mask_cpu:0xfe,0xfe00`, `map_cpu:1,9` or `map_gpu:4,5`; "
-        "put a whole `--cpu-bind=…` into quotes, with the variables' values.",
+        f"{text[:80]!r} is not a list of masks, cores or GPUs.",
+        "Write it in srun's form: `mask_cpu:0xfe,0xfe00`, `map_cpu:1,9` or `map_gpu:4,5`; quote "
+        "a whole `--cpu-bind=…`, and replace variables with their values.",
     )
 
 
@@ -196,7 +196,7 @@ def _unreadable(bind: Bind) -> Iterator[MaskMistake]:
                 "mask-unreadable",
                 "error",
                 f"{entry.written!r} is not {meant}, so srun refuses the step.",
-                f"Write {meant} for each task of a node, with commas and without spaces.",
+                f"Write {meant} for each task on a node, separated by commas, without spaces.",
                 (task,),
             )
 
@@ -207,7 +207,7 @@ def _empty(bind: Bind, tasks: int) -> Iterator[MaskMistake]:
         yield MaskMistake(
             "mask-empty",
             "error",
-            f"The mask of {_some(empty)} has no core in it, so srun refuses the step.",
+            f"The mask of {_some(empty)} contains no core, so srun refuses the step.",
             "Give each task the cores nearest to its GPU.",
             empty,
         )
@@ -221,9 +221,9 @@ def _outside(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
         yield MaskMistake(
             "mask-outside",
             "error",
-            f"{_some(wrong).capitalize()} would get core {highest}, and a node here has "
-            f"{node.cores} cores: the list is of another kind of node.",
-            "Write the list of this site's nodes, which `lumitui bind SITE` prints.",
+            f"{_some(wrong).capitalize()} would get core {highest}, but a node here has "
+            f"{node.cores} cores: the list is for a different kind of node.",
+            "Use the list for this site's nodes, which `lumitui bind SITE` prints.",
             wrong,
         )
 
@@ -239,9 +239,9 @@ def _reserved(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
         yield MaskMistake(
             "mask-reserved",
             "error",
-            f"{_some(wrong).capitalize()} would get {_cores(cores)}, which the system keeps for "
-            "itself, so srun refuses the step.",
-            f"Leave out {_cores(cores)}; the cores of GPU 0, for example, are "
+            f"{_some(wrong).capitalize()} would get {_cores(cores)}, which the system reserves, "
+            "so srun refuses the step.",
+            f"Omit {_cores(cores)}; the cores of GPU 0, for example, are "
             f"{node.gpu_cores[0] if node.gpu_cores else format_cores(node.usable_cores)}.",
             wrong,
         )
@@ -253,18 +253,18 @@ def _count(bind: Bind, tasks: int) -> Iterator[MaskMistake]:
         yield MaskMistake(
             "mask-count",
             "warning",
-            f"The list has {_entries(count)} for {tasks} tasks of a node, so srun starts again at "
-            f"the first one: task {count} gets what task 0 has.",
-            f"Write {tasks} entries, one for each task of a node.",
+            f"The list has {_entries(count)} for {tasks} tasks on a node, so srun starts again "
+            f"at the first one: task {count} gets the same as task 0.",
+            f"Write {tasks} entries, one for each task on a node.",
             tuple(range(count, tasks)),
         )
     elif count > tasks:
         yield MaskMistake(
             "mask-count",
             "note",
-            f"The list has {_entries(count)} for {tasks} tasks of a node; the last {count - tasks} "
-            "have no effect.",
-            f"Write {tasks} entries, one for each task of a node.",
+            f"The list has {_entries(count)} for {tasks} tasks on a node; the last "
+            f"{count - tasks} have no effect.",
+            f"Write {tasks} entries, one for each task on a node.",
         )
 
 
@@ -280,8 +280,8 @@ def _torchrun(bind: Bind, node: NodeShape) -> Iterator[MaskMistake]:
         "error",
         f"All {node.gpus} workers of torchrun would share the {cores} of the first entry."
         + (ignored if count > 1 else ""),
-        "Leave out the list, and let torchrun bind its workers by `--numa-binding=exclusive` if "
-        "it has that option; or start the ranks by srun.",
+        "Omit the list, and have torchrun bind its workers with `--numa-binding=exclusive` if "
+        "it has that option; or start the ranks with srun.",
         (0,),
     )
 
@@ -299,7 +299,7 @@ def _overlap(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
             "warning",
             f"{_some(wrong).capitalize()} share {_cores(format_cores(shared))}, and slow each "
             "other down.",
-            "Give each task cores of its own.",
+            "Give each task its own cores.",
             wrong,
         )
 
@@ -319,12 +319,12 @@ def _order(bind: Bind, node: NodeShape, tasks: int, gpus: Bind | None) -> Iterat
     has = f"near GPU {', '.join(map(str, near))}" if near else "near no GPU"
     same = all(_same_domain(node, *each) for each in far.values())
     follows = ", in the same NUMA domain." if same else "; each copy crosses the node."
-    others = ", and the others theirs; `lumitui bind SITE` prints the list" if wrong[1:] else ""
+    others = ", and so on; `lumitui bind SITE` prints the list" if wrong[1:] else ""
     yield MaskMistake(
         "mask-order",
         "note" if same else "warning",
         f"{_some(wrong).capitalize()} {'have' if wrong[1:] else 'has'} cores that are not the "
-        f"nearest to {'their' if wrong[1:] else 'its'} GPU: task {wrong[0]} uses GPU {gpu}, and "
+        f"nearest to {'their' if wrong[1:] else 'its'} GPU: task {wrong[0]} uses GPU {gpu}, but "
         f"its cores are {has}{follows}",
         f"Give task {wrong[0]} the cores {node.gpu_cores[gpu]}{others}.",
         wrong,
@@ -351,7 +351,7 @@ def _gpus(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
         yield MaskMistake(
             "gpu-outside",
             "error",
-            f"{_some(outside).capitalize()} would get GPU {highest}, and a node here has "
+            f"{_some(outside).capitalize()} would get GPU {highest}, but a node here has "
             f"{node.gpus} GPUs, 0 to {node.gpus - 1}.",
             f"Write numbers from 0 to {node.gpus - 1}.",
             outside,
@@ -365,7 +365,7 @@ def _gpus(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
                 "gpu-overlap",
                 "warning",
                 f"{_some(owners).capitalize()} share GPU {min(numbers)}.",
-                "Give each task a GPU of its own.",
+                "Give each task its own GPU.",
                 tuple(owners),
             )
 

@@ -32,7 +32,7 @@ class Topic:
 
 UNUSED_IGNORE = Topic(
     "unused-ignore", "note", "a comment that silences nothing or names an unknown rule",
-    "The comment would hide what the rule finds there later.", "docs/lint.md",
+    "The comment would hide the rule's later findings there.", "docs/lint.md",
 )  # fmt: skip
 """The message about `# lumitui: ignore=RULE` itself; it needs the script's text, and no job."""
 
@@ -110,8 +110,8 @@ def _of_rule(item: Rule, job: ScriptJob, site: Site) -> list[Finding]:
             Finding(
                 RULE_FAILED,
                 "note",
-                f"The rule {item.id} could not judge this job ({type(error).__name__}: {error}).",
-                "Report it with the script; the other rules have judged it.",
+                f"The rule {item.id} could not check this job ({type(error).__name__}: {error}).",
+                "Report this with the script; the other rules have checked it.",
                 item.source,
             )
         ]

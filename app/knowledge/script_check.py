@@ -94,7 +94,7 @@ def _note(ignore: _Ignore, known: Sequence[str]) -> Finding:
     message, do = f"The rule {ignore.rule} finds nothing here.", "Remove the comment."
     if known and ignore.rule not in known:
         meant = nearest(ignore.rule, known)
-        message = f"There is no rule {ignore.rule}, so the comment silences nothing."
+        message = f"{ignore.rule} is not a rule, so the comment silences nothing."
         do = f"Write {meant}." if meant else "`lumitui rules` lists their names."
     return _unused(message, do, ignore.at)
 
@@ -105,7 +105,7 @@ def _unread(text: str) -> Iterable[Finding]:
         match = _MEANT.search(line)
         if match is not None and not _COMMENT.search(line):
             at = Position(number, match.start() + 1, number, match.end() + 1)
-            message = "The comment names no rule as it is written, so it silences nothing."
+            message = "The comment does not name a rule, so it silences nothing."
             yield _unused(message, "Write # lumitui: ignore=RULE, with the rule's name.", at)
 
 

@@ -88,7 +88,7 @@ def compose(
     """
     if key := "grid" if spec.grid else "then" if spec.then else "":
         raise InputError(
-            f"The job file has a `{key}:` of several runs.",
+            f"The job file has several runs under `{key}:`.",
             f"Remove `{key}:`, or send all runs with `lumitui submit`.",
             field=key,
         )

@@ -83,7 +83,7 @@ def indivisible(
         f"({nodes} nodes x {ranks_per_node}).",
         (f"Use {counts}" if nearest else "Make the batch a multiple of the ranks")
         + ", or change the batch"
-        + (" (`scale: {batch: {keep: per_gpu}}` lets it grow with the ranks)." * may_grow or "."),
+        + (" (with `scale: {batch: {keep: per_gpu}}`, it grows with the ranks)." * may_grow or "."),
     )
 
 

@@ -25,7 +25,7 @@ _NEVER = frozenset({State.REFUSED, State.NOT_SENT})
 _NO_FOLDER = hit(
     "literal-argument",
     "args",
-    "The job file names $AFTER_DIR, but has no `after:`: the program gets the literal text.",
+    "The job file uses $AFTER_DIR, but has no `after:`: the program gets the literal text.",
     "Add `after: RUN`, or submit the job with `--after RUN`.",
 )
 
@@ -67,7 +67,7 @@ def dependency_of(
         return Dependency(spec, _options(_ends(lane)), (_NO_FOLDER,) if named else ())
     if site.scheduler != "slurm":
         raise _error(
-            f"{site.name} has no queue, so a job cannot wait there.",
+            f"{site.name} has no queue in which a job could wait.",
             "Leave out --after, or remove `after:`.",
         )
     runs = [run_of(word) for word in spec.after.run]
@@ -113,7 +113,7 @@ def _check(run: Run, site: Site, when: str) -> None:
     if run.site != site.name:
         raise _error(
             f"{run.id} is a run at {run.site}, but the job is for {site.name}.",
-            "Slurm waits only for jobs of its own cluster: name another run.",
+            "Slurm waits only for jobs of its own cluster: choose another run.",
         )
     if run.state in _NEVER or (run.job_id is None and run.state.is_final):
         raise _error(f"{run.id} never became a job ({run.state}).", "Name another run.")

@@ -32,7 +32,7 @@ def rank_bindings(node: NodeShape, ranks: int) -> tuple[RankBinding, ...]:
     """
     if not 1 <= ranks <= node.gpus:
         raise InputError(
-            f"{ranks} ranks do not fit a node with {node.device.some(node.gpus)}.",
+            f"{ranks} ranks do not fit on a node with {node.device.some(node.gpus)}.",
             f"Use 1 to {node.gpus}{'' if node.on_cpu else ': one rank per GPU'}.",
         )
     if not node.gpu_cores:
@@ -118,7 +118,7 @@ def _gpus_per_node(place: Placement) -> int:
         raise InputError(
             f"gpus_per_node: {gpus} is more than the "
             f"{site.node.device.some(site.node.gpus)} of a node of {site.name}.",
-            f"Use 1 to {site.node.gpus}, and more nodes.",
+            f"Use 1 to {site.node.gpus} per node, and more nodes.",
             field="gpus_per_node",
         )
     if spec.nodes > 1 and not launcher.multi_node:
@@ -196,5 +196,5 @@ def _unplanned(layout: RankLayout, place: Placement) -> str:
             return "the training script chooses its cores itself, after the probe"
         all_cores = layout.cpus_per_task == len(site.node.usable_cores)
         if place.torchrun_binding == "none" and not all_cores:
-            return "torchrun binds no rank here, and Slurm chooses the cores of each node"
+            return "torchrun does not bind ranks here, and Slurm chooses the cores of each node"
     return ""

@@ -194,6 +194,6 @@ def _check_binds(spec: JobSpec, site: Site, container: Container) -> None:
             raise InputError(
                 f"`{field}:` has no effect at {site.name}: its containers mount only what their "
                 "own file lists.",
-                f"Leave it out, and list the folders as `mounts` in {spec.container.image}.",
+                f"Omit it, and list the folders as `mounts` in {spec.container.image}.",
                 field=field,
             )

@@ -125,7 +125,7 @@ def _memory(launch: Launch, place: Placement) -> Iterator[Finding]:
         "memory-fit",
         "args",
         f"A step of {count(memory.batch, 'sample')} needs about {memory.gib} GiB per "
-        f"{place.site.node.device.noun}, which has {memory.of >> 30} GiB and needs some for the "
+        f"{place.site.node.device.noun}, which has {memory.of >> 30} GiB, some of it for the "
         "driver and NCCL.",
         do[0].upper() + do[1:],
     )

@@ -58,8 +58,7 @@ def debug_of(spec: JobSpec, site: Site, seconds: int, idle: int) -> JobSpec:
         )
     if seconds < _SHORTEST or idle < 60:
         raise InputError(
-            "A debug job holds its nodes for at least five minutes, and its shells may be closed "
-            "for a minute.",
+            "Give a debug job at least five minutes, and at least one minute without a shell.",
             "Give --time 5m or more, and --idle 1m or more.",
         )
     cell = grid.cells(spec)[0].spec

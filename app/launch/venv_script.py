@@ -51,12 +51,12 @@ def venv_values(place: Placement) -> dict[str, object]:
         check_requirement(line)
     if venv.sent is None and (venv.requirements or venv.wheels_in_project):
         raise InputError(
-            "The run's own code lacks the files of `venv:`.",
+            "The run's code lacks the files of `venv:`.",
             "Send the project's current code: `--code current`.",
             field="venv",
         )
     if not venv.lines:
-        raise InputError("`venv:` lists no package.", "List some, or remove it.", field="venv")
+        raise InputError("`venv:` lists no packages.", "List some, or remove it.", field="venv")
     if place.spec.container.venv:
         raise InputError(
             "`venv:` and `container.venv:` exclude each other.",

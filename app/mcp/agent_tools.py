@@ -273,7 +273,7 @@ class AgentTools:
         if not within or hidden or any(target.is_relative_to(folder) for folder in own):
             raise InputError(
                 f"An agent cannot use {path}.",
-                f"It may use files in {self._folder} and below it, but no hidden ones.",
+                f"It may use files in {self._folder} and its subfolders, but no hidden ones.",
             )
         if target.suffix not in (".yaml", ".yml"):
             raise InputError(f"{path} is not a job file.", "Its name must end with .yaml.")
@@ -344,7 +344,7 @@ class AgentTools:
         if "cancel" not in allowance.may or run.site not in allowance.sites:
             raise InputError(f"Agents may not cancel runs at {run.site}.", ask)
         if not is_of_agent(run):
-            raise InputError(f"No agent has sent {run.id}, so agents may not cancel it.", ask)
+            raise InputError(f"No agent submitted {run.id}, so agents may not cancel it.", ask)
         return run
 
 

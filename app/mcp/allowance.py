@@ -151,7 +151,7 @@ def refusal(
         return InputError(
             f"It may take {hours:.4g} GPU-hours, and agents have {max(0.0, left):.4g} of "
             f"{allowance.gpu_hours:g} left.",
-            f"Ask for fewer nodes or less time. {ask}",
+            f"Request fewer nodes or less time. {ask}",
         )
     return None
 

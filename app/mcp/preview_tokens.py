@@ -50,12 +50,12 @@ class PreviewTokens:
         kept, end = self._given.pop(token, ("", 0.0))
         if not kept or self._clock() > end:
             raise InputError(
-                "The confirmation token is not valid: no preview gave it, it was used, or it is "
-                "more than ten minutes old.",
-                "Nothing was done. Preview again, and use the new token.",
+                "The confirmation token is invalid: no preview gave it, it was already used, or "
+                "it is more than ten minutes old.",
+                "lumitui did nothing. Preview again, and use the new token.",
             )
         if kept != digest:
             raise InputError(
-                "The confirmation token is for something else than what this would do now.",
-                "Nothing was done. Preview again, and use the new token.",
+                "The confirmation token is for a different action than this one.",
+                "lumitui did nothing. Preview again, and use the new token.",
             )

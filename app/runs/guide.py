@@ -45,7 +45,7 @@ def prepare_demo(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LumiError(
-            f"Cannot create the folder {folder}: {error.strerror}.", "Name another one with --to."
+            f"Cannot create the folder {folder}: {error.strerror}.", "Choose another one with --to."
         ) from error
     if not job.exists():
         text = examples.text_for(this_machine(), examples.Beginning("demo"))
@@ -69,7 +69,7 @@ def first_job(site: Site, account: str, folder: Path) -> Path:
     except OSError as error:
         raise LumiError(
             f"Cannot create the folder {job.parent}: {error.strerror}.",
-            "Start lumitui in one of your folders.",
+            "Start lumitui in one of your own folders.",
         ) from error
     if not job.exists():
         text = examples.text_for(site, examples.Beginning("first", account=account or None))
@@ -245,14 +245,17 @@ def _has_key(progress: GuideAnswers, keys: Sequence[Key]) -> bool:
 def _key_words(progress: GuideAnswers, around: Surroundings) -> str:
     if not around.keys:
         return (
-            "There is no key in ~/.ssh. Create one with `ssh-keygen -t ed25519`; then give its "
-            ".pub file to the site."
+            "There is no key in ~/.ssh. Create one with `ssh-keygen -t ed25519`, then register "
+            "its .pub file at the site."
         )
     for key in around.keys:
         if str(key.path) == progress.key:
             return f"{key.kind} {key.comment}. The site must know {key.path.name}.pub."
     count = f"{len(around.keys)} keys" if len(around.keys) > 1 else "one key"
-    return f"Choose yours: ~/.ssh has {count}. The guide creates no key, and reads none yet."
+    return (
+        f"Choose yours: ~/.ssh has {count}. The guide does not create keys, and does not read "
+        "them yet."
+    )
 
 
 def _account_words(progress: GuideAnswers, site: Site | None) -> str:

@@ -273,7 +273,7 @@ class Launches(RunsCore):
                     f"{run.id} has ended meanwhile: {run.state}."
                     if ended
                     else f"The state of {run.id} is unknown.",
-                    "Preview the job again, with the outcome of that run."
+                    "Once the outcome of that run is known, preview the job again."
                     if ended
                     else "Run `lumitui status`, then send the job again.",
                 )

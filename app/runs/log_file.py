@@ -30,11 +30,11 @@ def why_of_log(
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(
-            f"Cannot read the log {name}: {reason}.", "Name a file that you can read."
+            f"Cannot read the log {name}: {reason}.", "Choose a file that you can read."
         ) from error
     if not text.strip():
         raise InputError(
-            f"The log {name} is empty.", "Check the job's other files, such as that of --error."
+            f"The log {name} is empty.", "Check the job's other files, such as the one of --error."
         )
     return diagnose(RunEnd(State(state), rc=rc, log=text, before=before))
 
@@ -42,6 +42,6 @@ def why_of_log(
 def _end(path: Path) -> tuple[str, int | None]:
     kind = path.stat().st_mode
     if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
-        raise InputError(f"{path} is not a log file.", "Name a job's log, or `-` for stdin.")
+        raise InputError(f"{path} is not a log file.", "Pass a job's log, or `-` for stdin.")
     with path.open("rb") as file:
         return log_end(file)

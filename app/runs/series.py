@@ -199,7 +199,7 @@ class SeriesRuns:
         if now := self.unfinished_ladder(parent_id):
             raise LadderUnfinished(
                 f"An earlier resubmission of {parent_id} is unfinished: {now.sentence}",
-                "Send its other runs first, or drop them.",
+                "Send its remaining runs first, or drop them.",
             )
 
     def settled(self, now: Standing) -> Standing:
@@ -416,7 +416,7 @@ class SeriesRuns:
         for run in runs:
             if run.job_id is None:
                 raise LumiError(
-                    f"It is not known yet whether {run.id} is a job, and this run waits for it.",
+                    f"It is still unknown whether {run.id} is a job, and this run waits for it.",
                     "Run `lumitui status`, then send the rest.",
                 )
         return runs

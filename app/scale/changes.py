@@ -71,7 +71,7 @@ def change_effect(changes: Sequence[PlanChange]) -> str:
     if rate.after == "unknown":
         return f"{sentence}." if is_known else f"{sentence} or the learning rate."
     if rate.differs:
-        return f"{sentence}; the learning rate becomes {rate.after}, before {rate.before}."
+        return f"{sentence}; the learning rate changes from {rate.before} to {rate.after}."
     return f"{sentence}; the learning rate stays {rate.after}."
 
 

@@ -145,14 +145,13 @@ def with_rate(
         return spec
     if name is None:
         notes.append(
-            f"`scale.lr.rule` is {scale.lr.rule}, but no `lr.arg` names the argument: "
-            "the learning rate stays."
+            f"`scale.lr.rule` is {scale.lr.rule}, but `lr.arg` is not set: the learning rate stays."
         )
         return spec
     rate = argument_value(spec.args, name)
     if rate is None or not is_number(rate):
         raise InputError(
-            f"The argument {name} with the learning rate is not among `args:`.",
+            f"The argument {name} with the learning rate is not in `args:`.",
             f"Add it ({name} 0.001), so that `scale.lr` can change it.",
         )
     if argument_value(before.args, name) != rate:

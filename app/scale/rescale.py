@@ -137,8 +137,8 @@ def _batch_and_rate(
         ratio = new_world / old_world
         if resized:
             notes.append(
-                "Your script's arguments stay as they are: if its batch size is per "
-                f"{layout.device.noun}, the global batch becomes {ratio:g} times what it was."
+                "Your script's arguments stay the same: if its batch size is per "
+                f"{layout.device.noun}, the global batch becomes {ratio:g} times as large."
             )
         return with_rate(spec, before, ratio if scale.batch.keep == "per_gpu" else 1.0, held, notes)
     text, old = argument_value(spec.args, name), argument_value(before.args, name)
@@ -243,8 +243,8 @@ def _with_micro(
         return spec
     if sent is not None and text is not None and batches.whole(text) != sent:
         notes.append(
-            f"{name} was {text} where DeepSpeed's micro batch was {sent}: the script did not "
-            "train on the global batch that was shown."
+            f"{name} was {text}, but DeepSpeed's micro batch was {sent}: the script did not "
+            "train on the displayed global batch."
         )
     if micro == sent and layout.world_size == earlier.layout.world_size:
         return spec
@@ -254,12 +254,12 @@ def _with_micro(
 def _note_rates(config: dict[str, object], scale: Scale, notes: list[str]) -> None:
     if not learning_rate.rates(config) and scale.lr.arg is None:
         notes.append(
-            "The DeepSpeed configuration names no learning rate: the optimizer's own stays."
+            "The DeepSpeed configuration has no learning rate: the optimizer keeps its default."
         )
     if learning_rate.depends_on_version(config):
         notes.append(
             "Without `warmup_max_lr`, WarmupLR warms up to the optimizer's rate, but in older "
-            "DeepSpeed always to 0.001: set it, so that it is rescaled in every version."
+            "DeepSpeed versions always to 0.001. Set it, so that every version rescales it."
         )
 
 
@@ -269,6 +269,6 @@ def _note_lengths(config: dict[str, object], ratio: float, notes: list[str]) -> 
     if lengths:
         notes.append(
             f"The schedule's {', '.join(f'{name} {value}' for name, value in lengths.items())} "
-            f"stay, while an epoch has {1 / ratio:g} times the steps: if your script counts "
+            f"stay, but an epoch has {1 / ratio:g} times the steps: if your script counts "
             f"epochs, divide them by {ratio:g}."
         )

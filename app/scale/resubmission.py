@@ -111,7 +111,7 @@ class CodeNews:
         if not self.differs:
             return ""
         if not self.files:
-            return "The project has changed since this ran; in which files is not known here."
+            return "The project has changed since this run; lumitui does not know which files."
         named = list(self.files[:_MOST_NAMED])
         if more := len(self.files) - len(named):
             named.append(count(more, "more file"))

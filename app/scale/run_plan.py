@@ -93,7 +93,7 @@ def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
     """
     if request.sets("after", "then"):
         raise InputError(
-            "A run that is sent again takes no new `after:` or `then:`.",
+            "A resubmission cannot set a new `after:` or `then:`.",
             "Write them into the job file, and submit that.",
         )
     own = parent.spec.model_copy(update={"after": None})
@@ -107,13 +107,14 @@ def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
     spec = apply_settings(own, request.settings)
     if request.sets("deepspeed"):
         raise InputError(
-            f"The code of {parent.id} runs again unchanged, and so does its DeepSpeed "
+            f"The resubmission uses the code of {parent.id} unchanged, including its DeepSpeed "
             "configuration.",
-            "Add `--code current`, or leave `deepspeed` as it is.",
+            "Add `--code current`, or do not change `deepspeed`.",
         )
     if spec.trainer not in (None, parent.spec.trainer):
         raise InputError(
-            f"The code of {parent.id} runs again unchanged, without the trainer {spec.trainer}.",
+            f"The resubmission uses the code of {parent.id} unchanged, which lacks the trainer "
+            f"{spec.trainer}.",
             "Add `--code current`.",
         )
     return spec
@@ -216,14 +217,14 @@ def choose_start(
     """
     if start == "checkpoint" and not launch.can_resume:
         raise InputError(
-            "The job file does not say how the script continues.",
-            "Add `resume: [--resume]` with its arguments, or use `--from scratch`.",
+            "The job file does not define how the script resumes.",
+            "Set `resume:` to its arguments, like `resume: [--resume]`, or use `--from scratch`.",
         )
     unfit = _unfit(parent, launch)
     if start == "checkpoint" and unfit:
         raise InputError(
-            f"The checkpoint of {parent.id} cannot be continued: {unfit}.",
-            "Use `--from scratch`, or keep the settings it was made with.",
+            f"The job cannot resume from the checkpoint of {parent.id}: {unfit}.",
+            "Use `--from scratch`, or keep the settings of that run.",
         )
     failed = parent.state in (
         State.FAILED, State.TIMEOUT, State.NODE_FAILED, State.PREEMPTED, State.OUT_OF_MEMORY
@@ -238,14 +239,14 @@ def choose_start(
             else:
                 start = "checkpoint"
                 was = "was " if parent.state is State.CANCELLED else ""
-                words = f"{parent.id} {was}{parent.state}: it continues from its last checkpoint."
+                words = f"{parent.id} {was}{parent.state}: it resumes from its last checkpoint."
                 notes.append(words)
     ranks, after = parent.layout.world_size, launch.layout.world_size
     own_zero = launch.spec.trainer is None and has_deepspeed(launch.spec)
     if start == "checkpoint" and own_zero and ranks != after:
         notes.append(
-            f"The checkpoint was written by {ranks} ranks: DeepSpeed loads it on {after} only as "
-            "a universal checkpoint."
+            f"{ranks} ranks wrote the checkpoint: DeepSpeed loads it on {after} only as a "
+            "universal checkpoint."
         )
     return start
 
@@ -259,7 +260,7 @@ def _unfit(parent: Run, launch: Launch) -> str:
     if new.trainer is None:
         return ""
     if new.trainer != old.trainer:
-        return f"it was made by {old.trainer or old.script}, not by {new.trainer}"
+        return f"{old.trainer or old.script} wrote it, not {new.trainer}"
     stages = [STRATEGIES[spec.strategy].zero_stage for spec in (old, new)]
     if stages[0] != stages[1]:
         return f"it is of ZeRO stage {stages[0]}, not {stages[1]}"
@@ -267,8 +268,8 @@ def _unfit(parent: Run, launch: Launch) -> str:
     optimizer = _optimizer(parent)
     if divides and optimizer.lower() not in divides and launch.layout.world_size != ranks:
         return (
-            f"DeepSpeed divides only Adam's state among other ranks, not that of {optimizer}; "
-            f"{ranks} then and {launch.layout.world_size} now"
+            f"DeepSpeed repartitions only Adam's state, not that of {optimizer}; {ranks} then "
+            f"and {launch.layout.world_size} now"
         )
     return ""
 

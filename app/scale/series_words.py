@@ -35,7 +35,12 @@ class Standing:
         rows = [("sent", f"{len(self.sent)} of {total}{_names(run.id for _, run in self.sent)}")]
         if self.open:
             words = _named([member.words for member, _ in self.open])
-            rows.append(("not known", f"{words}: the site is asked first; no job is sent twice"))
+            rows.append(
+                (
+                    "not known",
+                    f"{words}: lumitui checks the site first, and never sends a job twice",
+                )
+            )
         return [*rows, ("not sent", _named([member.words for member in self.left]))]
 
     @property
@@ -110,7 +115,7 @@ def _line(outcome: MemberOutcome) -> str:
         return f"{outcome.member.words}: {outcome.already}"
     if outcome.run is not None:
         return f"{outcome.member.words}: sent, {outcome.run.id} is job {outcome.run.job_id}."
-    why = outcome.error.message if outcome.error else "It was not tried."
+    why = outcome.error.message if outcome.error else "lumitui did not try it."
     return f"{outcome.member.words}: not sent. {why}"
 
 

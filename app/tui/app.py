@@ -133,7 +133,7 @@ class LumiApp(OrderedKeysApp):
             for place in PLACES
         ),
         Binding("U", "unsent", "Send the rest", show=False, id="app.unsent",
-                tooltip="Send what is left of a grid or of several sizes"),
+                tooltip="Send the remaining runs of a grid or ladder"),
         Binding("colon,ctrl+p", "command_palette", "Commands", show=False, id="app.commands",
                 tooltip="Find a command by its name"),
     ]  # fmt: skip
@@ -238,7 +238,7 @@ class LumiApp(OrderedKeysApp):
             if theme.name != kept_theme(self.settings.theme):
                 keep_theme(self.settings.theme, theme.name)
         except OSError as error:
-            warning = f"The theme is not kept: {self.settings.theme}: {error.strerror}."
+            warning = f"Could not save the theme: {self.settings.theme}: {error.strerror}."
             self.notify(warning, severity="warning", markup=False)
 
     def below(self) -> Iterable[Widget]:
@@ -434,12 +434,12 @@ class LumiApp(OrderedKeysApp):
         for command in super().get_system_commands(screen):
             if command.title in ("Theme", "Screenshot"):
                 yield command
-        where = f"Keys, notices and the theme: where they are set ({self.settings.file.name})"
+        where = f"Where to set keys, notifications and the theme ({self.settings.file.name})"
         yield SystemCommand("Settings", where, self._show_settings)
 
     def _show_settings(self) -> None:
         """Say where each setting is made."""
-        said = f"`keys:` and `notify:` stand in {self.settings.file}. The palette's Theme is kept."
+        said = f"Set `keys:` and `notify:` in {self.settings.file}. The palette saves the theme."
         self.notify(said, title="Settings", markup=False, timeout=20)
 
 

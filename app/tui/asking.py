@@ -91,5 +91,5 @@ def as_lumi_error(error: BaseException) -> LumiError:
         return error
     return LumiError(
         f"lumitui failed with an internal error: {type(error).__name__}: {error}.",
-        "Please report it. What was sent is in the history.",
+        "Please report it. The history contains everything that lumitui sent.",
     )

@@ -98,9 +98,9 @@ class Process:
             )
         answers = set(lines(result.out))
         if any(f"open {watch.run}" in answers for watch in watches):
-            words = "It has no known job, or no mark could be made in its folder."
+            words = "It has no known job, or its folder is not writable."
             raise OutcomeUnknown(words, NEXT)
-        words = "This machine does not have its job any more, so nothing was cancelled."
+        words = "This machine no longer has its job, so nothing was cancelled."
         return {watch.run: words for watch in watches if f"gone {watch.run}" in answers}
 
     def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[GpuReading, ...]:

@@ -15,7 +15,7 @@ from lumitui.remote.site.run_folder import CANCELLED, CLAIM
 from lumitui.remote.site.shell_text import fill, quote
 from lumitui.remote.transport.records import parse_records, record_functions
 
-NEXT = "The next refresh settles it (`lumitui status`)."
+NEXT = "The next poll settles it (`lumitui status`)."
 """What to do about a cancel that nobody has confirmed."""
 
 
@@ -60,7 +60,7 @@ def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> Cancel
         RefusedError: scancel failed, and a job continues; or there is no such answer.
     """
     gone: dict[str, str] = {}
-    commands, text, refused, opened = 0, "The site gave no answer", "", ""
+    commands, text, refused, opened = 0, "The site did not answer", "", ""
     for words, content in parse_records(output, marker):
         text = content[: 4 * MOST_WORDS].decode("utf-8", "replace").strip()[:MOST_WORDS]
         place = count(words[1]) if len(words) > 1 else None
@@ -75,7 +75,7 @@ def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> Cancel
             case "open", Watch():
                 opened = opened or text or "the site did not say why"
             case "still", Watch():
-                refused = refused or f"scancel did not end the job: {text or 'it said nothing'}."
+                refused = refused or f"scancel did not end the job: {text or 'no output'}."
             case "done", None:
                 if refused:
                     raise RefusedError(
@@ -89,9 +89,9 @@ def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> Cancel
     raise RefusedError(f"The jobs could not be cancelled: {text}.", "Try again in a minute.")
 
 
-_NOT_LISTED = "The queue does not have its job any more, so nothing was cancelled."
+_NOT_LISTED = "The queue no longer has its job, so nothing was cancelled."
 _OTHER = (
-    "Its job's id {job} belongs to another job by now ({name}), which keeps running: nothing was "
+    "Its job's id {job} now belongs to another job ({name}), which keeps running: nothing was "
     "cancelled."
 )
 

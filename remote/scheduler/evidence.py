@@ -294,7 +294,7 @@ def outcome_of(result: Result, marker: str) -> SubmissionOutcome:
                 pass
     raise LinkLost(
         f"The submit step gave no evidence (status {result.code}: {result.err[:200]!r}).",
-        "It is settled at the next refresh.",
+        "The next poll settles it.",
     )
 
 
@@ -306,15 +306,17 @@ def answer_of(kind: str, detail: str, message: str) -> Answer:
         case "refused":
             return Answer(State.REFUSED, None, message)
         case "never":
-            return Answer(State.NOT_SENT, None, "no job was created, and none can start any more")
+            return Answer(State.NOT_SENT, None, "no job was created, and none can start")
         case "hidden":
-            words = "the run's folder is not there"
+            words = "the run's folder does not exist"
             return Answer(State.UNKNOWN, None, words, hidden_at=moment(detail))
         case "no-folder":
-            return Answer(State.NOT_SENT, None, "the run's folder is not there")
+            return Answer(State.NOT_SENT, None, "the run's folder does not exist")
         case "changed":
-            return Answer(State.NOT_SENT, None, "job.sh or what it calls is not the composed one")
+            return Answer(
+                State.NOT_SENT, None, "job.sh or a file it calls differs from the composed one"
+            )
         case "no-lock":
-            return Answer(State.NOT_SENT, None, message or "the lock could not be made")
+            return Answer(State.NOT_SENT, None, message or "lumitui could not create the lock")
         case _:
-            return Answer(State.UNKNOWN, None, message or "the scheduler left it open")
+            return Answer(State.UNKNOWN, None, message or "the scheduler did not confirm it")

@@ -140,7 +140,7 @@ def place_step(transport: Transport, call: StepCall, clean: str) -> str:
         if words == ["step"] and (path := next(iter(lines(content)), "")):
             return path
     raise RefusedError(
-        f"Nothing can be written into the run's folder: {last_words(result.err)}.",
+        f"The run's folder is not writable: {last_words(result.err)}.",
         "Check the quota and the folder on the site.",
     )
 
@@ -158,7 +158,9 @@ def node_of(transport: Transport, call: StepCall, clean: str) -> str:
     for words, content in parse_records(transport.run(script).out, marker):
         if words == ["nodes"]:
             return _chosen(list(lines(content)), call)
-    raise AnswerUnusable("The site's answer ends before the nodes.", "Try again in a minute.")
+    raise AnswerUnusable(
+        "The site's answer is incomplete: the nodes are missing.", "Try again in a minute."
+    )
 
 
 def _nodes_script(call: StepCall, clean: str) -> str:
@@ -260,7 +262,9 @@ def read_gpus(
         if gpus:
             return gpus
         raise _unread(content[:MOST_ANSWER].decode("utf-8", "replace").strip())
-    raise AnswerUnusable("The site's answer ends before the GPUs.", "Try again in a minute.")
+    raise AnswerUnusable(
+        "The site's answer is incomplete: the GPUs are missing.", "Try again in a minute."
+    )
 
 
 def _unread(text: str) -> RefusedError:
@@ -268,8 +272,8 @@ def _unread(text: str) -> RefusedError:
     first, _, status = text.rpartition("\n")
     if missing := _MISSING.search(first):
         return RefusedError(
-            f"There is no `{missing[1]}` on the nodes of the job, so its GPUs cannot be read.",
-            "Name the command that reads them there below `gpu_readings:` in the site's profile.",
+            f"The nodes of the job have no `{missing[1]}`, so lumitui cannot read its GPUs.",
+            "Set the command that reads them under `gpu_readings:` in the site's profile.",
         )
     reason = re.sub(r"^ *\d{1,6}: ", "", last_words(first, status))  # srun's label
     return RefusedError(

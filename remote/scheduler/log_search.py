@@ -69,12 +69,12 @@ def find(
         return None
     if result.code == _NO_GREP:
         raise RefusedError(
-            "The site's grep cannot say where in a log a line is.",
-            "Press P to search what is kept of the log on the laptop.",
+            "The site's grep does not report positions in a file.",
+            "Press P to search the part of the log on the laptop.",
         )
     if result.code or (result.err.strip() and not result.out):
         words = last_words(result.err, result.out, default=f"exit status {result.code}")
-        raise RefusedError(f"The log cannot be searched at the site: {words}.", f"It is {path}.")
+        raise RefusedError(f"lumitui cannot search the log at the site: {words}.", f"It is {path}.")
     base = at if forward else 0
     return [_match(line, base) for line in result.out.removesuffix(b"\n").split(b"\n") if line]
 
@@ -84,7 +84,7 @@ def _match(line: bytes, base: int) -> Match:
     offset = count(number[:20].decode("ascii", "replace"))
     if offset is None:
         raise AnswerUnusable(
-            f"The site does not answer with places in a log, but with {last_words(line)}.",
-            "Try again; if it stays so, check what your login files on the site do.",
+            f"The site answered with {last_words(line)} instead of positions in the log.",
+            "Try again; if it happens again, check your login files on the site.",
         )
     return Match(base + offset, text)

@@ -79,14 +79,14 @@ def _read(
         return None
     if result.code:
         words = last_words(result.err, result.out, default=f"exit status {result.code}")
-        raise RefusedError(f"The log cannot be read at the site: {words}.", f"It is {path}.")
+        raise RefusedError(f"lumitui cannot read the log at the site: {words}.", f"It is {path}.")
     head, _, data = result.out.partition(b"\n")
     number = count(head[:40].decode("ascii", "replace").strip())
     if number is None or len(data) > most:
         wrong = f"more than the {most} bytes asked for" if number is not None else last_words(head)
         raise AnswerUnusable(
-            f"The site does not answer with {what} of a log, but with {wrong}.",
-            "Try again; if it stays so, check what your login files on the site do.",
+            f"The site answered with {wrong} instead of {what} of a log.",
+            "Try again; if it happens again, check your login files on the site.",
         )
     return number, data
 

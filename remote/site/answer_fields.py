@@ -74,7 +74,7 @@ def lines(text: str | bytes, *, most: int = MOST_LINES) -> Iterator[str]:
         if number > most:
             raise AnswerUnusable(
                 f"The site's answer has more than {most} lines.",
-                "A command there prints without end; log in and see what it prints.",
+                "A command there prints without end; log in and check its output.",
             )
         line_feed = data.find(b"\n", start)
         end = len(data) if line_feed < 0 else line_feed

@@ -10,7 +10,7 @@ from lumitui.remote.site.node import Precision
 
 def _glob(text: str) -> str:
     if not text.startswith("/") or set(text) & set("'\"\\$`;&|<>()\n \t"):
-        raise ValueError(f"{text!r} must be a whole path; of a shell's signs it may have * ? [ ]")
+        raise ValueError(f"{text!r} must be a full path; it may contain the wildcards * ? [ ]")
     return text
 
 

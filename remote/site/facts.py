@@ -40,10 +40,12 @@ def fills(*names: str) -> AfterValidator:
         try:
             parts = list(string.Formatter().parse(text))
         except ValueError as error:
-            raise ValueError(f"its braces are wrong: {error}; known are {listed}") from error
+            raise ValueError(
+                f"its braces are invalid: {error}; the valid fields are {listed}"
+            ) from error
         for _, field, form, conversion in parts:
             if field is not None and (field not in names or form or conversion):
-                raise ValueError(f"{{{field}}} is not known; known are {listed}")
+                raise ValueError(f"{{{field}}} is not a field; the valid fields are {listed}")
         return text
 
     return AfterValidator(check)
@@ -51,19 +53,19 @@ def fills(*names: str) -> AfterValidator:
 
 def _whole_path(text: str) -> str:
     if not text.startswith("/") or not text.strip("/"):
-        raise ValueError(f"{text!r} must be a whole path, from /")
+        raise ValueError(f"{text!r} must be a full path, from /")
     return text
 
 
 def _node_path(text: str) -> str:
     if not text.startswith(("/", "$")):
-        raise ValueError(f"{text!r} must be a whole path, from / or from a variable like $TMPDIR")
+        raise ValueError(f"{text!r} must be a full path, from / or from a variable like $TMPDIR")
     return text
 
 
 def _work_path(text: str) -> str:
     if (text != "{home}" and not text.startswith(("/", "{home}/"))) or not text.strip("/"):
-        raise ValueError(f"{text!r} must be a whole path, from / or from {{home}}/")
+        raise ValueError(f"{text!r} must be a full path, from / or from {{home}}/")
     return text
 
 

@@ -11,7 +11,7 @@ from lumitui.remote.site.core_sets import format_cores, parse_cores
 from lumitui.remote.site.device import Device, device
 from lumitui.remote.site.facts import Cores, Count, Facts, OneWord
 
-NO_AFFINITY = "this machine's system lets no process choose its cores"
+NO_AFFINITY = "on this machine, a process cannot choose its cores"
 TOO_FEW = "this machine has fewer cores than a node has ranks"
 
 
@@ -90,7 +90,7 @@ class NodeShape(Facts):
     """Memory of one GPU, for the adviser."""
     gpu_cores: tuple[Cores, ...] = ()
     """The cores nearest to each GPU, in local-rank order: they become its mask. Empty: unknown."""
-    no_gpu_cores: str = "the profile does not know which cores are nearest to each GPU"
+    no_gpu_cores: str = "the profile does not list the cores nearest to each GPU"
     """Why `gpu_cores` is empty."""
     links: Links | None = None
     """For the prediction of other sizes from one, and what a preflight should find; None: other
@@ -132,7 +132,7 @@ class NodeShape(Facts):
     def _consistent(self) -> Self:
         for key in ("gpu_cores", "gpu_numa", "gpu_bus"):
             if (count := len(getattr(self, key))) not in (0, self.gpus):
-                raise ValueError(f"{key} lists {count} GPUs, the node has {self.gpus}")
+                raise ValueError(f"{key} lists {count} GPUs, but the node has {self.gpus}")
         taken: set[int] = set()
         for rank, cores in enumerate(self.cores_of_gpu):
             if wrong := sorted(cores - self.usable_cores):

@@ -33,7 +33,7 @@ def _has_template(name: str) -> str:
         path.name.removesuffix(_TEMPLATE) for path in _LAUNCHERS.glob(f"*{_TEMPLATE}")
     )
     if name not in launchers:
-        raise ValueError(f"there is no launcher {name!r}; known are {', '.join(launchers)}")
+        raise ValueError(f"{name!r} is not a launcher; the launchers are {', '.join(launchers)}")
     return name
 
 
@@ -63,9 +63,9 @@ class Hosts(Facts):
     @classmethod
     def _named(cls, value: str) -> str:
         if not value.strip():
-            raise ValueError("it is empty; name the login node, or leave the key out")
+            raise ValueError("it is empty; write the login node, or omit the key")
         if value.startswith("-"):
-            raise ValueError(f"{value!r} begins with `-`, so that it reads as an option of ssh")
+            raise ValueError(f"{value!r} begins with `-`, so ssh would treat it as an option")
         return value
 
 
@@ -90,7 +90,7 @@ class Account(Facts):
         if not self.required or (self.default and account == self.default):
             return ""
         if account in ("", "none"):
-            return "names no account, and every job is billed to one"
+            return "names no account, but the site bills every job to one"
         if account == self.example:
             return f"names {account!r}, which is only an example of an account"
         if not re.match(self.pattern, account):
@@ -165,7 +165,7 @@ class SiteRule(Facts):
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Self:
         if (self.matches is None) != self.absent:
-            raise ValueError(f"the rule {self.id} needs `matches`, or else `absent: true`")
+            raise ValueError(f"the rule {self.id} needs `matches` or `absent: true`")
         if self.cure is not None and not self.field.startswith("env."):
             raise ValueError(f"the rule {self.id} has a `cure`, which only a variable can have")
         for field in (self.field, *self.when, *self.unless):
@@ -328,10 +328,10 @@ class Site(Facts):
     @model_validator(mode="after")
     def _references(self) -> Self:
         if self.scheduler == "slurm" and "{home}" in self.work_root:
-            raise ValueError("work_root: {home} is not known before the login; write the path")
+            raise ValueError("work_root: {home} is unknown before the login; write the path")
         for name, path in self.folders.items():
             if self.scheduler == "slurm" and "{home}" in path:
-                raise ValueError(f"folders: {{home}} of {name} is not known before the login")
+                raise ValueError(f"folders: {{home}} of {name} is unknown before the login")
             if name == "USER" or name.startswith(("STAGE_", "SLURM_")):
                 raise ValueError(f"folders: {name} means something else already")
         values = [*self.environment.values(), *self.node_directories]
@@ -339,7 +339,7 @@ class Site(Facts):
             value for item in self.containers.values() for value in item.environment.values()
         ]
         if not self.node_folder and any("NODE_TMP" in value for value in values):
-            raise ValueError("${NODE_TMP} needs `node_folder`, in which a job makes it")
+            raise ValueError("${NODE_TMP} needs `node_folder`, in which a job creates it")
         if self.default_container and self.default_container not in self.containers:
             raise ValueError(f"default_container {self.default_container!r} is not in containers")
         for name, partition in self.partitions.items():

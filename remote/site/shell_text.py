@@ -30,7 +30,7 @@ def quote(text: str) -> str:
     """
     if "\0" in text:
         raise InputError(
-            f"The text {text!r} has a NUL character, which no command can receive.",
+            f"The text {text!r} has a NUL character, which cannot be passed to a command.",
             "Remove it from the job file.",
         )
     # The quotes are closed and opened again. Only what is in them has ends of lines.

@@ -109,7 +109,7 @@ class Sites:
 
     def take_warnings(self) -> list[str]:
         """Return a warning for each site that `valid` left out, and forget them."""
-        warnings = [f"the site {name} is left out: {why}" for name, why in self._left_out.items()]
+        warnings = [f"lumitui skips the site {name}: {why}" for name, why in self._left_out.items()]
         self._left_out.clear()
         return warnings
 
@@ -121,7 +121,7 @@ class Sites:
         if files := self._files.get(name):
             return files
         names = ", ".join(self.names()) or "none"
-        raise InputError(f"There is no site called {name!r}.", f"Known are: {names}.", field="site")
+        raise InputError(f"{name!r} is not a site.", f"Known are: {names}.", field="site")
 
     def _merged(self, name: str, seen: tuple[Path, ...]) -> tuple[Document, dict[str, object]]:
         from lumitui.remote.site.reading.yaml_document import Document, read_document
@@ -138,7 +138,7 @@ class Sites:
         if data.setdefault("name", name) != name:
             raise InputError(
                 f"{document.where(('name',))}: the profile calls itself {data['name']!r}.",
-                f"Write {name!r}, the name of its file, or leave `name:` out.",
+                f"Write {name!r}, the name of its file, or omit `name:`.",
             )
         parent = data.pop("extends", None)
         if parent is not None:

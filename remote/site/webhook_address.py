@@ -12,7 +12,9 @@ def check_webhook(value: str) -> None:
     """
     # urlsplit drops line ends, and other programs end a host at `\\` or a word at a quote.
     if not value.isascii() or not value.isprintable() or set(value) & set(' \\"<>'):
-        raise ValueError("it has a character that no address has; write https://HOST/PATH")
+        raise ValueError(
+            "it has a character that is invalid in an address; write https://HOST/PATH"
+        )
     try:
         parts = urlsplit(value)
         host, _ = parts.hostname, parts.port
@@ -21,9 +23,11 @@ def check_webhook(value: str) -> None:
     if not host or parts.scheme not in ("https", "http"):
         raise ValueError("it is not an address; write https://HOST/PATH")
     if "@" in parts.netloc:
-        raise ValueError("it has a name or a password before the host; write https://HOST/PATH")
+        raise ValueError(
+            "it has a user name or a password before the host; write https://HOST/PATH"
+        )
     if parts.scheme == "http" and not _is_loopback(host):
-        raise ValueError("only https is allowed, so that nobody on the way can read it")
+        raise ValueError("only https is allowed, so that no one on the way can read it")
 
 
 def _is_loopback(host: str) -> bool:

@@ -57,7 +57,7 @@ class ScanGuard:
         for name in (path, *also):
             rule = secret_name(name)
             if rule is not None and (rule.holds is None or rule.holds(head_of(where()))):
-                what = rule.what if name == path else f"{rule.what}, as it is a link to {name}"
+                what = rule.what if name == path else f"{rule.what}, because it is a link to {name}"
                 return self._decide(Suspect(path, "name", what, None, rule.source))
         return False
 
@@ -70,7 +70,7 @@ class ScanGuard:
         """Whether the file at `path` is kept back since a `link` names its `target` a secret."""
         if path != target and not path.startswith(target + "/"):
             return False
-        what = f"{rule.what}, as the link {link} says"
+        what = f"{rule.what}, according to the link {link}"
         return self._decide(Suspect(path, "name", what, None, rule.source))
 
     def holds_secret(self, path: str, marks: Iterable[KeyMark], also: Sequence[str] = ()) -> bool:

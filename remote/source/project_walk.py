@@ -43,7 +43,7 @@ def hops(place: Path) -> list[Path]:
     at = place
     while os.path.islink(at):
         if len(paths) == _MOST_HOPS:
-            raise OSError(errno.ELOOP, "it leads round in a circle")
+            raise OSError(errno.ELOOP, "it is a circular link")
         target = os.path.join(os.path.realpath(at.parent), os.readlink(at))
         above, name = os.path.split(target)
         plain = name in ("", ".", "..")
@@ -183,9 +183,11 @@ class FolderWalk:
         if stat.S_ISREG(info.st_mode):
             self.add(path, info, real)
         elif not stat.S_ISDIR(info.st_mode) or is_system(real):
-            self.refuse(path, f"is a link to {real}, which is neither a file nor a folder to send")
+            self.refuse(
+                path, f"is a link to {real}, which is not a file or folder that can be sent"
+            )
         elif real in self._within:
-            self.refuse(path, f"is a link to {real}, which it is in itself")
+            self.refuse(path, f"is a link to {real}, which contains the link itself")
         else:
             self._within.append(real)
             self.walk(real, path + "/", rules)
@@ -214,17 +216,17 @@ class ProjectWalk(FolderWalk):
     def objection(self, path: str, place: str, target: str | None) -> str:
         """Return why the entry at `place` cannot be sent, or ""."""
         if not _travels(path):
-            return "has a name with a line end or bytes that are not UTF-8; rename it"
+            return "has a name with a line break or bytes that are not UTF-8; rename it"
         if target is None:
             return ""
         if self.stays_inside(path, target, place):
-            words = "points to a name with a line end or bytes that are not UTF-8"
+            words = "points to a name with a line break or bytes that are not UTF-8"
             return "" if _travels(target) else words
         if self.follow.names(path):
             return ""
         return (
-            f"points out of the project to {way(target, Path(place))}; use `links:` for what is on "
-            f"the site, or `follow_links: [{path}]` to send what is there"
+            f"points out of the project to {way(target, Path(place))}; use `links:` for files on "
+            f"the site, or `follow_links: [{path}]` to send the target"
         )
 
     def add(self, path: str, info: os.stat_result, real: Path | None = None) -> None:
@@ -246,8 +248,8 @@ class ProjectWalk(FolderWalk):
             raise InputError(
                 f"The project has {least}{count} files, {size / 1e6:.1f} MB, over the limit of "
                 f"{limit}; the largest{so_far}: {self._largest(by_size)}.",
-                "Exclude data in .lumituiignore; `stage:` sends it once, `links:` reaches what is "
-                "on the site.",
+                "Exclude data in .lumituiignore; `stage:` sends it once, and `links:` links "
+                "files on the site.",
             )
         if self.refused:
             raise InputError(
@@ -289,8 +291,8 @@ def walk(
     """
     if is_system(root):
         raise InputError(
-            f"The project {root} belongs to the system; it is not a folder with your code.",
-            "Name the folder of your code in `project:`.",
+            f"The project {root} is a system folder, not a folder with your code.",
+            "Set `project:` to the folder with your code.",
         )
     project = ProjectWalk(limits, root, follow, looked_at=LOOKED_AT)
     project.walk(project.root, "", Ignoring.of(root, elsewhere))

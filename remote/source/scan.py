@@ -54,7 +54,7 @@ def scan(
     taken = project.files.keys() | project.links.keys()
     for path, source in sorted((extra or {}).items()):
         if path in taken:
-            project.refuse(path, "is also the name of a file lumitui adds; rename it")
+            project.refuse(path, "is also the name of a file that lumitui adds; rename it")
         try:
             project.add(path, os.stat(source))
         except OSError as error:
@@ -220,5 +220,5 @@ def changed(path: str) -> InputError:
     """Return the error for a file that was written to while it was read."""
     return InputError(
         f"The file {path!r} changed while it was read.",
-        "Wait until nothing writes to the project and send again.",
+        "Wait until no program writes to the project, then send again.",
     )

@@ -140,7 +140,9 @@ class LogIn:
             why, hint = self._broken_off(self._error)
         elif self._dialog.questions:
             why = "was refused: the answers were not accepted"
-            hint = "Connect again, but not often: sites lock an account after some wrong answers."
+            hint = (
+                "Connect again, but not often: sites lock an account after several wrong answers."
+            )
         elif self._keyring.objections:
             why = f"was refused: {'; '.join(self._keyring.objections)}"
             hint = self._host.renew or ("Get a new certificate from your site, and connect again.")
@@ -166,7 +168,7 @@ class LogIn:
             hint += " Sites wait only a minute or two for an answer."
         elif self._offered:
             hint = (
-                "The site may allow fewer attempts than you have keys: name the right key with "
-                "IdentityFile, and set IdentitiesOnly."
+                "The site may allow fewer attempts than you have keys: set IdentityFile to the "
+                "right key, and set IdentitiesOnly."
             )
         return f"was not completed: {words}", hint

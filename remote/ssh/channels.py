@@ -119,7 +119,8 @@ class RequestExchange:
             )
         raise LinkLost(
             f"The connection to {place} was lost during a request.",
-            "It is unknown whether it was carried out; lumitui checks this when the site answers.",
+            "It is unknown whether the site carried it out; lumitui checks this once the site "
+            "answers.",
         )
 
 
@@ -334,7 +335,7 @@ class Requests:
                         continue
                     self._busy -= 1
                 raise LinkError(
-                    f"{link.address} allows no more sessions on this connection.",
+                    f"{link.address} does not allow more sessions on this connection.",
                     "Close the log on the screen, which uses one, and try again.",
                 ) from error
             except LinkError:
@@ -378,7 +379,7 @@ class Requests:
             link.open(min(link.timeout, _SETTLE)).close()
         raise LinkLost(
             f"{link.address} did not answer within {timeout:g} s.",
-            "It is unknown whether the request was carried out; lumitui checks this later.",
+            "It is unknown whether the site carried out the request; lumitui checks this later.",
         )
 
 

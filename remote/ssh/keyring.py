@@ -85,7 +85,7 @@ def _pkcs8(data: bytes, passphrase: bytes | None) -> paramiko.PKey:
                 serialization.NoEncryption(),
             ).decode()
             return reader.from_private_key(io.StringIO(text))
-    raise UnsupportedAlgorithm("not a key for SSH")
+    raise UnsupportedAlgorithm("not an SSH key")
 
 
 class Keyring:
@@ -187,7 +187,9 @@ class Keyring:
     def _unlock(self, path: Path) -> paramiko.PKey | None:
         """Return the key in `path`, unlocked by the user; None if no passphrase was right."""
         if self._host.batch or not self._host.prompts:
-            self.unusable.append(f"{path}, since the configuration forbids asking its passphrase")
+            self.unusable.append(
+                f"{path}, because the configuration forbids asking for its passphrase"
+            )
             return None
         if not self._dialog.attended:
             raise self._dialog.absent("passphrase")

@@ -92,7 +92,7 @@ class _Packetizer(Packetizer):
         data: bytes = super()._read_timeout(timeout)  # type: ignore[misc]  # not in its stubs
         self._banner += len(data)
         if self._banner > MOST_BANNER or time.monotonic() - self._began > _BANNER_SECONDS:
-            raise paramiko.SSHException("the server does not send its version")
+            raise paramiko.SSHException("the server did not send its version")
         return data
 
 
@@ -297,7 +297,7 @@ class Link:
         if (self._precious or keep) and self.alive() and now - self._silent < _ENDURE:
             return LinkError(
                 f"{self.address} does not answer at the moment.",
-                "lumitui keeps the connection, since a new one needs your login; try again soon.",
+                "lumitui keeps the connection, because a new one needs your login; try again soon.",
             )
         self.close()
         return LinkError(

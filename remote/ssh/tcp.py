@@ -125,7 +125,7 @@ def dial(
         only = f" with AddressFamily {family}" if number else ""
         raise LinkError(
             f"The host name {host} is unknown{only} ({why}).",
-            "Check the name, your network and whether you need a VPN.",
+            "Check the name, your network, and whether you need a VPN.",
         ) from error
     reason = "no address"
     for address_family, kind, protocol, _, address in places:

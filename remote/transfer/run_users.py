@@ -78,7 +78,8 @@ def venv_users(transport: Transport, root: str) -> dict[str, list[RunUser]]:
         match = user_in(line, root)
         if match is None:
             raise AnswerUnusable(
-                f"The site does not say which runs use environments; it says: {last_words(line)}.",
+                f"The site answered with {last_words(line)} instead of the runs that use "
+                "environments.",
                 "Check what your login files print there, and ask again.",
             )
         users.setdefault(match[0], []).append(match[1])

@@ -82,7 +82,7 @@ class Framing:
         """
         if "\0" in script:
             raise InputError(
-                "A command for the site has a NUL character, which no shell can hold.",
+                "A command for the site has a NUL character, which a shell cannot handle.",
                 "Remove it from the job file.",
             )
         try:
@@ -90,7 +90,7 @@ class Framing:
         except UnicodeEncodeError as error:
             raise InputError(
                 "A command for the site has bytes that are not UTF-8.",
-                "Check the names and settings that you typed.",
+                "Check the names and settings you typed.",
             ) from error
 
     def reader(self) -> "FrameReader":
@@ -172,7 +172,7 @@ KEPT_ERRORS = 64 << 10
 quotes a line or two."""
 MOST_NOISE = 8 << 20
 """Most bytes that login files and a banner may print before the script begins, on each output."""
-_WITHOUT_END = "Something there prints without end; log in and see what it prints."
+_WITHOUT_END = "Something there prints without end; log in and check the output."
 
 
 class Outputs:
@@ -261,7 +261,7 @@ def limited(chunks: Iterator[bytes], *, most: int, seconds: float) -> Iterator[b
             if rest < 0:
                 raise AnswerUnusable(
                     f"The site sends more than the {most} bytes that were requested.",
-                    "Log in and see whether other programs change files there.",
+                    "Log in and check whether other programs change files there.",
                 )
             if time.monotonic() > deadline:
                 raise AnswerUnusable(

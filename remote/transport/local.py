@@ -46,7 +46,7 @@ class Local:
                 if time.monotonic() > deadline:
                     raise LinkLost(
                         f"A command on this machine did not end within {timeout:g} s.",
-                        "Check whether it did its work before you repeat it.",
+                        "Before you repeat it, check whether it did its work.",
                     )
                 exchange.step(min(_POLL, timeout))
             return Result(exchange.code, exchange.outputs.take(), exchange.outputs.errors)
@@ -156,8 +156,8 @@ class _Exchange:
         code = self.outputs.readers[0].code
         if code is None:
             raise LinkLost(
-                "A command on this machine was ended from outside.",
-                "Check whether it did its work before you repeat it.",
+                "Another process killed a command on this machine.",
+                "Before you repeat it, check whether it did its work.",
             )
         return code
 

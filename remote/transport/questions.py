@@ -136,14 +136,14 @@ def read_answers(output: bytes, marker: str, questions: Sequence[Question[object
             faults[name] = _fault(question, closing[1] if closing else "", body)
     for name in by_name:
         if name not in texts:
-            faults.setdefault(name, "The site's answer ends before it.")
+            faults.setdefault(name, "The site's answer ends too early.")
     return SiteAnswers(texts, faults)
 
 
 def _fault(question: Question[object], status: str, body: str) -> str:
     """Return why a part has no answer."""
     if not status:
-        return f"`{question.command}` prints more than is read here."
+        return f"`{question.command}` prints more than lumitui reads."
     if status == "124":
         return f"`{question.command}` did not answer within {PART_SECONDS} s."
     if status != "127":
@@ -152,5 +152,5 @@ def _fault(question: Question[object], status: str, body: str) -> str:
     match = _NOT_FOUND.search(body)  # the shell's own line
     missing = f"The site has no command `{match[1] if match else question.command.split()[0]}`."
     if question.key:
-        return f"{missing} Name the right one in its profile (`{question.key}`)."
+        return f"{missing} Set the right one in its profile (`{question.key}`)."
     return f"{missing} Ask `lumitui site check` whether Slurm can be used there."

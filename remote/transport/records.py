@@ -65,6 +65,6 @@ def parse_records(output: bytes, marker: str) -> list[AnswerRecord]:
         if len(entries) > MOST_RECORDS:
             raise AnswerUnusable(
                 f"The site's answer has more than {MOST_RECORDS} records.",
-                "A command there prints without end; log in and see what it prints.",
+                "A command there prints without end; log in and check its output.",
             )
     return entries

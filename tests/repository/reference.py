@@ -164,7 +164,7 @@ _UNRULED = (
 """Causes that come from no table; `diagnose.py` has their sentences, with what it found."""
 SEE = {
     "chain-late": "chain.md", "chain-refused": "chain.md",
-    "chain-no-progress": "chain.md", "chain-unsaved": "scripts.md#the-contract-without-it",
+    "chain-no-progress": "chain.md", "chain-unsaved": "scripts.md#the-contract",
     "chain-used-up": "chain.md", "diverged": "trainers.md#when-something-breaks",
     "gpu-memory": "trainers.md#does-it-fit",
     "hung": "reliability.md#a-rank-that-hangs", "no-internet": "offline.md",

@@ -171,8 +171,8 @@ def test_what_does_not_fit_is_said_before_it_is_paid_with_what_would() -> None:
     memory, [found] = preview(args=args)
     assert memory and not memory.fits
     assert found.message == (
-        "A step of 16 samples needs about 144 GiB per GPU, which has 64 GiB and needs some for "
-        "the driver and NCCL."
+        "A step of 16 samples needs about 144 GiB per GPU, which has 64 GiB, some of "
+        "it for the driver and NCCL."
     )
     for way in found.do.split(" or "):
         assert re.search(r"\(\d+ GiB\)", way), way

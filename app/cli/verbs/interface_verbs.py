@@ -25,8 +25,8 @@ def tour() -> int:
 
     code = run_tour()
     output.say(
-        "That was a recording: nothing was sent. `lumitui demo` trains on this machine; "
-        "`lumitui new --list` lists job files to begin with."
+        "That was a recording: lumitui sent nothing. `lumitui demo` trains on this machine; "
+        "`lumitui new --list` lists example job files."
     )
     return code
 
@@ -73,7 +73,7 @@ def mcp(folder: Path) -> None:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise
         raise InputError(
-            "`lumitui mcp` needs the package mcp 2, which is not installed.",
+            "`lumitui mcp` requires the package mcp 2, which is not installed.",
             "Install it with: pip install 'lumitui[mcp]'",
         ) from error
     serve(own_settings(), folder)

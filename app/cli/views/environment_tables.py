@@ -53,14 +53,14 @@ def image_notes(
         reasons.setdefault(why_version_unknown(one), []).append(one.path.rpartition("/")[2])
     for why, names in reasons.items():
         listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        yield spell_out(f"Known by its name only, because {why}: {listed}.")
+        yield spell_out(f"Known only by name, because {why}: {listed}.")
     if package and not shown:
         how = f"`venv: [{package}]`"
         if not reaches_index(site):
             how = f"`venv: {{packages: [{package}], wheels: FOLDER}}`, with wheels of it,"
         yield f"No listed image has {package}; {how} in a job file installs it."
     if shown:
-        yield "`*` is the default image; `?`: unknown; `-`: not installed."
+        yield "`*`: default image; `?`: unknown; `-`: not installed."
     for one in shown:
         if one.path != one.real:
             yield spell_out(f"{one.path.rpartition('/')[2]} leads to {one.real}.")

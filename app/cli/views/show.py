@@ -55,7 +55,7 @@ def gather(runs: Runs, run_id: str, *, refreshed: bool = False) -> ShownRun:
         try:
             why = runs.why(run.id)
         except LumiError as error:
-            warnings.append(f"cannot read the log now: {error}")
+            warnings.append(f"cannot read the log: {error}")
     overview, log = runs.overviews.of(run.id), runs.log_figures(run.id)
     if log.warning:
         warnings.append(log.warning)

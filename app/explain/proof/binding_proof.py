@@ -19,7 +19,7 @@ from lumitui.app.job.launch import ALL_NODES, RankLayout, measured_nodes
 _STOPPED = 124  # timeout(1): the time was over
 
 Kind = Literal["proved", "differs", "unbound", "not measured", "pending"]
-"""`unbound`: measured, and as planned no rank has cores of its own."""
+"""`unbound`: measured, and as planned no rank has its own cores."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def _nothing(ended: bool, proof: str, job: bool) -> tuple[Kind, str]:
         return "pending", "The ranks have not reported yet."
     return (
         "not measured",
-        "The job left no binding.json: it ended before the probe, or the file could not be "
-        "written; its log says which.",
+        "The job left no binding.json: it ended before the probe, or could not write the file; "
+        "see its log.",
     )
 
 
@@ -127,16 +127,16 @@ def _all_measured(rows: list[RankProof], layout: RankLayout) -> tuple[Kind, str]
     hosts = len({row.host for row in measured})
     where = "one node" if hosts == 1 else f"{hosts:,} nodes"
     told = layout.on_cpu or any(row.gpus or row.devices for row in rows)
-    gpus = "" if told else " They did not report which GPUs they see."
+    gpus = "" if told else " They did not report their GPUs."
     silent = _silent(rows, layout)
     gpus += silent
     if layout.ranks_per_node > 1 and len(set(layout.planned_cores)) == 1:
         return "unbound", (
             f"All {len(measured):,} ranks measured on {where} share their node's cores "
             f"{layout.planned_cores[0]}: nothing binds a rank to "
-            + ("cores of its own." if layout.on_cpu else f"those near its GPU.{gpus}")
+            + ("its own cores." if layout.on_cpu else f"those near its GPU.{gpus}")
         )
-    what = "the planned cores" if layout.exact else "cores of their own NUMA domain"
+    what = "the planned cores" if layout.exact else "the cores of their own NUMA domain"
     # Cores beside a GPU that nobody has seen prove nothing: the job asked for both.
     kind: Kind = "not measured" if silent else "proved"
     who = f"All {len(measured):,} ranks" if len(measured) > 1 else "The only rank"
@@ -158,8 +158,8 @@ def _sampled(rows: list[RankProof], layout: RankLayout) -> str:
         return ""
     which = ", the first and the last" if hosts == 2 else ""
     return (
-        f" The probe looked at {hosts} of the run's {layout.nodes:,} nodes{which}; "
-        f"the cores of the other {others:,} are not known."
+        f" The probe measured {hosts} of the run's {layout.nodes:,} nodes{which}; the cores of "
+        f"the other {others:,} are unknown."
     )
 
 
@@ -198,7 +198,7 @@ def _probe(report: ProbeReport) -> str:
     if report.probe is None:
         return ""
     how = (
-        "The probe ran out of time and was ended"
+        "The probe timed out"
         if report.probe == _STOPPED
         else f"The probe's launch ended with code {report.probe}"
     )

@@ -258,7 +258,7 @@ def unmeasured(rows: Sequence[RankProof], layout: RankLayout) -> str:
     if layout.on_cpu or not silent:
         return ""
     who = "" if len(silent) == len(rows) else f" of {ranks_named(silent).lower()}"
-    return f"Devices not measured: the driver said nothing of the GPUs{who}."
+    return f"Devices not measured: the driver did not report the GPUs{who}."
 
 
 def _wrong_device(row: RankProof, layout: RankLayout) -> str:
@@ -269,10 +269,10 @@ def _wrong_device(row: RankProof, layout: RankLayout) -> str:
     # One GPU means that each rank was given its own; rank_proof tells where only some were.
     alone = len(seen) == 1 and row.gpus.count(",") == 0 and row.gpus != ""
     if len(seen) < layout.gpus_per_node and not alone:
-        return f"the driver shows it {len(seen)} GPUs, planned {layout.gpus_per_node}"
+        return f"the driver shows {len(seen)} GPUs, planned {layout.gpus_per_node}"
     planned = layout.gpu_bus[row.local_rank] if row.local_rank < len(layout.gpu_bus) else ""
     if planned and row.device and not is_bus(row.device, planned):
-        return f"it sees GPU {row.device}, the plan says {planned}"
+        return f"it sees GPU {row.device}, planned {planned}"
     return ""
 
 

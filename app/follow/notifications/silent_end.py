@@ -27,10 +27,10 @@ def tell_silent_end(run: Run, environ: Mapping[str, str] = os.environ) -> str:
     """Send the notice; return what a user should know of it."""
     assert run.spec.notify is not None
     name, how = run.spec.notify.webhook or "", run.spec.notify.format
-    head = f"{run.id} was killed before it could send its notice"
+    head = f"{run.id} was killed before it could send its notification"
     address = environ.get(name, "")
     if not address:
-        return f"{head}, and ${name} is not set here. Set it to be told of such an end."
+        return f"{head}, and ${name} is not set here. To be notified of such an end, set it."
     try:
         check_webhook(address)
     except ValueError as error:

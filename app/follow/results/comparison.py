@@ -141,7 +141,7 @@ def _changed(
         if (one.site, one.root, one.snapshot) not in by_snapshot:
             why = troubles.get((one.site, one.root)) or "its list of files is not on the site"
             why = why if one.snapshot else "none was sent"
-            return CodeChange(run.id, unknown=f"The code of {one.id} is not known: {why}.")
+            return CodeChange(run.id, unknown=f"The code of {one.id} is unknown: {why}.")
     old = by_snapshot[first.site, first.root, first.snapshot]
     return CodeChange(run.id, tuple(changes(old, by_snapshot[run.site, run.root, run.snapshot])))
 

@@ -49,7 +49,7 @@ def log_figures_of(run: Run, read: Callable[[int], tuple[int, bytes] | None]) ->
         log = end[1].decode("utf-8", "replace") if end else ""
         return LogFigures(series_of(log, run.spec.metrics))
     except LumiError as error:
-        return LogFigures(warning=f"`metrics:` cannot be read from the log: {error}")
+        return LogFigures(warning=f"lumitui cannot read `metrics:` from the log: {error}")
 
 
 def keep_log_figures(history: History, run: Run, figures: LogFigures) -> None:
@@ -79,7 +79,7 @@ def series_of(
         except TimeoutError as error:
             raise InputError(
                 f"The pattern {name} under `metrics:` takes more than {seconds:g} s on the log.",
-                "Write it without choices inside repeats, such as (a|aa)+.",
+                "Write it without alternatives inside repeats, such as (a|aa)+.",
             ) from error
     return series
 

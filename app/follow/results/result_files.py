@@ -127,7 +127,7 @@ class RunFileLists:
         result = self._transport(run).run(script)
         if result.code:
             raise RefusedError(
-                f"{name} cannot be read on {run.site}.", "Press r to list the files again."
+                f"lumitui cannot read {name} at {run.site}.", "Press r to list the files again."
             )
         data = result.out[:PREVIEW_BYTES]
         binary = b"\0" in data
@@ -144,7 +144,7 @@ RECORDS = (METRICS, BINDING, attempt_log("*"), JOB_SCRIPT, PROFILE, WATCHED)
 """What every fetch without patterns also brings, as far as it is there."""
 _MOST = 5
 _NOT_CODE = """\
-# lumitui fetched results into this folder, and sends your code without it.
+# lumitui fetched results into this folder, and does not send it with your code.
 # To send the folder too, remove this file.
 *
 """
@@ -184,9 +184,9 @@ def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
     """
     sentences = []
     if brought.links:
-        sentences.append(f"links that were not followed: {_some(brought.links)}.")
+        sentences.append(f"lumitui did not follow these links: {_some(brought.links)}.")
     if brought.unmatched and not named:
-        sentences.append(f"no file matches {_some(brought.unmatched)}, which `fetch:` names.")
+        sentences.append(f"no file matches {_some(brought.unmatched)} of `fetch:`.")
     return sentences
 
 
@@ -203,11 +203,12 @@ def check_fetch(brought: FetchOutcome, *, named: bool) -> None:
         more = f" {unmatched}" if named and unmatched else ""
         raise RefusedError(
             f"Not everything was fetched: {_some(missed)}.{more}",
-            "The other files are here and whole. Fetch again for those that changed meanwhile.",
+            "The other files are complete. Fetch again to get the files that changed in between.",
         )
     if named and unmatched:
         raise InputError(
-            unmatched, "Patterns are relative to the run's folder; `checkpoints` brings all of it."
+            unmatched,
+            ("Patterns are relative to the run's folder; `checkpoints` fetches the whole folder."),
         )
 
 

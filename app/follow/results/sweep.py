@@ -103,9 +103,9 @@ class Sweeps:
         series = self._history.series.of_run(run.id)
         if series is None or series.kind != "grid":
             raise InputError(
-                f"{run.id} is not one of the runs of a grid.",
-                "A job file with `grid:` becomes a run for each of its values: `lumitui new "
-                "--example loader-workers` writes one.",
+                f"{run.id} is not part of a grid.",
+                "A job file with `grid:` becomes one run for each combination of its values: "
+                "`lumitui new --example loader-workers` writes one.",
             )
         entries = self._history.finder.with_ids([one.run for one in series.members if one.run])
         states = {name: run.state.value for name, run in entries.items()}
@@ -205,8 +205,9 @@ def _advice(rows: Sequence[SweepRow]) -> list[str]:
     waiting = best.pace.waiting
     if waiting is not None and waiting >= STARVED:
         sentences.append(
-            f"With it a step still waits for data in {100 * waiting:.0f} % of its time: pack "
-            "the samples into shards (`python trainers/pack.py`), or put them on the node's disk."
+            f"With it, a step still spends {100 * waiting:.0f} % of its time waiting for data: "
+            "pack the samples into shards (`python trainers/pack.py`), or put them on the "
+            "node's disk."
         )
     return sentences
 
@@ -214,12 +215,12 @@ def _advice(rows: Sequence[SweepRow]) -> list[str]:
 def _choice(best: SweepRow, ordered: Sequence[SweepRow]) -> str:
     least, most = ordered[0], ordered[-1]
     if best is least:
-        return f"Take {best.setting}: more make an epoch less than {100 * ENOUGH:.0f} % shorter."
+        return f"Use {best.setting}: more shorten an epoch by less than {100 * ENOUGH:.0f} %."
     gain = _speed(best) / _speed(least)
     first = f"Take {best.setting}: {gain:.1f} times as fast as {least.setting}"
     if best is most:
-        return f"{first}. It is the most that was tried: try more, as far as a rank has cores."
-    return f"{first}; more make an epoch less than {100 * ENOUGH:.0f} % shorter."
+        return f"{first}. This is the largest value tried: if a rank has more cores, try more."
+    return f"{first}; more shorten an epoch by less than {100 * ENOUGH:.0f} %."
 
 
 def _speed(row: SweepRow) -> float:

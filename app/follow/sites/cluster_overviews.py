@@ -98,7 +98,9 @@ class Clusters:
         """
         run = self._history.get(run_id)
         if run.state is not State.RUNNING or run.job_id is None:
-            raise InputError(f"{run.id} is not running.", "Its GPUs can be read while it runs.")
+            raise InputError(
+                f"{run.id} is not running.", "lumitui can read its GPUs only while it runs."
+            )
         readings = self._sites.load(run.site).gpu_readings
         if readings is None:
             raise InputError(

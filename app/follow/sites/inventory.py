@@ -113,7 +113,7 @@ class Stocks:
         for word in keys or ():
             if word not in present:
                 raise InputError(
-                    f"Nothing on {site_name} is staged as {word}.",
+                    f"{site_name} has no staged data called {word}.",
                     f"`lumitui site data {site_name}` lists names and ids.",
                 )
         done = []
@@ -124,9 +124,10 @@ class Stocks:
             used = [item for item in chosen if item.in_use]
             if used and keys is not None:
                 raise InputError(
-                    f"{used[0].name} ({used[0].id}) is needed by an unfinished run: "
+                    f"An unfinished run needs {used[0].name} ({used[0].id}): "
                     f"{', '.join(used[0].used_by)}.",
-                    "Wait until it has ended, or cancel it; `lumitui status` asks the site anew.",
+                    "Wait until it has ended, or cancel it; `lumitui status` queries the site "
+                    "again.",
                 )
             free = [item for item in chosen if not item.in_use]
             ids = tuple(item.id for item in free)
@@ -145,7 +146,7 @@ class Stocks:
         works = dict.fromkeys(root.rpartition("/")[0] for root in roots)
         if not works:
             raise InputError(
-                f"What is staged at {site_name} is kept by account, and no run there is known.",
+                f"{site_name} keeps staged data by account, but the history has no run there.",
                 "Name one: --account PROJECT.",
             )
         yield from (f"{work}/{STAGE}" for work in works)

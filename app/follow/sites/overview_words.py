@@ -44,14 +44,14 @@ def overview_age(answered: float | None, tried: float | None, now: float, *, ask
     age = "" if answered is None else f"{short_length(now - answered)} ago"
     if tried is None or (answered is not None and answered >= tried):
         return age or "not asked"
-    return f"{age}{', ' if age else ''}asked {short_length(now - tried)} ago, no answer"
+    return f"{age}{', ' if age else ''}queried {short_length(now - tried)} ago, no answer"
 
 
 def no_overview_yet(site: str, *, asking: bool) -> str:
     """Return what to say of a site that has told nothing yet."""
     if asking:
-        return f"Asking {site} for its nodes, your queue, reservations and budget …"
-    return "It has told nothing yet. Press r to ask again."
+        return f"Querying {site} for its nodes, your queue, reservations and budget …"
+    return "It has not answered yet. Press r to query it again."
 
 
 def overview_parts(overview: ClusterOverview, now: float) -> list[OverviewPart]:
@@ -81,7 +81,7 @@ def _nodes(overview: ClusterOverview) -> OverviewPart:
         for row in overview.partitions
     ]
     right = frozenset(range(1, 7))
-    none = "The site lists no partition."
+    none = "The site lists no partitions."
     return OverviewPart("Partitions", titles, rows, right, narrow=(0, 1, 6, 7), sentence=none)
 
 
@@ -185,5 +185,5 @@ def _reservations(overview: ClusterOverview) -> OverviewPart:
 
 def _budget(overview: ClusterOverview) -> OverviewPart:
     rows = [(line,) for line in overview.budget]
-    none = "The profile names no command for it (`commands: balance:`)."
+    none = "The profile has no command for it (`commands: balance:`)."
     return OverviewPart("Budget", ("",), rows, sentence=none)

@@ -77,7 +77,8 @@ def check(db: sqlite3.Connection, path: Path) -> None:
         )
     if schema < SCHEMA:
         raise HistoryError(
-            f"The history {path} has lost its version: its PRAGMA user_version is {schema}.",
+            f"The history {path} has an invalid schema version: its PRAGMA user_version is "
+            f"{schema}.",
             f"Move it away, {ELSEWHERE} {RECOVER}",
         )
 
@@ -86,10 +87,11 @@ def _unmarked(db: sqlite3.Connection, path: Path, schema: int) -> HistoryError:
     tables = {str(row[0]) for row in db.execute("SELECT name FROM sqlite_master")}
     if schema and {"runs", "metrics", "manifests"} <= tables:
         return HistoryError(
-            f"The history {path} was written by an earlier lumitui (schema {schema}), and this "
-            "one does not read it.",
-            f"Export its runs with that one: `lumitui history --limit {_EVERY} --json > "
-            f"runs.json`. Then move the file away, {ELSEWHERE} {RECOVER} The file was not touched.",
+            f"The history {path} was written by an earlier lumitui (schema {schema}), which this "
+            "version cannot read.",
+            f"Export its runs with that version: `lumitui history --limit {_EVERY} --json > "
+            f"runs.json`. Then move the file away, {ELSEWHERE} {RECOVER} The file was not "
+            "touched.",
         )
     return HistoryError(
         f"The file {path} is not a lumitui history: another program wrote it.",

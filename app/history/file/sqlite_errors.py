@@ -13,12 +13,15 @@ DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 RECOVER = "`lumitui history --recover SITE` rebuilds the runs of a site from their folders."
 ELSEWHERE = "or set LUMITUI_DATA_DIR to another folder."
 
-_RIGHTS = f"Check the rights of the file and its folder, {ELSEWHERE}"
+_RIGHTS = f"Check the permissions of the file and its folder, {ELSEWHERE}"
 _NO_LOCKS = (
     "cannot be locked: its file system has no locks",
     "Set LUMITUI_DATA_DIR to a folder on a disk of this machine.",
 )
-_IS_DAMAGED = ("is damaged", f"Try again: it is set aside and a fresh one begins. {RECOVER}")
+_IS_DAMAGED = (
+    "is damaged",
+    f"Try again: lumitui then sets it aside and starts a new one. {RECOVER}",
+)
 _SENTENCES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", "Free some space and try again."),
     sqlite3.SQLITE_IOERR: ("could not be read or written", "Check the disk and its space."),
@@ -32,14 +35,14 @@ _SENTENCES: dict[int, tuple[str, str]] = {
     ),
     sqlite3.SQLITE_PROTOCOL: _NO_LOCKS,
     sqlite3.SQLITE_BUSY: (
-        "is held by another lumitui",
-        "Try again; if it is still held, end the other lumitui.",
+        "is locked by another lumitui",
+        "Try again; if it is still locked, quit the other lumitui.",
     ),
     sqlite3.SQLITE_LOCKED: ("is locked", "Try again."),
     sqlite3.SQLITE_READONLY: ("is read-only", _RIGHTS),
     sqlite3.SQLITE_CANTOPEN: (
         "cannot be opened",
-        f"Check the folder's rights and the space on the disk, {ELSEWHERE}",
+        f"Check the folder's permissions and the space on the disk, {ELSEWHERE}",
     ),
     sqlite3.SQLITE_PERM: ("may not be opened", _RIGHTS),
     sqlite3.SQLITE_CORRUPT: _IS_DAMAGED,

@@ -233,7 +233,7 @@ class Database:
         except OSError as error:
             raise HistoryError(
                 f"The history {self.path} cannot be opened: {error.strerror}.",
-                f"Check the folder's rights and the space on the disk, {ELSEWHERE}",
+                f"Check the folder's permissions and the space on the disk, {ELSEWHERE}",
             ) from error
         except FAULTS as error:
             raise self._fault(error) from error

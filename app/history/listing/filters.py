@@ -203,7 +203,7 @@ def _no_filter(key: str, sign: str) -> tuple[str, str]:
         ordered = "Only nodes, gpus, idle and age take < and >"
         return f"No filter knows {key}.", f'{ordered}; quote text: "{key}{sign}…".'
     names = ", ".join(f"{name}:" for name in _KEYS)
-    return f"There is no filter {key}:.", f'Quote text: "{key}:…", or use {names}.'
+    return f"{key}: is not a filter.", f'Quote text: "{key}:…", or use {names}.'
 
 
 def _turned(text: str) -> tuple[str, bool]:
@@ -220,7 +220,7 @@ def _bare(rest: str, begin: int, end: int) -> Test:
         return ShapeTerm(rest, int(shape[1]), int(shape[2]), bool(shape[3]))
     word = rest.replace('"', "")
     if not word:
-        raise FilterError("A word is missing.", "Type what to look for after the `!`.", begin, end)
+        raise FilterError("A word is missing.", "Type a search term after the `!`.", begin, end)
     if word.startswith("#") and len(word) > 1:
         return Tag((word[1:],))
     return WordTerm(word)
@@ -232,7 +232,7 @@ def _states(key: str, values: tuple[str, ...]) -> Test:
         named = states_named(value)
         if not named:
             raise InputError(
-                f"There is no state {value!r}.",
+                f"{value!r} is not a state.",
                 "Use running, queued, done, failed, cancelled, timeout, oom, unknown, or a group: "
                 "waiting, unfinished, ended.",
             )

@@ -279,7 +279,7 @@ class RunFinder:
     def _lost(self, row: sqlite3.Row, kind: str, what: str) -> None:
         """Warn of a lost text once, however many runs share it."""
         self._warnings.add_once(
-            f"The run {row['id']} {what}, as for every run that shares it. {RECOVER}",
+            f"The run {row['id']} {what}; so is every run that shares it. {RECOVER}",
             key=f"{kind} {row[kind]}",
         )
 

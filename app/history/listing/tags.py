@@ -41,7 +41,7 @@ def with_tags(note: str, words: str) -> str:
         InputError: a word is not a tag, or there is none.
     """
     if not words.split():
-        raise InputError("There is no tag.", "Type a word such as best, or -best to remove it.")
+        raise InputError("The tag is missing.", "Type a word such as best, or -best to remove it.")
     kept = note.split(" ") if note else []
     for tag, removes in _changes(words):
         same = [item for item in kept if item.casefold() == f"#{tag}".casefold()]

@@ -59,7 +59,7 @@ def run_of(text: bytes, folder: str) -> Run:
         entry = _Record.model_validate(data)
     except ValidationError as error:
         if isinstance(data, dict) and is_newer(writer := str(data.get("lumitui", ""))):
-            raise ValueError(f"lumitui {writer} wrote it, which is newer; upgrade") from error
+            raise ValueError(f"lumitui {writer}, a newer version, wrote it; upgrade") from error
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from error
@@ -124,7 +124,7 @@ class _Record(BaseModel):
         sizes = [layout.ranks_per_node, layout.tasks_per_node, layout.gpus_per_node]
         sizes += [layout.cpus_per_task, len(layout.masks), len(layout.planned_cores)]
         if layout.nodes != self.spec.nodes or not all(0 <= size <= 1024 for size in sizes):
-            raise ValueError("the layout is not the job file's")
+            raise ValueError("the layout differs from the job file's")
         return self
 
 

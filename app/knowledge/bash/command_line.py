@@ -184,7 +184,7 @@ def _srun(line: CommandLine) -> bool:
         line.step = replace(line.step, trains=False)
     if parsed.options.has("multi-prog") or any(item.text == ":" for item in line.rest):
         what = "--multi-prog" if parsed.options.has("multi-prog") else "several components (`:`)"
-        message = f"The step has {what}, which is not read."
+        message = f"The step has {what}, which lumitui does not read."
         line.troubles.append(Trouble("not-understood", message, line.step.at))
         line.step = replace(line.step, trains=False)
         line.rest = []

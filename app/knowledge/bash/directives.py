@@ -93,12 +93,14 @@ def _first_line(file: File) -> Iterator[Trouble]:
     if not file.text.strip():
         yield Trouble("bad-shebang", "The script is empty.", at)
     elif not first.startswith("#!"):
-        words = "its first line is empty" if not first.strip() else "its first line names none"
+        words = "its first line is empty" if not first.strip() else "its first line has none"
         yield Trouble(
             "bad-shebang", f"sbatch refuses a script without an interpreter: {words}.", at
         )
     elif not first[2:].strip().startswith("/"):
-        yield Trouble("bad-shebang", f"`{first[:60]}` names no interpreter by its path.", at)
+        yield Trouble(
+            "bad-shebang", f"`{first[:60]}` does not give the path of an interpreter.", at
+        )
 
 
 def _line(file: File, offset: int, line: str) -> tuple[list[ExpandedWord], list[Trouble]]:
@@ -106,7 +108,7 @@ def _line(file: File, offset: int, line: str) -> tuple[list[ExpandedWord], list[
     troubles: list[Trouble] = []
     if line[len(_MAGIC) :].strip() in ("hetjob", "packjob"):
         at = file.position(offset, offset + len(line))
-        message = "The job has several components (`hetjob`); only the first is read."
+        message = "The job is heterogeneous (`hetjob`); lumitui reads only its first component."
         return [], [Trouble("not-understood", message, at)]
     for match in _TOKEN.finditer(line, len(_MAGIC)):
         if match[0].startswith("#"):
@@ -117,7 +119,7 @@ def _line(file: File, offset: int, line: str) -> tuple[list[ExpandedWord], list[
         piece = Piece(text, file, start)
         words.append(ExpandedWord(CommandWord(text, at, value=text), (piece,)))
         if "$" in text:
-            message = f"sbatch does not expand variables: `{text[:60]}` is taken as it is written."
+            message = f"sbatch does not expand variables: it takes `{text[:60]}` literally."
             troubles.append(Trouble("directive-with-variable", message, at))
         if len(re.findall(r"(?<!\\)\"", match[0])) % 2 and "'" not in match[0]:
             message = f"The quote in `{match[0][:60]}` is not closed."

@@ -89,7 +89,9 @@ class Interpreter(ShellState):
             self._not_understood(node, f"More than {_DEEPEST} blocks are nested here.")
             return
         if self.reading.count > _MOST:
-            self._not_understood(node, f"What follows the first {_MOST:,} commands is not read.")
+            self._not_understood(
+                node, f"lumitui does not read beyond the first {_MOST:,} commands."
+            )
             return
         self.depth += 1
         try:

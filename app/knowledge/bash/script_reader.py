@@ -213,7 +213,7 @@ def read_script(
         reading.end = early_end(tree) or NOWHERE
         Interpreter(reading, tree, Scope()).walk()
     else:
-        message = "The script is too long to be read; only its #SBATCH lines are."
+        message = "The script is too long; lumitui reads only its #SBATCH lines."
         reading.troubles.append(Trouble("not-understood", message, File(clean).position(0, 1)))
     resources = resources_of(directives.options, site)
     variables = tuple(reading.variables)
@@ -269,7 +269,7 @@ def _of_bytes(text: str) -> Iterator[Trouble]:
         (
             "windows-line-ends",
             "\r\n",
-            "The lines end as on Windows (CR LF): sbatch refuses the job.",
+            "The script has Windows line endings (CR LF): sbatch refuses the job.",
         ),
         (
             "not-text",

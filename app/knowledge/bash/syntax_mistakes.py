@@ -58,10 +58,10 @@ def _trouble(node: Node, tree: Tree) -> Trouble:
         return Trouble("unclosed-quote", f"The quote {text[:1]} is not closed.", at)
     if text.startswith("<<"):
         word = text.split("\n")[0][:40]
-        return Trouble("unclosed-quote", f"The text that `{word}` begins has no end.", at)
+        return Trouble("unclosed-quote", f"The heredoc that `{word}` begins has no end.", at)
     if not tree.source.text[end:].strip() and (found := _swallows(node, tree)):
         return found
-    return Trouble("not-understood", "This was not understood as bash.", at)
+    return Trouble("not-understood", "lumitui cannot parse this as bash.", at)
 
 
 def _unclosed(node: Node, tree: Tree) -> Trouble:
@@ -76,7 +76,7 @@ def _unclosed(node: Node, tree: Tree) -> Trouble:
 def _missing(what: str, opener: Node, tree: Tree) -> Trouble:
     at = tree.position(opener)
     word = tree.text(opener)
-    message = f"The `{word}` of line {at.line} has no `{what}`: bash refuses the script."
+    message = f"The `{word}` on line {at.line} has no `{what}`: bash refuses the script."
     nested = _else_if(tree) if what == "fi" else ""
     return Trouble("syntax-error", f"{message}{nested}", at, "elif" if nested else what)
 
@@ -84,7 +84,7 @@ def _missing(what: str, opener: Node, tree: Tree) -> Trouble:
 def _else_if(tree: Tree) -> str:
     lines = tree.source.text.split("\n")
     number = next((n for n, text in enumerate(lines, 1) if re.match(r"\s*else\s+if\b", text)), 0)
-    return f" `else if` in line {number} begins an `if` of its own." if number else ""
+    return f" `else if` on line {number} begins another `if`." if number else ""
 
 
 def _swallows(node: Node, tree: Tree) -> Trouble | None:
@@ -206,9 +206,12 @@ def _open(heredoc: _Heredoc, lines: list[str], start: int, tree: Tree) -> Troubl
     newline = tree.source.text.find("\n", begin)
     at = tree.source.position(begin, len(tree.source.text) if newline < 0 else newline)
     nearly = next((n for n in range(start, len(lines)) if lines[n].strip() == word), None)
-    message = f"No line is `{word}` alone, so all lines below are text, and bash runs none of them."
+    message = (
+        f"No line consists only of `{word}`, so all lines below are text, and bash runs none of "
+        "them."
+    )
     if nearly is not None:
-        message = f"There are blanks beside the `{word}` of line {nearly + 1}, so it does not end "
+        message = f"There are spaces beside the `{word}` on line {nearly + 1}, so it does not end "
         message += "the heredoc: bash runs none of the lines below."
     return Trouble("heredoc-open", message, at, "" if nearly is None else str(nearly + 1))
 
@@ -225,12 +228,12 @@ def _brackets(tree: Tree) -> Iterator[Trouble]:
         if not _is_text(tree, start):
             word = re.match(r"\S*", text[start:])
             name = word[0][:30] if word else ""
-            message = f"bash takes `{name}` for the name of a program, and does not find it."
+            message = f"bash takes `{name}` for a program, and does not find it."
             yield Trouble("bracket-without-blank", message, tree.source.position(start, end))
     for match in islice(_KEYWORD.finditer(text), _MOST_BRACKETS):
         start, end = match.span(2)
         if not _is_text(tree, match.start(1), _TEXTS - {"subscript"}):
-            message = f"bash takes `{match[1]}{match[2]}` for the name of a program."
+            message = f"bash takes `{match[1]}{match[2]}` for a program."
             at = tree.source.position(start, end)
             yield Trouble("bracket-without-blank", message, at, "before")
     for node in _nodes(tree, "test_command"):

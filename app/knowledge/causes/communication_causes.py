@@ -63,8 +63,8 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|No backend type associated with device|Unknown c10d backend|[Ii]nvalid backend"
         r"|[Bb]ackend '?\w+'? is not available",
         "PyTorch has no communication backend for these devices.",
-        "Use `nccl` for GPUs (RCCL has that name too) with a PyTorch that is built for them, and "
-        "move tensors to the GPU before they are exchanged.",
+        "Use `nccl` for GPUs (also for RCCL) with a PyTorch build for them, and move tensors to "
+        "the GPU before you exchange them.",
     ),
     _rule(
         "rank-variables",
@@ -78,7 +78,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|tasks per node configured in SLURM"
         r"|(?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'? (?:is|was) not found"
         r"|does not match the number of nodes|\bdevices=\S+ .{0,60}--ntasks-per-node",
-        "The variables that tell a rank who it is are not set.",
+        "The variables that identify a rank are not set.",
         "Start the program with a `launcher:` that sets "
         "them, read RANK, LOCAL_RANK and WORLD_SIZE, and call "
         "init_process_group first.",
@@ -94,7 +94,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|(?:NCCL WARN|RCCL WARN) .{0,60}mismatch|MPI_ERR_TRUNCATE|[Mm]essage truncated"
         r"|same number of tensors"
         r"|(?i:collective\b.{0,80}\b(?:mismatch|inconsistent) (?:across|between|on) ranks)",
-        "The ranks called different collective operations, or with different shapes.",
+        "The ranks called different collective operations, or the same one with different shapes.",
         "Let all ranks take the same branches; drop uneven last batches (drop_last=True).",
     ),
 )
@@ -150,7 +150,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|peer .{0,30}(?:closed|disconnected|has gone)|handle_cq_error:.{0,60}- CANCELED"
         r"|[Ee]rror 104\b|lost (?:connection|communication) (?:to|with)|Socket closed"
         r"|HorovodInternalError|Horovod has been shut down",
-        "A rank lost its connection to another, which had usually ended first.",
+        "A rank lost its connection to another, which usually had ended first.",
         "Find the rank that ended first.",
     ),
     _rule(

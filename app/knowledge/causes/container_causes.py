@@ -21,16 +21,16 @@ CONTAINERS: tuple[LogRule, ...] = (
     _rule(
         "script-assignment",
         r": line \d+: (?P<what>[A-Z][A-Z0-9_]*): command not found",
-        "Bash took {what} for a command: there is a space before its `=`.",
+        "bash took {what} for a command: there is a space before its `=`.",
         "Write NAME=value, without spaces around `=`.",
     ),
     _rule(
         "script-syntax",
         r": line (?P<what>\d+: (?:syntax error|unexpected EOF while looking).+)"
         r"|: (?P<other>syntax error: unexpected end of file)",
-        "Bash cannot read the job's script: line {what}.",
-        "Look above that line for a quote, bracket, `if` or `do` that is not closed; "
-        "`bash -n SCRIPT` reports the same error before you submit.",
+        "bash cannot parse the job's script: line {what}.",
+        "Check above that line for an unclosed quote, bracket, `if` or `do`; `bash -n SCRIPT` "
+        "reports the same error before you submit.",
     ),
     _rule(
         "no-environment",
@@ -67,7 +67,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|launcher '(?P<launcher>\w+)' not installed"
         r"|^(?:-?bash|-bash)?:? ?module: command not found",
         "The program {what} was not found.",
-        "Check the container and the name of the interpreter; load the module that has it.",
+        "Check the container and the name of the interpreter; load the module that provides it.",
     ),
     _rule(
         "architecture",
@@ -78,7 +78,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?P<avx>compiled to use \w+ instructions|processor supports? .{0,40}instructions)"
         r"|(?P<platform>platform \(\S+\) does not match the detected host)"
         r"|Errno 8\] Exec format error: (?P<os>\S+)",
-        "The program is built for different processors from those of the nodes ({what}).",
+        "The program is built for a different processor than the nodes have ({what}).",
         "Build it on a login host with the nodes' processors, or choose an image for them.",
     ),
     _rule(
@@ -99,7 +99,7 @@ CONTAINERS: tuple[LogRule, ...] = (
     _rule(
         "container-command",
         r"^FATAL: {2,3}(?:\S+: )?permission denied|^FATAL: .*exec .* failed: permission denied",
-        "The container was asked to run something that is not a program.",
+        "The container tried to run something that is not a program.",
         "Check that the interpreter comes before the script, and that the image's path is right.",
     ),
     _rule(
@@ -132,7 +132,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?i:(?:cannot|could not|unable to) load module) (?P<load>\S+)"
         r"|ModuleCmd_\w+\.c\(\d+\):ERROR:\d+: (?P<cmd>.+)",
         "An environment module does not exist, or cannot be loaded ({what}).",
-        "Check the site's profile: the module may have been renamed or removed, or may need "
+        "Check the site's profile: the module may have been renamed or removed, or may require "
         "another one first (`module spider NAME`).",
     ),
 )

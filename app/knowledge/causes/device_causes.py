@@ -43,7 +43,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"|is required|or higher)|HIPBLAS_STATUS_ARCH_MISMATCH|CU\w+_STATUS_ARCH_MISMATCH"
         r"|CUDNN_STATUS_ARCH_MISMATCH",
         "A library has no code for this kind of GPU.",
-        "Use an image or a wheel that is built for the nodes' GPUs; build extensions for them too "
+        "Use an image or a wheel built for the nodes' GPUs; build extensions for them too "
         "(PYTORCH_ROCM_ARCH, TORCH_CUDA_ARCH_LIST).",
     ),
     _rule(
@@ -97,8 +97,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|hipErrorNotInitialized"
         r"|(?i:(?:error|exception|fatal)\b.{0,40}(?:need|require)s? (?:a|an|at least one|one) gpu)",
         "The program saw no GPU.",
-        "Ask for GPUs, pass them into the container, and do not empty ROCR_VISIBLE_DEVICES or "
-        "CUDA_VISIBLE_DEVICES; use a PyTorch that is built for them.",
+        "Request GPUs, pass them into the container, and do not empty ROCR_VISIBLE_DEVICES or "
+        "CUDA_VISIBLE_DEVICES; use a PyTorch build for them.",
     ),
     _rule(
         "gpu-busy",
@@ -131,7 +131,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"Duplicate GPU detected"
         r"|[Mm]ultiple processes .{0,60}on (?:the )?same (?:CUDA )?(?:device|GPU)",
         "Two ranks of a node use the same GPU.",
-        "Choose the GPU by LOCAL_RANK (SLURM_LOCALID), and start at most one rank per GPU.",
+        "Select the GPU by LOCAL_RANK (SLURM_LOCALID), and start at most one rank per GPU.",
     ),
     _rule(
         "gpu-assert",
@@ -148,7 +148,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"|MIOpen(?!\.so).{0,80}(?:database is locked|Permission denied|cannot (?:open|find"
         r"|create))",
         "MIOpen could not build a kernel, or could not use its cache.",
-        "Set MIOPEN_USER_DB_PATH and MIOPEN_CUSTOM_CACHE_DIR to a folder of the node, such as "
+        "Set MIOPEN_USER_DB_PATH and MIOPEN_CUSTOM_CACHE_DIR to a folder on the node, such as "
         "/tmp; if it still cannot build, use another image.",
     ),
     _rule(
@@ -171,10 +171,9 @@ DEVICES: tuple[LogRule, ...] = (
         r"|hipErrorLaunchFailure|MES failed to respond"
         r"|amdgpu.{0,60}(?:page fault|GPUVM fault|VM_L2_PROTECTION)|ring \S+ timeout",
         "A GPU reported a fault while it ran the program's code.",
-        "Run once with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see which "
-        "line it is: usually the program is at "
-        "fault. Exclude the node (`sbatch: [--exclude=NODE]`) "
-        "only if it is always the same node.",
+        "Run once with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see the "
+        "line: usually the program is at fault. Exclude the node (`sbatch: [--exclude=NODE]`) "
+        "only if it is always the same one.",
     ),
     _rule(
         "gpu-library",
@@ -190,8 +189,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|Blas \w+ launch failed|[Ff]ailed to execute (?:cuBLAS|cuDNN|hipBLAS|rocBLAS)|magma_init"
         r"|(?i:could ?n[o']t create (?:cudnn|cublas|cusolver|hipblas|rocblas) handle)"
         r"|CUFFT_ALLOC_FAILED|CUFFT_(?:INVALID|EXEC|SETUP)\w+|hipblaslt? error|hipsparse\w* error",
-        "A library of the GPU failed (BLAS, cuDNN or FFT): often too little memory was left, or "
-        "the library's version is wrong.",
+        "A GPU library failed (BLAS, cuDNN or FFT): often too little memory was left, or the "
+        "library has the wrong version.",
         "Try a smaller batch per rank once; if it still fails, use another image.",
     ),
     _rule(
@@ -201,8 +200,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|Triton Error \[(?:CUDA|HIP)\]: (?P<triton>.+)"
         r"|\b(?P<name>(?:cuda|hip)Error(?!Handl|_t\b|Str|Name|Check)[A-Z]\w+|CUDA_ERROR_[A-Z_]+)\b",
         "A call to the GPU failed: {what}.",
-        "Run once with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see which "
-        "line it is; if only one node fails, exclude it.",
+        "Run once with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see the "
+        "line; if only one node fails, exclude it.",
     ),
     _rule(
         "precision",
@@ -217,7 +216,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"Cannot re-initialize (?:CUDA|HIP) in forked subprocess"
         r"|current process has finished its bootstrapping phase"
         r"|create new processes if CUDA is already initialized",
-        "A process that already used the GPU was forked.",
+        "A process forked after it had used the GPU.",
         "Start processes with spawn (multiprocessing_context='spawn'), under "
         "`if __name__ == '__main__':`.",
     ),

@@ -11,7 +11,7 @@ FILES: tuple[LogRule, ...] = (
         r"|(?i:rate.?limit\w* (?:error|exceeded|reached))|RateLimitError"
         r"|Too many users have viewed|SlowDown\b|reduce your request rate"
         r"|(?i:(?:error|status|http)(?: code)?:? 429\b)|\b429\b.{0,30}(?i:too many|rate)",
-        "A hub refused the download because too many requests came at once.",
+        "A hub refused the download because it received too many requests at once.",
         "Download on a login host first, or let only rank 0 do it; set HF_HUB_OFFLINE to 1.",
     ),
     _rule(
@@ -34,7 +34,7 @@ FILES: tuple[LogRule, ...] = (
         r"|[Aa]uthentication (?:is )?required|Bad credentials|Permission denied \(publickey"
         r"|HTTP (?:status )?40[13]\b",
         "A hub refused access: no token, or no permission for that model or project.",
-        "Ask for access on the model's page, and give the token with `secrets: [HF_TOKEN]`.",
+        "Request access on the model's page, and pass the token with `secrets: [HF_TOKEN]`.",
     ),
     _rule(
         "no-internet",
@@ -104,14 +104,15 @@ FILES: tuple[LogRule, ...] = (
         r"|(?i:(?:file|record|archive|image|checkpoint|index|cache)\b.{0,60}\b(?:is|are|was|be"
         r"|seems|appears to be) corrupt)|Unexpected end of (?:JSON|ZLIB|archive)"
         r"|[Ii]nvalid (?:zip|gzip|tar|parquet) (?:file|archive)|Premature (?:EOF|end of)",
-        "A file is damaged or incomplete, often a checkpoint whose write was interrupted.",
+        "A file is damaged or incomplete, often a checkpoint from an interrupted save.",
         "Use the previous checkpoint, or copy the file again.",
     ),
     _rule(
         "read-only",
         r"Read-only file system|attempt to write a readonly database|Errno 30\b|EROFS",
         "The program tried to write to a read-only file system, such as the container's own.",
-        "Point caches (HF_HOME, TRITON_CACHE_DIR, XDG_CACHE_HOME) and output to a folder of yours.",
+        "Point caches (HF_HOME, TRITON_CACHE_DIR, XDG_CACHE_HOME) and output to one of your own "
+        "folders.",
     ),
     _rule(
         "permission",
@@ -122,8 +123,9 @@ FILES: tuple[LogRule, ...] = (
         r"|EACCES|errno = 13\b|couldn't chdir to [`'](?P<chdir>[^`']+)'+: Permission denied"
         r"|[Pp]ermission denied \(os error 13\)|AccessDeniedException|PermissionDeniedError"
         r"|unable to open database file",
-        "The program may not read or write a file: {what}.",
-        "Point caches (HF_HOME, TRITON_CACHE_DIR, XDG_CACHE_HOME) and output to a folder of yours.",
+        "The program has no permission to read or write a file: {what}.",
+        "Point caches (HF_HOME, TRITON_CACHE_DIR, XDG_CACHE_HOME) and output to one of your own "
+        "folders.",
     ),
     _rule(
         "file-system",
@@ -172,16 +174,18 @@ LATE_FILES: tuple[LogRule, ...] = (
     _rule(
         "no-environment-module",
         r"(?:^|[\s:/])lmod: [Nn]o such file or directory",
-        "The `module` command's own program (lmod) is not on the node, or not in the container.",
-        "Load modules before the container starts; if the job took its environment from the login "
-        "host, submit it with `--export=NONE`.",
+        "The program behind the `module` command (lmod) is missing on the node or in the "
+        "container.",
+        "Load modules before the container starts; if the job inherited the login host's "
+        "environment, submit it with `--export=NONE`.",
     ),
     _rule(
         "permission",
         r"[Pp]ermission denied(?!.*going to)"
         r"|^(?!.*cannot modify limit).*: Operation not permitted$",
-        "The program may not read or write a file: {what}.",
-        "Point caches (HF_HOME, TRITON_CACHE_DIR, XDG_CACHE_HOME) and output to a folder of yours.",
+        "The program has no permission to read or write a file: {what}.",
+        "Point caches (HF_HOME, TRITON_CACHE_DIR, XDG_CACHE_HOME) and output to one of your own "
+        "folders.",
     ),
     _rule(
         "no-file",
@@ -203,7 +207,7 @@ LATE_FILES: tuple[LogRule, ...] = (
         "no-command",
         r"(?:line \d+|bash|sh): (?P<what>[\w./-]+): (?:command )?not found",
         "The program {what} was not found.",
-        "Check the container and the name of the interpreter; load the module that has it.",
+        "Check the container and the name of the interpreter; load the module that provides it.",
     ),
 )
 """What a shell says, and continues: counts where nothing else does."""

@@ -54,7 +54,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|of \S+ raised unreported exception|version `\S+' not found|kernel too old"
         r"|MKL FATAL ERROR|address/offset not properly aligned|cannot import name '_C'",
         "A library was built for another version of PyTorch or of the system.",
-        "Build it in the image in which it runs, or take the wheel for that version of PyTorch.",
+        "Build it in the image in which it runs, or use the wheel for that version of PyTorch.",
     ),
     _rule(
         "no-library",
@@ -69,8 +69,8 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|(?P<none>lib\w[\w.+-]*\.so[\d.]*)'? (?:was |is )?(?:not|cannot|could not be) (?:found"
         r"|loaded|find)|CUDA Setup failed despite",
         "The library {what} was not found.",
-        "Load the module that has it or use an image with it; in a container, bind its folder and "
-        "add it to LD_LIBRARY_PATH.",
+        "Load the module that provides it, or use an image with it; in a container, bind its "
+        "folder and add it to LD_LIBRARY_PATH.",
     ),
     _rule(
         "no-module",
@@ -92,7 +92,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|[Uu]nable to import (?:package|module|required dependenc\w+:?) '?(?P<unable>[\w.]+)"
         r"|ImportError: (?!Using |.*[<>=]=).*`?pip install (?P<pip>[\w-]+)",
         "Python cannot find the module {what} in the ranks' environment.",
-        "Name its package under `venv:` of the job file, or send the module with the project.",
+        "List its package under `venv:` in the job file, or send the module with the project.",
     ),
     _rule(
         "package-version",
@@ -124,7 +124,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|progress_bar_refresh_rate|torch_dtype|keep_torch_compile|weights_summary"
         r"|checkpoint_callback)')",
         "Versions of Python packages are incompatible ({what}).",
-        "Pin the versions that the program was written for in `venv:`, or update the program.",
+        "In `venv:`, pin the versions that the program was written for, or update the program.",
     ),
 )
 """What is imported or loaded."""

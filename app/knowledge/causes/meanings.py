@@ -29,8 +29,8 @@ STATE_RULES: Mapping[State, Meaning] = {
     ),
     State.OUT_OF_MEMORY: Meaning(
         "host-memory",
-        "A process used more main memory than the job requested, and was killed.",
-        "Use fewer data-loader workers, or ask for more `memory:` or whole nodes.",
+        "Slurm killed a process that used more main memory than the job requested.",
+        "Use fewer data-loader workers, or request more `memory:` or whole nodes.",
     ),
     State.NODE_FAILED: Meaning(
         "node-failed",
@@ -45,7 +45,7 @@ STATE_RULES: Mapping[State, Meaning] = {
     State.REFUSED: Meaning(
         "refused",
         "The site refused the submission; no job was created.",
-        "Fix what the message names and submit again.",
+        "Fix what the message names, then submit again.",
     ),
     State.NOT_SENT: Meaning(
         "not-sent", "No job was created, and none can start any more.", "Submit it again."
@@ -53,7 +53,7 @@ STATE_RULES: Mapping[State, Meaning] = {
     State.UNKNOWN: Meaning(
         "unknown-end",
         "lumitui does not know yet whether there is a job, or how it ended.",
-        "Refresh, and do not submit it again until that is known.",
+        "Refresh, and do not submit it again until then.",
     ),
 }
 
@@ -61,17 +61,17 @@ EXIT_CODES: Mapping[int, Meaning] = {
     2: Meaning("usage", "The program refused to start.", "Fix `args:`."),
     78: Meaning(
         "proof-strict",
-        "The ranks did not get their planned cores, and `proof: strict` ended the job.",
+        "The ranks did not get their planned cores, so `proof: strict` ended the job.",
         "Read the proof; use whole nodes, or `proof: on` to run anyway.",
     ),
     85: Meaning(
         "stopped-early",
-        "The trainer stopped early on a signal; its checkpoint is saved and nothing is lost.",
+        "The trainer stopped early on a signal; its checkpoint is saved, and nothing is lost.",
         "Resubmit from the checkpoint; give it more `time:` if the limit was near.",
     ),
     86: Meaning(
         "diverged",
-        "The loss was not a finite number for several steps; no checkpoint was saved with it.",
+        "The loss was not finite for several steps; the trainer saved no checkpoint with it.",
         "Resubmit from the checkpoint with a lower learning rate, or inspect the data.",
     ),
     87: Meaning(
@@ -91,8 +91,8 @@ EXIT_CODES: Mapping[int, Meaning] = {
     ),
     134: Meaning(
         "aborted",
-        "The program aborted itself (signal 6), usually in the communication library.",
-        "Read the lines of that rank before its end.",
+        "The program aborted (signal 6), usually in the communication library.",
+        "Read that rank's last lines in the log.",
     ),
     135: Meaning(
         "bus-error",
@@ -111,7 +111,7 @@ EXIT_CODES: Mapping[int, Meaning] = {
     ),
     143: Meaning(
         "terminated",
-        "The program was asked to end (signal 15), by the launcher or by a cancel.",
+        "The launcher or a cancel told the program to end (signal 15).",
         "Find the rank that ended first.",
     ),
 }
@@ -120,15 +120,15 @@ EXIT_CODES: Mapping[int, Meaning] = {
 OF_THE_FIRST: Mapping[int, Meaning] = {
     137: Meaning(
         "killed",
-        "The program ended first: it was killed (signal 9), and Slurm reported no lack of memory.",
-        "Look in the log for what the rank did last. If your program kills no process itself, ask "
-        "the site what the node's kernel wrote at that time.",
+        "The program ended first: it was killed (signal 9), but Slurm did not report that it "
+        "ran out of memory.",
+        "Check the log for the rank's last action. If your program does not kill processes "
+        "itself, ask the site for the node's kernel messages at that time.",
     ),
     143: Meaning(
         "terminated",
-        "The program ended first: it was asked to end (signal 15).",
-        "Look in the log for what the rank did last, and whether your program or a person ended "
-        "it.",
+        "The program ended first: it was told to end (signal 15).",
+        "Check the log for the rank's last action, and whether your program or a user ended it.",
     ),
 }
 """The same where it is known that no rank ended before this one."""
@@ -136,26 +136,26 @@ OF_THE_FIRST: Mapping[int, Meaning] = {
 CHAIN_ENDS: Mapping[str, Meaning] = {
     "used-up": Meaning(
         "chain-used-up",
-        "The run has used all its time limits; its checkpoint is saved and nothing is lost.",
+        "The run has used all its time limits; its checkpoint is saved, and nothing is lost.",
         "Resubmit from the checkpoint, with a longer `chain:` if it needs more.",
     ),
     "no-progress": Meaning(
         "chain-no-progress",
         "An attempt trained nothing new, so another time limit would have changed nothing.",
-        "Give it more `time:`, or look in the log for what took the time; then resubmit from the "
+        "Give it more `time:`, or check the log for what took the time; then resubmit from the "
         "checkpoint.",
     ),
     "unsaved": Meaning(
         "chain-unsaved",
-        "An attempt ended with exit code 85, which means that it saved, but left no new file in "
-        "checkpoints/ or in another folder that the job names, so the next attempt would have "
-        "trained the same steps.",
-        "Let the script save to $RUN_DIR/checkpoints before it ends with 85. If it saves "
+        "An attempt exited with 85, which means that it saved, but left no new file in "
+        "checkpoints/ or in another folder named in the job file, so the next attempt would "
+        "have repeated the same steps.",
+        "Make the script save to $RUN_DIR/checkpoints before it exits with 85. If it saves "
         "elsewhere, make it create a file in checkpoints/ after each save.",
     ),
     "refused": Meaning(
         "chain-refused",
-        "The job could not be requeued; its checkpoint is saved and nothing is lost.",
+        "The job could not be requeued; its checkpoint is saved, and nothing is lost.",
         "Resubmit from the checkpoint.",
     ),
 }

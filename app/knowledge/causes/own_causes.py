@@ -16,13 +16,13 @@ OWN: tuple[LogRule, ...] = (
         r"|not all ranks see the same GPUs"
         r"|the driver shows local rank \d+ (?:its )?GPU[\w.: ]* on \d+ of \d+ nodes)"
         r"; nothing was launched",
-        "The binding is not proven ({what}), and `proof: strict` ended the job.",
+        "The binding is not proven ({what}), so `proof: strict` ended the job.",
         "Read the proof; use whole nodes, or `proof: on` to run anyway.",
     ),
     _rule(
         "preflight",
         r"lumitui: preflight: (?P<what>.+); nothing was launched\.",
-        "The preflight found {what}, and `preflight: end` ended the job.",
+        "The preflight found {what}, so `preflight: end` ended the job.",
         "Resubmit it without that node (`sbatch: [--exclude=NODE]`), and tell the site's support; "
         "or use `preflight: warn` to run anyway.",
     ),
@@ -30,14 +30,14 @@ OWN: tuple[LogRule, ...] = (
         "venv-build",
         r"lumitui: the environment could not be built: (?P<what>.+)",
         "The environment of `venv:` could not be built: {what}.",
-        "Correct `venv:`; venv.log in the run's folder has pip's full output.",
+        "Correct `venv:`; venv.log in the run's folder contains pip's full output.",
     ),
     _rule(
         "second-job",
         r"lumitui: attempt \d+ belongs to job (?P<what>\d+)",
-        "This job was a second one for the same run and ended at once; the run belongs to job "
+        "This was a second job for the same run and exited immediately; the run belongs to job "
         "{what}.",
-        "Nothing needs to be done.",
+        "You do not need to do anything.",
     ),
 )
 """What lumitui itself ended or could not do."""

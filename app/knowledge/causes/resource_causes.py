@@ -20,7 +20,7 @@ RESOURCES: tuple[LogRule, ...] = (
         r"|[Nn]ot enough (?:space|memory)\b.{0,120}/dev/shm|exceeds .{0,30}/dev/shm"
         r"|shared.memory backing file\b.{0,60}(?:fail|space)",
         "The node's shared memory (/dev/shm) is used up, usually by the data loader's workers.",
-        "Use fewer data-loader workers or a smaller batch, or ask for more `memory:`.",
+        "Use fewer data-loader workers or a smaller batch, or request more `memory:`.",
     ),
     _rule(
         _HOST.id,
@@ -81,7 +81,7 @@ RESOURCES: tuple[LogRule, ...] = (
         r"|group|project) quota\b.{0,30}(?:exceeded|reached|exhausted)|quota (?:has been "
         r"|was )?exceeded|exceed\w* (?:the |your )?(?:disk|file) quota)"
         r"|exceeded your (?:\w+ )?quota|\bEDQUOT\b",
-        "The disk quota is used up: space or number of files.",
+        "You have used up your disk quota: space or number of files.",
         "Remove old checkpoints and caches, or write to another file system.",
     ),
     _rule(
@@ -129,8 +129,8 @@ KILLED = (
         r"|(?:exits with return code =|crashed with exit code) -9\b|Signal 9 \(SIGKILL\) received"
         r"|: line \d+: +\d+ Killed\b|^Killed$"
         r"|srun: error: \S+: tasks? (?P<rank>\d{1,6})\S*: Killed",
-        "A process was killed from outside (signal 9) and nothing says by whom: most often its "
-        "node ran out of main memory.",
+        "Something outside the job killed a process (signal 9): most often, its node ran out of "
+        "main memory.",
         _HOST.do,
     ),
 )

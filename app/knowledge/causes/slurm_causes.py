@@ -13,9 +13,9 @@ SLURM: tuple[LogRule, ...] = (
     _rule(
         "step-waited",
         r"srun: (?:Job (?:\d+ )?)?[Ss]tep creation (?:temporarily|still) disabled, retrying",
-        "A step waited for cores, memory or GPUs that another step of the job held.",
-        "Give each step its share (`srun --exact` with its own --mem and --gpus), or let the "
-        "steps run one after the other.",
+        "A step waited for cores, memory or GPUs that another step of the job used.",
+        "Give each step its share (`srun --exact` with its own --mem and --gpus), or run the "
+        "steps one after another.",
     ),
     _rule(
         _TIME.id,
@@ -58,8 +58,8 @@ SLURM: tuple[LogRule, ...] = (
         r"|(?:sbatch|salloc): (?P<usage>(?:unrecognized|ambiguous|invalid|unknown).+)"
         r"|(?P<controller>[Uu]nable to contact slurm controller.*)",
         "Slurm refused the job: {what}.",
-        "Compare account, partition, nodes, memory and time with the site's limits; if the limit "
-        "is on the number of jobs, wait until others end.",
+        "Compare account, partition, nodes, memory and time with the site's limits; if you have "
+        "too many jobs, wait until others end.",
     ),
     _rule(
         "interconnect",
@@ -81,7 +81,7 @@ SLURM: tuple[LogRule, ...] = (
         r"|(?P<layout>Unable to layout tasks on given cpus)"
         r"|srun: (?P<option>(?:unrecognized|ambiguous|invalid|unknown) option.*)",
         "srun could not start the ranks inside the job ({what}).",
-        "Compare tasks, cores and memory of the job with what a node has.",
+        "Compare the job's tasks, cores and memory with a node's.",
     ),
     _rule(
         "cpu-bind",
@@ -90,7 +90,7 @@ SLURM: tuple[LogRule, ...] = (
         r"|sched_setaffinity\b.{0,60}failed|(?i:(?:unable|failed) to set .{0,40}affinity)"
         r"|(?:taskset|numactl|libnuma): (?!.*No such file)"
         r".{0,40}(?:out of range|failed|[Ii]nvalid)",
-        "The CPU masks name cores that the job was not given.",
+        "The CPU masks contain cores that the job does not have.",
         "Use whole nodes (`exclusive: true` on a shared partition), or `binding: auto`.",
     ),
     _rule(
@@ -126,9 +126,9 @@ WEAK: tuple[LogRule, ...] = (
         r"|SignalException: Process \d+ got signal: 15"
         r"|Received (?:Signals\.SIGTERM|15 death signal|signal 15|SIGTERM: 15)"
         r"|died with <Signals\.SIGTERM|\(SIGTERM\) received",
-        "The program was asked to end (signal 15), by the launcher or by a cancel.",
-        "Find the rank that ended first; if none did, find out what ended the job: a cancel or a "
-        "limit.",
+        "The launcher or a cancel told the program to end (signal 15).",
+        "Find the rank that ended first; if none did, find out whether a cancel or a limit "
+        "ended the job.",
     ),
 )
 """What Slurm and launchers also write when a rank has failed: counts where nothing else does."""

@@ -44,7 +44,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|[Tt]raining (?:has )?diverged|infs or NaNs|invalid numeric entries"
         r"|matrix is ill-conditioned|input matrix contained non-finite"
         r"|(?i:\bloss (?:is|became|turned|went) (?:not finite|nan|inf\w*)\b)",
-        "The numbers overflowed: loss or gradients are not finite.",
+        "Numbers overflowed: the loss or gradients are not finite.",
         "Use bf16, a lower learning rate or gradient clipping, and resubmit from an earlier "
         "checkpoint; or inspect the data.",
     ),
@@ -73,7 +73,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|keyword argument `?find_unused_param"
         r"|[Pp]arameters? (?:which|that) (?:did|were) not (?:receive|used).{0,30}(?:grad|loss)"
         r"|[Pp]arameter indices which did not receive grad",
-        "Some parameters of the model got no gradient, and DDP waited for them.",
+        "Some model parameters got no gradient, and DDP waited for them.",
         "Use all of them in the loss, or pass find_unused_parameters=True to DDP.",
     ),
     _rule(
@@ -113,7 +113,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|must have (?:the )?same dtype|[Aa]ttempting to unscale FP16"
         r"|expected \w+ (?:Tensor|tensor) but (?:got|found) \w+"
         r"|have incompatible (?:dtypes|data types)|[Uu]nsupported (?:dtype|data type)",
-        "An operation got tensors of different precisions, or of one that it does not support.",
+        "An operation got tensors of different or unsupported precisions.",
         "Run the model under torch.autocast, or convert the inputs to the model's precision.",
     ),
     _rule(
@@ -142,8 +142,8 @@ TRAINING: tuple[LogRule, ...] = (
         r"|does not require grad and does not have a grad_fn|a leaf Variable that requires grad"
         r"|differentiated Tensors appears to not|implicitly created only for scalar"
         r"|on Tensor that requires grad",
-        "The backward pass cannot be computed from what the program did before it.",
-        "Inspect that line of the code: what is changed in place, detached or used twice?",
+        "PyTorch cannot compute the backward pass from the operations before it.",
+        "Inspect that line of the code: is something changed in place, detached or used twice?",
     ),
     _rule(
         "indivisible",
@@ -158,7 +158,7 @@ TRAINING: tuple[LogRule, ...] = (
         "division-by-zero",
         r"ZeroDivisionError",
         "The program divided by zero.",
-        "Inspect that line of the code: often a data set or a loader is empty on that rank.",
+        "Inspect that line of the code: often, a data set or loader is empty on that rank.",
     ),
     _rule(
         "data-worker",
@@ -166,7 +166,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|background workers are no longer alive|worker.{0,20}died unexpect"
         r"|DataLoader timed out after|[Ww]orkers? exited unexpectedly",
         "A data-loader worker ended without an error message.",
-        "Set num_workers=0 once to see its error; use fewer workers if memory is the reason.",
+        "Set num_workers=0 once to see its error; if it ran out of memory, use fewer workers.",
     ),
     _rule(
         "usage",
@@ -193,7 +193,7 @@ LOSSES: tuple[LogRule, ...] = (
     _rule(
         "numerics",
         r"(?i:\bloss\b[\"']?\s*[:=]?\s*[\"']?(?:nan|inf)\b)",
-        "The loss is not finite in the last steps that the log shows.",
+        "The loss is not finite in the last steps in the log.",
         "Use bf16, a lower learning rate or gradient clipping, and resubmit from an earlier "
         "checkpoint; or inspect the data.",
     ),

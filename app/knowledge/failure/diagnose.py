@@ -139,7 +139,7 @@ def diagnose(ending: RunEnd) -> list[Diagnosis]:
 def _perhaps(evidence: Evidence) -> Iterator[Diagnosis]:
     """Yield what the program got over: it may have ended the job all the same."""
     for one in matches(RULES, replace(evidence, got_over=True)):
-        said = f"Perhaps: {one.sentence} But the program went on after that."
+        said = f"Possibly: {one.sentence} But the program continued after that."
         yield replace(one, sentence=said)
 
 
@@ -197,8 +197,8 @@ _YOURS = Diagnosis(
 _LATE = Diagnosis(
     "chain-late",
     "The attempt did not end before its time limit, so no other attempt followed.",
-    "Let the program end earlier: if it is your own, with more seconds in `signal:`. Then resubmit "
-    "from the checkpoint.",
+    "Make the program end earlier: for your own program, set more seconds in `signal:`. Then "
+    "resubmit from the checkpoint.",
 )
 
 
@@ -354,7 +354,7 @@ def _nothing_known(
     code = "" if rc is None else f" with exit code {rc}"
     return Diagnosis(
         "unknown",
-        f"The job is {state}{code}, and nothing at the end of its log says why.",
+        f"The job is {state}{code}, and the end of its log does not show why.",
         "Read the whole log from the start of the program.",
         telltales[-1] if telltales else "",
         failed_rank,

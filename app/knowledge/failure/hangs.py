@@ -73,7 +73,7 @@ def straggler(lines: Sequence[LogLine], world_size: int | None = None) -> Stragg
         return behind
     if absent is None:
         return None
-    return Straggler(absent, f"Rank {absent} is the one that did not join.")
+    return Straggler(absent, f"Rank {absent} did not join.")
 
 
 def _report(line: LogLine) -> _Report | None:
@@ -122,7 +122,7 @@ def _least(name: str, members: Sequence[_Report]) -> Straggler | None:
         report.waited for report in members if report.rank != rank and report.waited is not None
     ]
     if waits and works[rank] < min(waits):
-        return Straggler(rank, f"Rank {rank} is the one that did not join.")
+        return Straggler(rank, f"Rank {rank} did not join.")
     most = max(works.values())
     return Straggler(
         rank,
@@ -140,7 +140,7 @@ def _least_caught(reports: Sequence[_Report]) -> Straggler | None:
     works = {rank: work for rank, work in seen if work is not None}
     if len(works) != len(seen) or (rank := _lowest(works)) is None:
         return None
-    return Straggler(rank, f"Rank {rank} is the one that did not join.")
+    return Straggler(rank, f"Rank {rank} did not join.")
 
 
 def _lowest(works: Mapping[int, int]) -> int | None:
@@ -175,7 +175,7 @@ HUNG = 88
 """The bundled trainers' exit code when they ended because a rank hung (`hang:`)."""
 HANG = Meaning(
     "hung",
-    "A rank did not move for as long as `hang:` allows, and the training ended itself.",
+    "A rank made no progress for longer than `hang:` allows, so the training ended itself.",
     "Resubmit from the checkpoint; if the same node hangs again, exclude it with "
     "`sbatch: [--exclude=NODE]`.",
 )

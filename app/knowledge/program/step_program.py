@@ -224,7 +224,7 @@ def launched(job: ScriptJob) -> Iterator[StepProgram]:
     yield from runs(job)
     for step in job.training:
         if step.program is not None and _at_hand(job, step.program.known) is None:
-            fault = Fault("The file is not at hand.", step.program.at)
+            fault = Fault("The file is not available.", step.program.at)
             program = PythonFile(step.program.known, fault)
             yield StepProgram(job, step, program, (program,), tuple(_configs(job, step, ())))
 
@@ -290,8 +290,8 @@ def _plain(text: str | None) -> Value:
 
 
 STAGE_IT = (
-    "Download it on your machine, name it in `stage:` (`MODEL: ~/models/gpt2`), and give the "
-    "program $STAGE_MODEL."
+    "Download it on your machine, add it to `stage:` (`MODEL: ~/models/gpt2`), and pass "
+    "$STAGE_MODEL to the program."
 )
 """What to do in a job file."""
 _BY_NAME = {"from_pretrained", "load_dataset", "snapshot_download", "hf_hub_download", "load_model"}

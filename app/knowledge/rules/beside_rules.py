@@ -25,8 +25,8 @@ _ELSEWHERE = ("overlap", "jobid", "het-group", "pack-group", "nodelist", "relati
 @rule(
     "missing-wait",
     "error",
-    "steps in the background that nothing waits for",
-    why="When the script ends Slurm ends the job, with all steps that still run.",
+    "background steps that the script does not wait for",
+    why="When the script ends, Slurm ends the job and all steps that still run.",
     source="sbatch(1); bash(1) wait",
 )
 def missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -45,7 +45,7 @@ def missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 "The step runs in the background, and the script ends without waiting for it: "
                 "Slurm then ends the step.",
-                "Write `wait` behind the last step.",
+                "Write `wait` after the last step.",
                 step.at,
             )
 
@@ -53,10 +53,10 @@ def missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "background-steps-overlap",
     "warning",
-    "steps meant to run at the same time, which wait for each other",
-    why="A step takes all cores, all memory and all GPUs of the job on its nodes unless told "
-    "otherwise. The next one then waits until it has ended, with `Step creation temporarily "
-    "disabled, retrying`: the steps run one after the other.",
+    "steps that should run at the same time but wait for each other",
+    why="By default, a step takes all cores, memory and GPUs of the job on its nodes. The next "
+    "one then waits until it has ended, with `Step creation temporarily disabled, "
+    "retrying`: the steps run one after another.",
     source="srun(1) --exact, --mem, --gpus; measured with Slurm 22.05.8 (CR_CORE_MEMORY)",
 )
 def background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -70,8 +70,8 @@ def background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
         takes = _takes_all(job, step.srun) if step.srun else []
         if together and takes:
             yield Hit(
-                f"The step is to run beside another one, and takes all {_both(takes)} of the job: "
-                "one waits for the other.",
+                f"The step should run beside another one, but takes all {_both(takes)} of the "
+                "job: one waits for the other.",
                 f"Say what each takes: srun {_cure(job, takes)}.",
                 step.at,
             )
@@ -149,9 +149,9 @@ def _waits_in_loop(job: ScriptJob, step: JobStep) -> bool:
 @rule(
     "same-port-twice",
     "error",
-    "several launches at the same time that use the same port of a node",
+    "simultaneous launches that use the same port of a node",
     why="The first takes the port, and the others end with `Address already in use`. Without "
-    "--standalone or --master_port torchrun takes 29500.",
+    "--standalone or --master_port, torchrun uses 29500.",
     source="pytorch, torch/distributed/run.py --master-port, --standalone; "
     "github.com/pytorch/pytorch/issues/126510",
 )
@@ -164,8 +164,8 @@ def same_port_twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
         port = _port(job, step) if step.background and step.launcher == "torchrun" else ""
         if port and (step.repeated or port in taken):
             yield Hit(
-                f"Launches that run at the same time meet at port {port} of one node.",
-                "Give each --standalone, or a --master_port of its own.",
+                f"Simultaneous launches use the same port, {port}, of one node.",
+                "Give each --standalone, or its own --master_port.",
                 step.at,
             )
             return
@@ -233,7 +233,7 @@ def _entry(job: ScriptJob, text: str, task: int, depth: int = 0) -> int | None:
 @rule(
     "array-beyond-list",
     "error",
-    "tasks of an array for which a list has no entry",
+    "array tasks for which a list has no entry",
     why="bash expands a missing entry to an empty string, so the task runs with an empty argument "
     "or with the wrong file.",
     source="bash(1), Arrays; sbatch(1) --array",
@@ -262,7 +262,7 @@ def array_beyond_list(job: ScriptJob, site: Site) -> Iterator[Hit]:
             while last < end and (_entry(job, index, last + 1) or 0) < variable.items:
                 last += 1
             yield Hit(
-                f"{name} has {variable.items} entries, and none for {which} of the array.",
+                f"{name} has {variable.items} entries, but none for {which} of the array.",
                 f"Write --array={tasks[0]}-{last}." if last > tasks[0] else "Add entries.",
                 option.at,
             )

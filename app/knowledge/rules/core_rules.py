@@ -37,7 +37,7 @@ def _threads(job: ScriptJob) -> bool:
     "error",
     "more cores on a node than a job may use",
     why="sbatch refuses the job, or it waits forever: `Requested node configuration is not "
-    "available`. Some cores of a node may be the system's own.",
+    "available`. The system may reserve some cores of a node.",
     source="the site's profile, node.cores and node.reserved_cores",
 )
 def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -50,17 +50,17 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     reserved = site.node.cores - usable
     keeps = f" ({reserved} of {site.node.cores} are the system's)" if reserved else ""
     right = f"--cpus-per-task={max(1, usable // tasks)}"
-    words = f"{asked} cores on each node are more than the {usable} that a job may use{keeps}."
+    words = f"The job requests {asked} cores on each node, but may use only {usable}{keeps}."
     gpus = site.node.gpus
     if gpus and asked == site.cores_per_gpu * gpus:  # nothing that a job file could leave out
-        share = f"Write at most {usable // gpus} there, a GPU's share of the node's cores."
+        share = f"Write at most {usable // gpus}, a GPU's share of the node's cores."
         yield Hit(
             f"{words} `cores_per_gpu` of {site.name}'s profile is too large.", share, _where(job)
         )
         return
     yield Hit(
         words,
-        f"Write {right}." if given else f"Ask for {usable} tasks per node at most.",
+        f"Write {right}." if given else f"Request at most {usable} tasks per node.",
         _where(job),
         rewrite(given, right) if given else None,
         cure=Cure("cpus-per-task", right.partition("=")[2]) if given else None,
@@ -70,9 +70,9 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "fixed-cores",
     "error",
-    "a different number of cores than the site gives for the GPUs",
-    why="The site's submit plugin refuses fewer cores, and more leave GPUs without any: the job is "
-    "refused or waits forever.",
+    "a number of cores that does not match the GPUs",
+    why="With too few cores, the site's submit plugin refuses the job. With too many, other "
+    "GPUs have no cores left, so the job is refused or waits forever.",
     source="the site's profile, cores_fixed and cores_per_gpu",
 )
 def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -89,7 +89,7 @@ def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
     yield Hit(
         f"{some(asked, 'core')} on each node are {'fewer' if fewer else 'more'} than {site.name} "
         f"gives for {some(gpus, 'GPU')}: {site.cores_per_gpu} each, {right} in all.",
-        f"Write {each}." if right % tasks == 0 else f"Ask for {right} cores per node.",
+        f"Write {each}." if right % tasks == 0 else f"Request {right} cores per node.",
         _where(job),
         rewrite(option, each) if option and right % tasks == 0 else None,
         severity=None if fewer else "warning",
@@ -100,9 +100,9 @@ def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "few-cores",
     "warning",
-    "one core for each rank",
-    why="Without --cpus-per-task Slurm gives each task one core. The rank, its data loaders and "
-    "the network's threads then share it, and the GPU waits for data.",
+    "only one core for each rank",
+    why="Without --cpus-per-task, Slurm gives each task one core. The rank, its data loaders "
+    "and the network threads share it, and the GPU waits for data.",
     source="sbatch(1) --cpus-per-task; the site's profile, cores_per_gpu",
 )
 def _few(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -138,9 +138,9 @@ def _binds(job: ScriptJob) -> bool:
     "idle-cores",
     "warning",
     "all GPUs of a node, but few of its cores",
-    why="Nobody else can use the other cores without a GPU: they stay idle, and data loaders that "
-    "could use them are slow. A job that does not request all cores does not have the node to "
-    "itself either.",
+    why="Other jobs cannot use the remaining cores without a GPU: they stay idle, and your data "
+    "loaders are slow without them. A job that does not request all cores does not have the "
+    "node to itself either.",
     source="docs.it4i.cz, resources-allocation-policy; the site's profile, cores_per_gpu",
 )
 def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -171,7 +171,7 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "omp-threads",
     "warning",
     "more threads than a rank has cores",
-    why="The threads of a rank take turns on its cores, and slow down what runs on the CPU.",
+    why="The threads of a rank take turns on its cores, which slows down all work on the CPU.",
     source="OpenMP, OMP_NUM_THREADS; LUMI user guide, lumig-job",
 )
 def _threads_of_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -183,7 +183,7 @@ def _threads_of_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"{variable.name}={variable.value} gives each rank more threads than its "
                 f"{some(cores, 'core')}.",
-                f"Set it to {cores}, or to 1 where data loaders use the other cores.",
+                f"Set it to {cores}, or to 1 if data loaders use the other cores.",
                 variable.at,
             )
 
@@ -208,9 +208,9 @@ def _workers(job: ScriptJob, site: Site) -> Iterator[Hit]:
             text = value.known
             if _WORKERS.fullmatch(name) and text.isdecimal() and int(text) > cores:
                 yield Hit(
-                    f"Each rank starts {some(int(text), 'worker')} for its data, and has "
+                    f"Each rank starts {some(int(text), 'worker')} for its data, but has "
                     f"{some(cores, 'core')}.",
-                    f"Ask for {some(max(1, cores - 1), 'worker')}, or for more cores.",
+                    f"Use {some(max(1, cores - 1), 'worker')}, or request more cores.",
                     value.at,
                 )
 
@@ -280,8 +280,8 @@ def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
             whole = [name for name, one in site.partitions.items() if one.allocation == "node"]
             memory = f" and --mem={site.memory_per_node}" if site.memory_per_node else ""
             yield Hit(
-                "The masks name cores by their numbers, and on shared nodes Slurm gives the job "
-                "any cores.",
+                "Masks contain fixed core numbers, but on shared nodes Slurm gives the job "
+                "arbitrary cores.",
                 f"Leave out --cpu-bind, or take whole nodes: {whole[0] + ', or ' if whole else ''}"
                 f"--exclusive{memory}.",
                 option.at,
@@ -300,27 +300,27 @@ mask_empty = _mistake(
     "mask-empty",
     "error",
     "a mask without a core",
-    "srun refuses the step, as the task would have no core to run on.",
+    "srun refuses the step, because the task would have no core.",
 )
 mask_outside = _mistake(
     "mask-outside",
     "error",
-    "a mask for another kind of node",
+    "a mask for a different kind of node",
     "srun refuses the step: the cores do not exist on these nodes.",
 )
 mask_reserved = _mistake(
     "mask-reserved",
     "error",
-    "a mask with cores that the system keeps for itself",
+    "a mask with cores that the system reserves",
     "srun refuses the step: `CPU binding outside of job step allocation`. On LUMI, masks from "
-    "before August 2023 have such cores: `ff` has become `fe`.",
+    "before August 2023 contain such cores: `ff` is now `fe`.",
     "LUMI-training-materials User-Updates/Update-202308, lumig-lownoise",
 )
 mask_count = _mistake(
     "mask-count",
     "warning",
-    "a different number of masks than tasks on a node",
-    "Slurm starts again at the first mask, so that tasks share cores.",
+    "a number of masks that differs from the tasks on a node",
+    "Slurm starts again at the first mask, so tasks share cores.",
     "srun(1) --cpu-bind; LUMI user guide, distribution-binding",
 )
 mask_overlap = _mistake(
@@ -332,7 +332,7 @@ mask_overlap = _mistake(
 mask_order = _mistake(
     "mask-order",
     "warning",
-    "masks in a different order from the GPUs",
+    "masks in a different order than the GPUs",
     "Rank i uses GPU i, but its cores are near another one: each copy between memory and GPU "
     "crosses the node.",
     "LUMI user guide, lumig-job and distribution-binding",
@@ -340,7 +340,7 @@ mask_order = _mistake(
 mask_torchrun = _mistake(
     "mask-torchrun",
     "error",
-    "masks for ranks that torchrun starts",
+    "masks for ranks started by torchrun",
     "srun starts one torchrun on each node, and binds it to the first mask: all its workers share "
     "those cores.",
     "derived from srun(1) --cpu-bind; pytorch, torch/numa/binding.py",
@@ -383,7 +383,7 @@ def _bound_otherwise(job: ScriptJob, step: JobStep) -> bool:
 @rule(
     "no-binding",
     "warning",
-    "ranks on whole nodes that are not bound to the cores near their GPUs",
+    "ranks on whole nodes without binding to the cores near their GPUs",
     why="Slurm gives rank i the i-th cores of the node, which are near another GPU: each copy "
     "between memory and GPU crosses the node.",
     source="LUMI-AI-Guide, 05-multi-gpu-and-node; LUMI user guide, distribution-binding",
@@ -409,8 +409,8 @@ def _unbound(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 if option
                 else "Rank i gets the i-th cores of the node"
             )
-            + f", not those near to its GPU: GPU 0 has the cores {site.node.gpu_cores[0]}.",
-            f"Give srun --cpu-bind=mask_cpu: with the masks that `lumitui bind {site.name}` "
+            + f", not those near its GPU: GPU 0 has the cores {site.node.gpu_cores[0]}.",
+            f"Pass --cpu-bind=mask_cpu: to srun, with the masks that `lumitui bind {site.name}` "
             "prints.",
             option.at if option else step.at,
             severity="note" if "node.gpu_cores" in site.unverified else None,

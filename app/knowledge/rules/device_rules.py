@@ -44,8 +44,8 @@ def _words(call: Call) -> str:
 @rule(
     "rank-as-device",
     "error",
-    "the global rank as the number of a GPU, on several nodes",
-    why="GPUs are numbered from 0 on each node. On the second node the rank is beyond the last "
+    "the global rank used as a GPU number, on several nodes",
+    why="Each node numbers its GPUs from 0. On the second node, the rank is beyond the last "
     "GPU: `invalid device ordinal`.",
     source=f"{_TORCH}; github.com/meta-llama/llama-cookbook/issues/90",
 )
@@ -64,8 +64,8 @@ def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
             lines.pop(str(call.at.line), None)
             also = f" (and in line {', '.join(lines)})" if lines else ""
             yield Hit(
-                f"{file} takes the GPU by the rank in the whole job, {_words(call)}{also}: {first} "
-                "on the second node finds no such GPU.",
+                f"{file} selects the GPU by the global rank, {_words(call)}{also}: {first} on "
+                "the second node finds no such GPU.",
                 'Take int(os.environ["LOCAL_RANK"]) instead.',
                 call.at,
             )
@@ -75,8 +75,8 @@ def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "one-gpu-for-all",
     "error",
     "one fixed GPU for all ranks of a node",
-    why="All ranks of a node compute on its first GPU, and the others stay idle; NCCL refuses it: "
-    "`Duplicate GPU detected`.",
+    why="All ranks of a node compute on its first GPU, and the others stay idle; NCCL refuses "
+    "this: `Duplicate GPU detected`.",
     source=f"{_TORCH}; github.com/NVIDIA/nccl, src/init.cc: Duplicate GPU detected; "
     "github.com/Peterande/D-FINE/issues/289",
 )
@@ -93,9 +93,9 @@ def _one_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
             always = all("is_available" in one.text for one in call.guards)
             if where and _is_first(call, where[0].text) and always:
                 yield Hit(
-                    f"{program.file} takes GPU 0 in all {job.rank.per_node} ranks of a node, "
+                    f"{program.file} uses GPU 0 in all {job.rank.per_node} ranks of a node, "
                     f"{_words(call)}.",
-                    'Take the rank\'s own: torch.device("cuda", int(os.environ["LOCAL_RANK"])).',
+                    'Use the rank\'s own: torch.device("cuda", int(os.environ["LOCAL_RANK"])).',
                     call.at,
                 )
 
@@ -109,9 +109,9 @@ def _is_first(call: Call, text: str) -> bool:
 @rule(
     "no-own-gpu",
     "error",
-    "ranks that never take a GPU of their own",
-    why="Without set_device, `cuda` is GPU 0 in every rank: they share its memory, and NCCL "
-    "refuses it or hangs.",
+    "ranks that never select their own GPU",
+    why="Without set_device, `cuda` is GPU 0 in every rank: the ranks share its memory, and "
+    "NCCL refuses this or hangs.",
     source=f"{_TORCH}; github.com/clessig/atmorep/issues/77",
 )
 def _no_own_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -124,8 +124,8 @@ def _no_own_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
             plain = call.last == "cuda" and not call.arguments
             if plain or (call.arguments and _CURRENT.search(call.arguments[0].text)):
                 yield Hit(
-                    f"{program.file} never says which GPU a rank takes: all {job.rank.per_node} "
-                    "ranks of a node compute on GPU 0.",
+                    f"{program.file} never selects a rank's GPU: all {job.rank.per_node} ranks "
+                    "of a node compute on GPU 0.",
                     'Call torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) first.',
                     call.at,
                 )
@@ -144,9 +144,9 @@ def _knows_its_gpu(run: StepProgram) -> bool:
 @rule(
     "ranks-unused",
     "warning",
-    "several ranks of a program that never asks for its rank",
-    why="Each rank does the whole work, on all data, and writes the same files: the GPUs are "
-    "paid for, and nothing is faster.",
+    "several ranks of a program that never reads its rank",
+    why="Each rank does the whole work, on all data, and writes the same files: you pay for "
+    "more GPUs, but gain nothing.",
     source="docs.csc.fi, Multi-GPU and multi-node machine learning",
 )
 def _unused(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -156,9 +156,9 @@ def _unused(job: ScriptJob, site: Site) -> Iterator[Hit]:
         )
         if run.world > 1 and not run.knows_ranks and not told and not run.program.fault:
             yield Hit(
-                f"The job starts {run.world} ranks of {run.program.file}, which never asks for its "
+                f"The job starts {run.world} ranks of {run.program.file}, which never reads its "
                 "rank: each does the whole work.",
-                "Start it once, on one GPU, or share the work with DistributedDataParallel.",
+                "Start it once, on one GPU, or divide the work with DistributedDataParallel.",
                 run.step.at,
             )
 
@@ -173,9 +173,9 @@ _SHARES_AGAIN = "allow-task-sharing"
     "gpu-cgroup",
     "warning",
     "an option that gives each task its own GPU",
-    why="Each rank then sees one GPU, with the number 0, so that cuda:LOCAL_RANK ends with "
-    "`invalid device ordinal`; and the ranks of a node cannot copy from GPU to GPU, so that RCCL "
-    "or NCCL hangs or is slow.",
+    why="Each rank then sees only one GPU, numbered 0, so cuda:LOCAL_RANK fails with `invalid "
+    "device ordinal`. The ranks of a node also cannot copy from GPU to GPU, so RCCL or NCCL "
+    "hangs or is slow.",
     source="LUMI-training-materials 2day-20260422/201-Slurm and 202-Binding; NVIDIA/nccl #1066",
 )
 def _cgroup(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -197,7 +197,7 @@ def _cgroup(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 yield Hit(
                     f"{_written(option)} hides the other GPUs from each of the "
                     f"{some(tasks, 'task')} of a node.",
-                    "Remove it, and ask for GPUs per node: ranks choose theirs by LOCAL_RANK.",
+                    "Remove it, and request GPUs per node: ranks select theirs by LOCAL_RANK.",
                     option.at,
                     removal(job, option),
                     severity="error" if site.task_gpus_apart else None,
@@ -222,9 +222,10 @@ def _numbers(text: str) -> list[int] | None:
 @rule(
     "visible-devices",
     "warning",
-    "a list of GPUs set manually",
-    why="Slurm sets the list of a job's GPUs itself. Another list leaves GPUs idle, or names GPUs "
-    "that the job does not have: `no CUDA-capable device` or `No HIP GPUs are available`.",
+    "a manual list of GPUs",
+    why="Slurm sets the list of a job's GPUs itself. A different list leaves GPUs idle, or "
+    "contains GPUs that the job does not have: `no CUDA-capable device` or `No HIP GPUs are "
+    "available`.",
     source="sbatch(1), CUDA_VISIBLE_DEVICES; LUMI-training-materials 2day-20260422/202-Binding",
 )
 def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -235,8 +236,8 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         if variable.value.strip() in ("", "-1") and has and variable.step is None:
             yield Hit(
-                f"{variable.name} is emptied, so that the ranks see none of the "
-                f"{some(has, 'GPU')} of a node.",
+                f"{variable.name} is emptied, so the ranks see none of the {some(has, 'GPU')} of "
+                "a node.",
                 f"Remove {variable.name}: Slurm sets {site.visible_gpus}.",
                 variable.at,
             )
@@ -245,8 +246,8 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
         beyond = [number for number in numbers if number >= has]
         if beyond:
             yield Hit(
-                f"{variable.name} names GPU {beyond[-1]}, and the job has {some(has, 'GPU')} of a "
-                "node, which are numbered from 0.",
+                f"{variable.name} contains GPU {beyond[-1]}, but the job has {some(has, 'GPU')} "
+                "of a node, numbered from 0.",
                 f"Remove {variable.name}: Slurm sets it.",
                 variable.at,
                 severity="error",
@@ -257,8 +258,8 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"{variable.name}={variable.value} leaves {has - len(numbers)} of the "
                 f"{some(has, 'GPU')} of each node idle"
                 + (
-                    f", and ranks {len(numbers)} to {(job.rank.per_node or 1) - 1} of a node find "
-                    "no GPU of their number: `invalid device ordinal`."
+                    f", and ranks {len(numbers)} to {(job.rank.per_node or 1) - 1} of a node "
+                    "find no GPU with their number: `invalid device ordinal`."
                     if without
                     else "."
                 ),
@@ -269,8 +270,8 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
         elif len(numbers) == has and variable.step is None:
             yield Hit(
                 f"{variable.name} is set manually to the job's {some(has, 'GPU')}.",
-                f"Remove {variable.name}: Slurm sets it, and the list is wrong as soon as the job "
-                "asks for fewer.",
+                f"Remove {variable.name}: Slurm sets it, and the list is wrong as soon as the "
+                "job requests fewer.",
                 variable.at,
                 severity="note",
             )

@@ -38,9 +38,10 @@ def _signal(job: ScriptJob) -> tuple[str, bool]:
 @rule(
     "trap-behind-launch",
     "warning",
-    "a trap that runs only when the launch has ended",
-    why="bash waits for a program in the foreground before it runs a trap. Near the time limit the "
-    "signal comes, the trap waits for srun, and Slurm ends both: nothing is saved or resubmitted.",
+    "a trap that runs only after the launch has ended",
+    why="bash waits for a foreground program before it runs a trap. When the signal arrives "
+    "near the time limit, the trap waits for srun until Slurm ends both: nothing is saved "
+    "or resubmitted.",
     source="bash(1), SIGNALS; sbatch(1) --signal",
 )
 def trap_behind_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -52,7 +53,7 @@ def trap_behind_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if not step.background and not step.at.file:
             yield Hit(
                 f"The trap on {signal} waits until this launch has ended, so it comes too late.",
-                "Write `&` behind the launch, and `wait $!` below it.",
+                "Write `&` after the launch, and `wait $!` below it.",
                 step.at,
             )
             return
@@ -87,9 +88,9 @@ def _no_checkpoint(job: ScriptJob, site: Site) -> Iterator[Hit]:
         own_loop = run.closed and run.has("backward") and run.has("step")
         if own_loop and not run.lightning and not run.trainer and not run.has(*_SAVES):
             yield Hit(
-                f"{run.program.file} writes no checkpoint, and the job may run for "
-                f"{seconds / 3600:g} hours: if a node fails, all is lost.",
-                "Write one with torch.save at the end of each epoch, and load it at the start.",
+                f"{run.program.file} writes no checkpoint, but the job may run for "
+                f"{seconds / 3600:g} hours: if a node fails, everything is lost.",
+                "Save one with torch.save at the end of each epoch, and load it at the start.",
                 run.step.at,
             )
 
@@ -97,9 +98,9 @@ def _no_checkpoint(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "preempt-requeue",
     "warning",
-    "a job without --requeue, where other jobs may preempt it",
-    why="Jobs of this partition are ended when others need their nodes. Without --requeue it "
-    "depends on the site whether they come back, and with --no-requeue they never do.",
+    "a job without --requeue in a partition with preemption",
+    why="Slurm ends jobs in this partition when others need their nodes. Without --requeue, the "
+    "site decides whether they restart; with --no-requeue, they never do.",
     source="the site's profile, partitions.*.preempts; sbatch(1) --requeue",
 )
 def _preempted(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -112,8 +113,8 @@ def _preempted(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if never is None and (job.options.has("requeue") or resumes):
         return
     yield Hit(
-        f"Jobs on {queue.name} are ended when others need their nodes"
-        + (", and --no-requeue keeps this one from coming back." if never else "."),
+        f"Slurm ends jobs on {queue.name} when others need their nodes"
+        + (", and --no-requeue prevents a restart." if never else "."),
         _come_back(job, never=never is not None),
         never.at if never else (where.at if where else NOWHERE),
         rewrite(never, "--requeue") if never else None,
@@ -122,7 +123,7 @@ def _preempted(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 def _come_back(job: ScriptJob, *, never: bool) -> str:
     if job.origin == "script":
-        return "Write #SBATCH --requeue, and let the program continue from its last checkpoint."
+        return "Write #SBATCH --requeue, and make the program resume from its last checkpoint."
     if never:
-        return "Take --no-requeue out of `sbatch:`."
-    return "Name the arguments that make the program continue from its last checkpoint: `resume:`."
+        return "Remove --no-requeue from `sbatch:`."
+    return "Set `resume:` to the arguments that make the program resume from its last checkpoint."

@@ -24,9 +24,9 @@ _COPIES = ("tar", "cp", "rsync", "unzip", "unsquashfs", "pigz", "zstd", "mv", "g
 @rule(
     "first-node-only",
     "error",
-    "files that are put on only the first node",
-    why="/tmp and local disks belong to each node. The batch script runs on the first, so the "
-    "ranks on the other nodes do not find the files.",
+    "files that exist on only the first node",
+    why="Each node has its own /tmp and local disks. The batch script runs on the first node, "
+    "so ranks on other nodes do not find the files.",
     source="csc-user-guide, ml-multi.md; LUMI-AI-Guide pull request 108",
 )
 def first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -41,8 +41,8 @@ def first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if from_mktemp and (variable.exported or sent):
             yield Hit(
                 f"mktemp makes ${variable.name} on only the first of {job.nodes} nodes.",
-                "Take a name of the job, and make it on every node: srun --ntasks-per-node=1 "
-                "--ntasks=$SLURM_NNODES mkdir -p /tmp/$USER-$SLURM_JOB_ID.",
+                "Include the job's id in the name, and create it on every node: srun "
+                "--ntasks-per-node=1 --ntasks=$SLURM_NNODES mkdir -p /tmp/$USER-$SLURM_JOB_ID.",
                 variable.at,
                 severity="warning",
             )
@@ -55,7 +55,7 @@ def first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:
         made = command.program == "mkdir"
         yield Hit(
             f"{target} is written on only the first of {job.nodes} nodes.",
-            f"Write srun --ntasks-per-node=1 --ntasks=$SLURM_NNODES in front of {command.program}.",
+            f"Write srun --ntasks-per-node=1 --ntasks=$SLURM_NNODES before {command.program}.",
             command.at,
             severity="warning" if made else None,
         )
@@ -86,8 +86,8 @@ def _written(job: ScriptJob, command: Command) -> str:
     "results-on-node",
     "warning",
     "results in a folder that is deleted when the job ends",
-    why="Local disks and /tmp are emptied when the job ends, and other nodes cannot read them: "
-    "checkpoints are lost.",
+    why="The site empties local disks and /tmp when the job ends, and other nodes cannot read "
+    "them: checkpoints are lost.",
     source="the site's profile, node.local_disk; docs.csc.fi, disk",
 )
 def results_on_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -104,8 +104,8 @@ def results_on_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
             folder = _place(job, value.text)
             if _RESULTS.match(name) and _NODE_FOLDER.match(folder) and not back:
                 yield Hit(
-                    f"{name} leads to {folder}, which is emptied when the job ends.",
-                    "Write to scratch, or copy it back behind the program.",
+                    f"{name} leads to {folder}, which the site empties when the job ends.",
+                    "Write to scratch, or copy it back after the program.",
                     value.at if value.at.line else step.at,
                 )
                 return
@@ -120,8 +120,8 @@ def _place(job: ScriptJob, text: str) -> str:
     "runs-in-home",
     "warning",
     "a job that works in home",
-    why="What the program writes beside itself fills the quota of home, which is small; on some "
-    "sites compute nodes cannot write there.",
+    why="The program's output fills the small quota of home; at some sites, compute nodes "
+    "cannot write there.",
     source="LUMI user guide, storage; docs.csc.fi, disk",
 )
 def runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -140,7 +140,7 @@ def runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for folder, at in folders[-1:]:
         if _HOME.match(folder):
             yield Hit(
-                f"The job works in {folder}, and home has a small quota.",
+                f"The job works in {folder}, but home has a small quota.",
                 f"Put the project on scratch: {work_folder(job, site)}.",
                 at,
             )
@@ -149,9 +149,9 @@ def runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "outside-the-project",
     "note",
-    "a path that leads out of the folder the job is sent from",
-    why="The path depends on where sbatch is called: sent from elsewhere, or as a snapshot of "
-    "the project alone, the job does not find the file.",
+    "a path out of the folder where sbatch is called",
+    why="The path depends on the folder where sbatch is called. From another folder, or from a "
+    "snapshot of the project, the job does not find the file.",
     source="sbatch(1) --chdir",
 )
 def outside_the_project(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -166,8 +166,8 @@ def outside_the_project(job: ScriptJob, site: Site) -> Iterator[Hit]:
         for word in (image, step.program, *step.arguments):
             if word is not None and word.known.rpartition("=")[2].startswith("../"):
                 yield Hit(
-                    f"{word.known} depends on the folder that the job is sent from.",
-                    "Write the whole path, or --chdir with the project's folder.",
+                    f"{word.known} depends on the folder where sbatch is called.",
+                    "Write the full path, or --chdir with the project's folder.",
                     word.at if word.at.line else step.at,
                 )
                 return
@@ -187,8 +187,8 @@ def logs_of(job: ScriptJob) -> Iterator[tuple[Option, str]]:
     "output-overwritten",
     "warning",
     "the same log name for every job",
-    why="The next job writes into the same file: the log of the last failure is gone, and two jobs "
-    "that run at once mix their lines.",
+    why="The next job overwrites the file: the log of the last failure is lost, and "
+    "simultaneous jobs mix their lines.",
     source=f"{_OUTPUT}; LUMI-training-materials, 201-Slurm",
 )
 def output_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -201,8 +201,8 @@ def output_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
         varies = re.search(r"%\d*[jJAax]", path)
         if path and not path.startswith("/dev/") and not varies:
             yield Hit(
-                f"Every job writes its --{option.name} to {path}, and the one before is lost.",
-                f"Put the job's number in: --{option.name}={_with_number(path)}.",
+                f"Every job writes its --{option.name} to {path}, so the previous one is lost.",
+                f"Include the job's id: --{option.name}={_with_number(path)}.",
                 option.at,
             )
 
@@ -216,9 +216,9 @@ def _with_number(path: str) -> str:
 @rule(
     "output-folder-late",
     "warning",
-    "a folder for the log that only the script creates",
+    "a log folder that only the script creates",
     why="Slurm opens the log before the script starts. If the folder does not exist, the job "
-    "ends at once, without a log.",
+    "ends immediately, without a log.",
     source=_OUTPUT,
 )
 def output_folder_late(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -234,9 +234,9 @@ def output_folder_late(job: ScriptJob, site: Site) -> Iterator[Hit]:
         )
         if made:
             yield Hit(
-                f"Slurm needs {folder}/ before the script makes it: the first job ends without a "
-                "log.",
-                f"Make it before sbatch: mkdir -p {folder}.",
+                f"Slurm needs {folder}/ before the script creates it: the first job ends without "
+                "a log.",
+                f"Create it before you call sbatch: mkdir -p {folder}.",
                 option.at,
             )
             return
@@ -246,8 +246,8 @@ def output_folder_late(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "output-of-tasks",
     "warning",
     "a task pattern in the name of the job's log",
-    why="The batch script is one task on one node: %t and %n are always 0 there, so that the log "
-    "has the same name for every job.",
+    why="The batch script is one task on one node: %t and %n are always 0, so the log has the "
+    "same name for every job.",
     source=_OUTPUT,
 )
 def output_of_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -255,8 +255,8 @@ def output_of_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for option, path in logs_of(job):
         if pattern := re.search(r"(?<!%)%\d*([tns])", path):
             yield Hit(
-                f"%{pattern[1]} in --{option.name} is 0 for the batch script: it counts tasks or "
-                "nodes of a step.",
+                f"%{pattern[1]} in --{option.name} is 0 for the batch script: it numbers tasks "
+                "or nodes of a step.",
                 f"Write %j here, and %{pattern[1]} in srun --output.",
                 option.at,
             )
@@ -266,8 +266,7 @@ def output_of_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "log-truncated",
     "warning",
     "a log that a requeue empties",
-    why="A job that is put back into the queue opens its log anew: what was written before the "
-    "failure is gone.",
+    why="A requeued job opens its log again: everything written before the failure is lost.",
     source="sbatch(1) --open-mode; LUMI-training-materials, 201-Slurm",
 )
 def log_truncated(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -275,7 +274,7 @@ def log_truncated(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option = job.options.get("requeue")
     if option is not None and job.options.value("open-mode") != "append":
         yield Hit(
-            "--requeue starts the job again with an empty log.",
+            "--requeue restarts the job with an empty log.",
             "Add #SBATCH --open-mode=append.",
             option.at,
         )

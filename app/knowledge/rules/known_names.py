@@ -219,7 +219,7 @@ LD_PRELOAD XDG_CACHE_HOME
 """,
 )
 _group(
-    "names that builds and scripts give to their own folders, and none of them reads",
+    "names for build and script folders that no program reads",
     """
 NCCL_HOME NCCL_ROOT NCCL_DIR NCCL_VERSION NCCL_INCLUDE_DIR NCCL_LIB_DIR NCCL_LIBRARY
 NCCL_TESTS_HOME NCCL_TESTS_DIR RCCL_HOME RCCL_ROOT RCCL_DIR RCCL_TESTS_HOME RCCL_TESTS_DIR

@@ -26,7 +26,7 @@ _TCP = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
     "container-variable",
     "error",
     "a variable that breaks this generation of images on several nodes",
-    why="What older images needed stops newer ones: their ranks hang in the first collective.",
+    why="A setting for older images breaks newer ones: their ranks hang in the first collective.",
     source="the site's profile, forbidden_environment",
 )
 def container_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -53,7 +53,7 @@ def container_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "foreign-interface",
     "error",
     "network interfaces that the site's nodes do not have",
-    why="Ranks look for the interfaces by name, and end with `no socket interface found`.",
+    why="Ranks look up the interfaces by name, and fail with `no socket interface found`.",
     source=f"{_NCCL}, NCCL_SOCKET_IFNAME; {_PROFILE}",
 )
 def foreign_interface(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -68,8 +68,8 @@ def foreign_interface(job: ScriptJob, site: Site) -> Iterator[Hit]:
         wrong = [kind for kind in named if not any(item.startswith(kind) for item in kinds)]
         if wrong:
             yield Hit(
-                f"NCCL_SOCKET_IFNAME is {variable.value}, and nodes of {site.name} reach each "
-                f"other by {known}.",
+                f"NCCL_SOCKET_IFNAME is {variable.value}, but nodes of {site.name} reach each "
+                f"other through {known}.",
                 f"Write NCCL_SOCKET_IFNAME={known}.",
                 variable.at,
                 setting(variable, known, f"use {known}"),
@@ -80,7 +80,7 @@ def foreign_interface(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "network-off",
     "warning",
-    "a setting that turns off a fast path between GPUs",
+    "a setting that disables a fast path between GPUs",
     why="It is meant for debugging. Ranks then exchange gradients over TCP or through the host's "
     "memory, several times slower.",
     source=f"{_NCCL}, NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, NCCL_IB_DISABLE, NCCL_NET",
@@ -110,8 +110,8 @@ def network_off(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in job.settings("FI_PROVIDER"):
         if variable.value.lower() in _TCP and job.nodes > 1 and _slingshot(site):
             yield Hit(
-                f"FI_PROVIDER={variable.value} makes nodes exchange gradients over TCP, and not "
-                "over Slingshot (cxi).",
+                f"FI_PROVIDER={variable.value} makes nodes exchange gradients over TCP instead "
+                "of Slingshot (cxi).",
                 "Remove FI_PROVIDER.",
                 variable.at,
             )
@@ -126,9 +126,9 @@ def _slingshot(site: Site) -> bool:
 @rule(
     "debug-left-on",
     "warning",
-    "a setting for finding errors that makes every step slow",
-    why="The program waits for each kernel or collective, or checks it. Training runs at a "
-    "fraction of its speed.",
+    "a debugging setting that slows every step",
+    why="The program waits for or checks each kernel or collective. Training runs at a fraction "
+    "of its speed.",
     source="PyTorch documentation, CUDA environment variables; torch.distributed, debug mode",
 )
 def debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -144,8 +144,8 @@ def debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in job.settings(*slow):
         if variable.value in slow[variable.name] and not site_says(site, variable.name):
             yield Hit(
-                f"{variable.name}={variable.value} is for finding errors, and slows every step.",
-                f"Remove {variable.name} from jobs that train.",
+                f"{variable.name}={variable.value} is for debugging, and slows every step.",
+                f"Remove {variable.name} from training jobs.",
                 variable.at,
             )
     for variable in job.settings("NCCL_DEBUG"):
@@ -161,7 +161,9 @@ def debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "offline",
     "warning",
     "a program told to use the internet on nodes without it",
-    why="The program waits for a server that it cannot reach, and ends after minutes of retries.",
+    why=(
+        "The program waits for a server that it cannot reach, and fails after minutes of retries."
+    ),
     source="the site's profile, internet_on_compute_nodes",
 )
 def offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -177,7 +179,8 @@ def offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
         for variable in job.settings(name):
             if variable.value in wrong and not site_says(site, name):
                 yield Hit(
-                    f"{name} is {variable.value}, and the nodes of {site.name} reach no internet.",
+                    f"{name} is {variable.value}, but the nodes of {site.name} have no internet "
+                    "access.",
                     f"Write {name}={right}.",
                     variable.at,
                     setting(variable, right),
@@ -188,7 +191,7 @@ def offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "download-in-job",
     "error",
     "a command that downloads where nodes have no internet",
-    why="It waits for an answer that does not come, and the job ends without its data.",
+    why="It waits for an answer that never comes, and the job ends without its data.",
     source="the site's profile, internet_on_compute_nodes",
 )
 def download_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -208,7 +211,7 @@ def download_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if downloads and not any("localhost" in word or "127.0.0.1" in word for word in words):
             yield Hit(
                 f"`{command.program} {first}` needs the internet, which the nodes of {site.name} "
-                "do not reach.",
+                "cannot reach.",
                 "Do it on a login node or on your machine before the job.",
                 command.at,
             )
@@ -231,7 +234,7 @@ def _addresses(job: ScriptJob) -> Iterator[Variable]:
     "address-of-each-node",
     "error",
     "a rendezvous address that each node takes from itself",
-    why="Run by srun, `hostname` prints the name of its own node: every node then waits for "
+    why="Under srun, `hostname` prints the name of its own node: every node then waits for "
     "ranks that meet elsewhere.",
     source=_ADDRESS,
 )
@@ -243,7 +246,7 @@ def address_of_each_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if "hostnames" in variable.value or not _spans(job):
                 continue
             yield Hit(
-                f"Each of the {job.nodes} nodes takes its own name for {variable.name}.",
+                f"Each of the {job.nodes} nodes uses its own name as {variable.name}.",
                 f"Set it before srun: {variable.name}={_FIRST_HOST}.",
                 variable.at,
             )
@@ -254,8 +257,8 @@ def address_of_each_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
         own = _OWN_NAME.search(value) or any(_holds_own_name(job, n) for n in names_in(value))
         if option and own and in_task and nodes_of(job, step) > 1:
             yield Hit(
-                f"Each of the {nodes_of(job, step)} nodes takes its own name for --{option.name}.",
-                f"Set MASTER_ADDR={_FIRST_HOST} before srun, and name it here.",
+                f"Each of the {nodes_of(job, step)} nodes uses its own name as --{option.name}.",
+                f"Set MASTER_ADDR={_FIRST_HOST} before srun, and use it here.",
                 option.at if option.at.line else step.at,
             )
 
@@ -276,7 +279,9 @@ def _holds_own_name(job: ScriptJob, name: str) -> bool:
     "scontrol-in-container",
     "error",
     "scontrol inside a container",
-    why="Images have no Slurm commands, so the address is empty and ranks do not find each other.",
+    why=(
+        "Images have no Slurm commands, so the address is empty, and ranks do not find each other."
+    ),
     source="laifs-container-tests 7600dfc; LUMI-AI-Guide, 05-multi-gpu-and-node",
 )
 def scontrol_in_container(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -288,7 +293,7 @@ def scontrol_in_container(job: ScriptJob, site: Site) -> Iterator[Hit]:
                   if item.shell == "container" and item.program == "scontrol"]  # fmt: skip
     for at in places[:1]:
         yield Hit(
-            "scontrol is called inside the container, where it does not exist.",
+            "The script calls scontrol inside the container, where it does not exist.",
             f"Set the variable before srun: MASTER_ADDR={_FIRST_HOST}.",
             at,
         )
@@ -298,8 +303,8 @@ def scontrol_in_container(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "local-address",
     "error",
     "localhost as the rendezvous address of several nodes",
-    why="localhost means a different machine on each node: the ranks of the others wait until they "
-    "give up.",
+    why="localhost is a different machine on each node: the ranks on the other nodes wait until "
+    "they time out.",
     source=_ADDRESS,
 )
 def local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -316,8 +321,8 @@ def local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for value, at in places:
         if value and _LOCAL.match(value):
             yield Hit(
-                f"{value} means a different machine on each of the {job.nodes} nodes.",
-                f"Take the first node: MASTER_ADDR={_FIRST_HOST}.",
+                f"{value} is a different machine on each of the {job.nodes} nodes.",
+                f"Use the first node: MASTER_ADDR={_FIRST_HOST}.",
                 at,
             )
 
@@ -325,9 +330,9 @@ def local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "missing-rendezvous",
     "error",
-    "ranks that get their number, but no rendezvous address",
-    why="PyTorch's env:// needs MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, and ends with "
-    "`environment variable … expected, but not set`.",
+    "ranks that get their rank, but no rendezvous address",
+    why="PyTorch's env:// needs MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, and otherwise "
+    "fails with `environment variable … expected, but not set`.",
     source="pytorch, torch/distributed/rendezvous.py",
 )
 def missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -351,7 +356,10 @@ def missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "rendezvous-missing",
     "error",
     "torchrun on several nodes without a rendezvous address",
-    why="Its default is the node itself, port 29400 or 29500, which the other nodes do not reach.",
+    why=(
+        "By default, it uses the node itself, port 29400 or 29500, which the other nodes cannot "
+        "reach."
+    ),
     source="pytorch, torch/distributed/run.py --rdzv-endpoint, --master-addr; "
     "github.com/mlc-ai/pith-train/pull/91",
 )
@@ -365,7 +373,7 @@ def rendezvous_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         if step.launcher_options.has("nnodes") and not step.launcher_options.has(*names):
             yield Hit(
-                f"torchrun is not told where its {nodes_of(job, step)} nodes meet.",
+                f"torchrun gets no rendezvous address for its {nodes_of(job, step)} nodes.",
                 "Write --rdzv_id=$SLURM_JOB_ID --rdzv_backend=c10d "
                 "--rdzv_endpoint=$MASTER_ADDR:$MASTER_PORT.",
                 step.at,
@@ -376,7 +384,7 @@ def rendezvous_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "world-size",
     "error",
     "a WORLD_SIZE that is not the number of ranks",
-    why="Ranks beyond it are refused; with too few ranks all wait for the missing ones.",
+    why="Extra ranks are refused; with too few, all wait for the missing ones.",
     source="pytorch, torch.distributed.init_process_group; github.com/pytorch/pytorch/issues/52848",
 )
 def world_size(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -388,7 +396,7 @@ def world_size(job: ScriptJob, site: Site) -> Iterator[Hit]:
     tasks = tasks_of(job, plain[0])
     if tasks and tasks > 1 and int(variable.value) != tasks:
         yield Hit(
-            f"WORLD_SIZE is {variable.value}, and srun starts {tasks} ranks.",
+            f"WORLD_SIZE is {variable.value}, but srun starts {tasks} ranks.",
             "Write WORLD_SIZE=$SLURM_NTASKS.",
             variable.at,
         )

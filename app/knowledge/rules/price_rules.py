@@ -37,7 +37,7 @@ def _billed(queue: NamedPartition, amount: float, share: str) -> str:
     """Return how a share above the GPUs' own is billed, as the end of a sentence."""
     billing = queue.partition.billing
     if billing.kind != "slice":
-        return "; no other job can use the GPUs that they belong to"
+        return "; no other job can use their GPUs"
     each = billing.cores if share == "cores" else billing.memory_gib
     return f", and is billed as {some(math.ceil(amount / each), 'GPU')}"
 
@@ -46,8 +46,8 @@ def _billed(queue: NamedPartition, amount: float, share: str) -> str:
     "share-cores",
     "warning",
     "more cores than the share of the GPUs",
-    why="Where nodes are shared, the largest share of cores, memory or GPUs is billed; or other "
-    "jobs cannot use the GPUs whose cores are taken.",
+    why="On shared nodes, the site bills the largest share of cores, memory or GPUs, or other "
+    "jobs cannot use the GPUs whose cores you take.",
     source="LUMI-training-materials User-Updates/Update-202308, responsible-use; csc-user-guide, "
     "ml-multi.md",
 )
@@ -64,7 +64,7 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield Hit(
             f"The job takes {asked} cores of each node for {some(gpus, 'GPU')}, whose share is "
             f"{share}{_billed(queue, asked, 'cores')}.",
-            f"Write {right}." if share >= tasks else f"Ask for {share} cores, or for more GPUs.",
+            f"Write {right}." if share >= tasks else f"Request {share} cores, or more GPUs.",
             option.at if option else (at.at if (at := gpu_option(job)) else NOWHERE),
             rewrite(option, right) if option and share >= tasks else None,
         )
@@ -74,8 +74,8 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "share-memory",
     "warning",
     "more memory than the share of the GPUs",
-    why="Where nodes are shared, the largest share of cores, memory or GPUs is billed; or other "
-    "jobs cannot use the GPUs whose memory is taken.",
+    why="On shared nodes, the site bills the largest share of cores, memory or GPUs, or other "
+    "jobs cannot use the GPUs whose memory you take.",
     source="LUMI user guide, runjobs/lumi_env/billing; csc-user-guide, gpu-ml.md",
 )
 def _memory(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -89,7 +89,7 @@ def _memory(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield Hit(
             f"The job takes {asked:,.0f} GiB of each node for {some(gpus, 'GPU')}, whose share is "
             f"{share:,.0f}{_billed(queue, asked, 'memory')}.",
-            f"Write {right}, or ask for as many GPUs.",
+            f"Write {right}, or request as many GPUs.",
             option.at,
             rewrite(option, right),
             cure=Cure(option.name, right.partition("=")[2]),
@@ -99,8 +99,8 @@ def _memory(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "idle-gpus",
     "warning",
-    "fewer GPUs than the nodes have, where whole nodes are billed",
-    why="The partition gives and bills whole nodes: the other GPUs are paid for and idle.",
+    "fewer GPUs than the nodes have, although whole nodes are billed",
+    why="The partition allocates and bills whole nodes: you pay for the other, idle GPUs.",
     source="the site's profile, partitions.*.allocation; LUMI user guide, billing",
 )
 def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -112,8 +112,8 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
         right = request.format(gpus=site.node.gpus)
         shared = [name for name, one in site.partitions.items() if one.allocation == "shared"]
         yield Hit(
-            f"{queue.name} gives and bills whole nodes: {some(site.node.gpus - gpus, 'GPU')} of "
-            "each node would be idle.",
+            f"{queue.name} allocates and bills whole nodes: {some(site.node.gpus - gpus, 'GPU')} "
+            "of each node would be idle.",
             f"Write {right}" + (f", or use {shared[0]}." if shared else "."),
             option.at,
             rewrite(option, right),
@@ -123,9 +123,9 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "scattered",
     "warning",
-    "some of the GPUs on each of several nodes",
-    why="Traffic between nodes is slower than inside one, other people's jobs on the nodes disturb "
-    "the ranks, and lumitui cannot bind ranks to the cores near their GPUs.",
+    "only some of the GPUs on each of several nodes",
+    why="Traffic between nodes is slower than within one, other users' jobs on the nodes slow "
+    "down the ranks, and lumitui cannot bind ranks to the cores near their GPUs.",
     source="csc-user-guide, ml-multi.md; LUMI AI course of June 2026, extra_08",
 )
 def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -140,10 +140,10 @@ def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
     paid = billing.kind == "sum" and job.nodes >= (billing.whole_nodes_from or math.inf)
     fits = total % least == 0
     yield Hit(
-        f"The job takes {gpus} of {whole} GPUs on each of {job.nodes} nodes; {some(total, 'GPU')} "
-        f"fit on {some(least, 'node')}."
+        f"The job takes {gpus} of {whole} GPUs on each of {job.nodes} nodes, but "
+        f"{some(total, 'GPU')} fit on {some(least, 'node')}."
         + (f" {site.name} bills {job.nodes} whole nodes for it." if paid else ""),
-        f"Write --nodes={least} and ask for {total // least if fits else whole} GPUs on each.",
+        f"Write --nodes={least}, and request {total // least if fits else whole} GPUs on each.",
         option.at if option else NOWHERE,
         cure=Cure("gpus-per-node", str(whole)),
     )
@@ -152,7 +152,7 @@ def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "exclusive-part",
     "warning",
-    "a whole node for a part of its GPUs",
+    "a whole node for only part of its GPUs",
     why="--exclusive takes and bills the whole node, including the GPUs that the job does not use.",
     source="sbatch(1) --exclusive; LUMI user guide, billing",
 )
@@ -162,9 +162,9 @@ def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     if gpus < site.node.gpus:
         yield Hit(
-            f"--exclusive takes whole nodes, and the job uses {gpus} of {site.node.gpus} GPUs "
-            "there.",
-            "Remove --exclusive, or ask for all GPUs.",
+            f"--exclusive takes whole nodes, but the job uses only {gpus} of their "
+            f"{site.node.gpus} GPUs.",
+            "Remove --exclusive, or request all GPUs.",
             option.at,
         )
 
@@ -173,8 +173,8 @@ def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "shared-cores",
     "note",
     "all GPUs of shared nodes",
-    why="Slurm chooses the cores, so that no masks can be set, and other jobs may run on the "
-    "node's other cores.",
+    why="Slurm chooses the cores, so masks are impossible, and other jobs may run on the node's "
+    "other cores.",
     source="LUMI user guide, distribution-binding; slurm.conf(5), OverSubscribe",
 )
 def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -183,8 +183,8 @@ def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
         queue, option = part[0], job.options.get("partition", "qos")
         whole = [name for name, one in site.partitions.items() if one.allocation == "node"]
         yield Hit(
-            f"Nodes of {queue.name} are shared: Slurm chooses the cores, and no masks can be set.",
-            (f"Use {whole[0]} for whole nodes, " if whole else "Ask for all cores of the node, ")
+            f"Nodes of {queue.name} are shared: Slurm chooses the cores, so masks are impossible.",
+            (f"Use {whole[0]} for whole nodes, " if whole else "Request all cores of the node, ")
             + "or write --exclusive"
             + (f" and --mem={site.memory_per_node}." if site.memory_per_node else "."),
             option.at if option else NOWHERE,

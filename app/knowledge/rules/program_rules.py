@@ -40,8 +40,8 @@ _DEVICE = ("device", "gpu", "gpu_id", "gpu_ids", "device_id", "device_ids", "cud
 @rule(
     "unknown-argument",
     "warning",
-    "an argument that the program does not know",
-    why="argparse prints its usage and ends with exit code 2: all ranks end in their first second.",
+    "an argument that the program does not define",
+    why="argparse prints its usage and exits with code 2: all ranks end within a second.",
     source=_ARGPARSE,
 )
 def _unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -57,7 +57,7 @@ def _unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
             added = job.origin == "job file" and flag in ("--deepspeed", "--deepspeed_config")
             if not options.knows(word.known) and not added:  # by lumitui, and not by the user
                 yield Hit(
-                    f"{options.file} has no argument {flag}: argparse ends each rank with exit "
+                    f"{options.file} does not define {flag}: argparse ends each rank with exit "
                     "code 2.",
                     _instead(job, options, flag),
                     word.at,
@@ -67,23 +67,22 @@ def _unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
 def _instead(job: ScriptJob, options: ParserOptions, flag: str) -> str:
     if flag.lstrip("-").replace("_", "-") in _LAUNCHERS.split():
         return (
-            "Leave it out: lumitui gives it to the launcher itself."
+            "Omit it: lumitui passes it to the launcher."
             if job.origin == "job file"
             else f"Write it before {options.file}, where the launcher reads it."
         )
     near = options.near(flag)
     if near:
-        return f"Write {near}, which it knows."
+        return f"Write {near}, which it defines."
     known = ", ".join(options.flags[:8]) + (", …" if len(options.flags) > 8 else "")
-    return f"Write one that it knows ({known}), or add it to the program."
+    return f"Write one that it defines ({known}), or add it to the program."
 
 
 @rule(
     "arguments-in-one-word",
     "warning",
-    "several arguments in one word",
-    why="No shell splits the word at its blanks: the program gets it as one argument, which it "
-    "does not know.",
+    "several arguments in one entry",
+    why="No shell splits the entry at its spaces: the program gets it as one unknown argument.",
     source=_ARGPARSE,
 )
 def _several(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -96,7 +95,8 @@ def _several(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if _SEVERAL.match(word.known) and "$" not in word.known:
                 parts = ", ".join(word.known.split())
                 yield Hit(
-                    f"'{word.known}' is one argument with blanks in it, since no shell splits it.",
+                    f"'{word.known}' is one argument with spaces in it, because no shell splits "
+                    "it.",
                     f"Write [{parts}]."
                     if job.origin == "job file"
                     else f"Write {word.known} without quotes.",
@@ -108,8 +108,8 @@ def _several(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "one-device-for-all",
     "warning",
     "an argument that puts all ranks of a node on one GPU",
-    why="Each rank gets the same arguments. Those of a node share one GPU: NCCL refuses it, or "
-    "they run out of memory, and the other GPUs are idle but billed.",
+    why="Each rank gets the same arguments, so all ranks of a node share one GPU: NCCL refuses "
+    "this, or they run out of memory. The other GPUs are idle but billed.",
     source="docs.pytorch.org/tutorials/intermediate/ddp_tutorial; NVIDIA/nccl, src/init.cc: "
     "Duplicate GPU detected; github.com/Peterande/D-FINE/issues/289",
 )
@@ -123,7 +123,7 @@ def _one_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if named and _ONE_GPU.fullmatch(value.known):
                 yield Hit(
                     f"{flag} {value.known} puts all {per_node} ranks of a node on one GPU.",
-                    "Leave it out, and let the program take the GPU of its LOCAL_RANK.",
+                    "Omit it, and make the program use the GPU of its LOCAL_RANK.",
                     value.at,
                 )
 
@@ -135,9 +135,9 @@ _HERE = ("localhost", "127.0.0.1", "0.0.0.0")
 @rule(
     "spawn-in-ranks",
     "error",
-    "mp.spawn in a program that the launcher starts once for each GPU",
-    why="Each of the launcher's processes starts a process for each GPU again: 8 x 8 on a node of "
-    "eight, on the same GPUs and the same port.",
+    "mp.spawn in a program that the launcher already starts once per GPU",
+    why="Each of the launcher's processes again starts a process for each GPU: on a node with "
+    "eight, 8 x 8 processes share the same GPUs and port.",
     source="docs.pytorch.org/docs/stable/elastic/run: torchrun starts the workers itself; "
     "github.com/pytorch/ignite/issues/1968",
 )
@@ -152,7 +152,7 @@ def _spawn(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 continue
             made = f"{per_node} x {count}" if count else f"{per_node} times as many"
             yield Hit(
-                f"{program.file} starts its ranks by mp.spawn, and the job already starts "
+                f"{program.file} starts its ranks with mp.spawn, but the job already starts "
                 f"{per_node} on each node: {made} processes.",
                 "Call the function directly, with the rank from the environment"
                 + ("." if job.origin == "job file" else "; or start it once on each node."),
@@ -163,9 +163,9 @@ def _spawn(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "master-in-program",
     "error",
-    "an address of this machine for ranks on several nodes",
-    why="`localhost` means a different machine on each node: the ranks of the other nodes never "
-    "find rank 0, and all wait until the timeout.",
+    "a local address for ranks on several nodes",
+    why="`localhost` is a different machine on each node: ranks on the other nodes never find "
+    "rank 0, and all wait until the timeout.",
     source=f"{_TORCH}, TCP initialization",
 )
 def _master(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -185,9 +185,9 @@ def _master(job: ScriptJob, site: Site) -> Iterator[Hit]:
         for value, at, do in found:
             if value in _HERE:
                 yield Hit(
-                    f"{at.file} sets the address of rank 0 to {value}, and the job has {job.nodes} "
-                    "nodes: the others never find it.",
-                    f"{do}: MASTER_ADDR is set already, to the first node."
+                    f"{at.file} sets the address of rank 0 to {value}, but the job has "
+                    f"{job.nodes} nodes: the others never find it.",
+                    f"{do}: MASTER_ADDR is already set to the first node."
                     if job.origin == "job file"
                     else f"{do}, and set MASTER_ADDR in the job script.",
                     at,
@@ -215,10 +215,10 @@ _OF_DEEPSPEED = ("save_checkpoint", "load_checkpoint", "save_16bit_model")
 @rule(
     "collective-on-one-rank",
     "error",
-    "a collective that one rank alone calls",
-    why="A barrier or a reduction waits for all ranks, and so do save_checkpoint of DeepSpeed and "
-    "state_dict of FSDP. If only rank 0 calls it, rank 0 waits until the timeout while the "
-    "others continue to the next collective.",
+    "a collective that only one rank calls",
+    why="A barrier or a reduction waits for all ranks, and so do DeepSpeed's save_checkpoint "
+    "and FSDP's state_dict. If only rank 0 calls it, rank 0 waits until the timeout while "
+    "the others continue to the next collective.",
     source=f"{_TORCH}, Collective functions; deepspeed.readthedocs.io, Model Checkpointing; "
     "docs.pytorch.org/docs/stable/fsdp; github.com/deepspeedai/DeepSpeed/issues/2993",
 )
@@ -239,8 +239,8 @@ def _alone(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 if not paired and not _of_group(call):
                     who = "rank 0" if program.reach(call) == "one" else "one rank of each node"
                     yield Hit(
-                        f"Only {who} comes to {call.last}() in {program.file}, and it waits for "
-                        f"all {run.world} ranks: the job hangs.",
+                        f"Only {who} calls {call.last}() in {program.file}, which waits for all "
+                        f"{run.world} ranks: the job hangs.",
                         "Call it outside the condition, on all ranks.",
                         call.at,
                     )
@@ -282,8 +282,8 @@ def _is_for_training(call: Call) -> bool:
     "no-sampler",
     "warning",
     "a loader that gives every rank the same data",
-    why="DDP shares gradients, not data: without a DistributedSampler each rank reads the whole "
-    "data set, and an epoch on 8 ranks computes everything 8 times.",
+    why="DDP shares gradients, not data: without a DistributedSampler, each rank reads the "
+    "whole data set, and an epoch on 8 ranks computes everything 8 times.",
     source=f"{_DATA}, DistributedSampler; github.com/Parskatt/RoMa/issues/32",
 )
 def _no_sampler(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -299,7 +299,7 @@ def _no_sampler(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 yield Hit(
                     f"{program.file} reads the training data without a DistributedSampler: each of "
                     f"{run.world} ranks trains on all of it.",
-                    "Give the loader sampler=DistributedSampler(dataset), without shuffle=True.",
+                    "Pass sampler=DistributedSampler(dataset) to the loader, without shuffle=True.",
                     call.at,
                 )
 
@@ -307,16 +307,16 @@ def _no_sampler(job: ScriptJob, site: Site) -> Iterator[Hit]:
 _PROFILE = "the site's profile, internet_on_compute_nodes"
 _MOST = 5  # calls that one message names
 _FETCH_IT = (
-    "Download it on a machine that reaches the internet, copy it to the site, and give the "
-    "program its path; with HF_HUB_OFFLINE=1 it is read from HF_HOME."
+    "Download it on a machine with internet access, copy it to the site, and pass its path to "
+    "the program; with HF_HUB_OFFLINE=1, the program reads it from HF_HOME."
 )
 
 
 @rule(
     "offline-script",
     "warning",
-    "a program that downloads where nodes reach no internet",
-    why="The download waits for an answer that never comes, and ends with a time-out in each rank.",
+    "a program that downloads on nodes without internet",
+    why="The download waits for an answer that never comes, and times out in each rank.",
     source=_PROFILE,
 )
 def _offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -329,7 +329,7 @@ def _offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
                 calls = ", ".join(f"{one.words} in line {one.at.line}" for one in found[:_MOST])
                 yield Hit(
-                    f"The nodes of {site.name} reach no internet, and {program.file} would "
+                    f"The nodes of {site.name} have no internet access, but {program.file} would "
                     f"download: {calls}{more}.",
                     STAGE_IT if job.origin == "job file" else _FETCH_IT,
                     found[0].at,
@@ -349,8 +349,8 @@ _CONFIG = "github.com/deepspeedai/DeepSpeed, deepspeed/runtime/config.py"
 @rule(
     "deepspeed-batch",
     "error",
-    "batch sizes that do not fit the number of ranks",
-    why="DeepSpeed ends unless train_batch_size is micro batch x accumulation x ranks.",
+    "batch sizes that do not match the number of ranks",
+    why="DeepSpeed fails unless train_batch_size is micro batch x accumulation x ranks.",
     source=f"{_CONFIG}, _batch_assertion",
 )
 def _batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -360,7 +360,7 @@ def _batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         if any(type(value) is int and value < 1 for value in (train, micro, steps)):
             yield Hit(
-                f"{config.file} has a batch size or an accumulation below 1: DeepSpeed ends.",
+                f"{config.file} has a batch size or an accumulation below 1: DeepSpeed fails.",
                 "Write whole numbers from 1.",
                 config.at(TRAIN),
             )
@@ -370,8 +370,8 @@ def _batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if micro * steps * run.world != train:
                 yield Hit(
                     f"{TRAIN} is {train} in {config.file}, but {micro} per GPU x {steps} steps x "
-                    f"{run.world} ranks are {micro * steps * run.world}: DeepSpeed ends.",
-                    f"Write {TRAIN}: {micro * steps * run.world}, or leave it out.",
+                    f"{run.world} ranks are {micro * steps * run.world}: DeepSpeed fails.",
+                    f"Write {TRAIN}: {micro * steps * run.world}, or omit it.",
                     config.at(TRAIN),
                 )
             continue
@@ -380,14 +380,14 @@ def _batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"{TRAIN} is {train} in {config.file}, less than the {run.world} ranks of this "
                 "job: each would get no sample.",
-                f"Write {TRAIN}: {run.world}, or a multiple of it, or take fewer nodes.",
+                f"Write {TRAIN}: {run.world}, or a multiple of it, or use fewer nodes.",
                 config.at(TRAIN),
             )
         elif part < 1 or train % (run.world * part):
             each = f" x {part}" if part != 1 else ""
             yield Hit(
-                f"{TRAIN} is {train} in {config.file}, which {run.world} ranks{each} do not divide "
-                "evenly: DeepSpeed ends.",
+                f"{TRAIN} is {train} in {config.file}, which {run.world} ranks{each} do not "
+                "divide evenly: DeepSpeed fails.",
                 f"Write a multiple of {run.world * max(1, part)}, like "
                 f"{max(1, round(train / (run.world * max(1, part)))) * run.world * max(1, part)}.",
                 config.at(TRAIN),
@@ -407,8 +407,8 @@ def _offloads(config: Config) -> Iterator[tuple[str, Offload]]:
     "offload-without-disk",
     "warning",
     "offloading to a disk that the nodes do not have",
-    why="Where nodes have no disk, /tmp is memory: what is swapped there counts as the job's "
-    "memory. On a shared file system thousands of files are rewritten in every step.",
+    why="If nodes have no disk, /tmp is in memory, and offloaded data counts as the job's "
+    "memory. On a shared file system, every step rewrites thousands of files.",
     source="the site's profile, node.local_disk",
 )
 def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -427,7 +427,7 @@ def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 continue
             yield Hit(
                 f"{config.file} offloads by {name} to {path}: {what}.",
-                'Write "device": "cpu", or take more GPUs with ZeRO stage 3.',
+                'Write "device": "cpu", or use more GPUs with ZeRO stage 3.',
                 config.at("zero_optimization", name, "nvme_path"),
             )
 
@@ -507,7 +507,7 @@ def _named(text: str) -> Precision | None:
     "fp16-and-bf16",
     "error",
     "fp16 and bf16 at once",
-    why="DeepSpeed ends with `bfloat16 and fp16 modes cannot be simultaneously enabled`, "
+    why="DeepSpeed fails with `bfloat16 and fp16 modes cannot be simultaneously enabled`, "
     "transformers with `At most one of fp16 and bf16 can be True`.",
     source="github.com/deepspeedai/DeepSpeed, deepspeed/runtime/config.py; transformers, "
     "training_args.py",
@@ -519,7 +519,8 @@ def _both(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if "fp16" in chosen and "bf16" in chosen:
             one, other = chosen["fp16"], chosen["bf16"]
             yield Hit(
-                f"Both fp16 ({one.words}) and bf16 ({other.words}) are on: the program refuses it.",
+                f"Both fp16 ({one.words}) and bf16 ({other.words}) are enabled: the program "
+                "refuses this.",
                 "Keep one of them.",
                 max(one.at, other.at),
             )
@@ -528,7 +529,7 @@ def _both(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "doubtful-precision",
     "warning",
-    "a precision that the image computes badly",
+    "a precision that the image computes incorrectly",
     why="Some images compute one precision incorrectly, so training does not converge.",
     source="the site's profile, doubtful_precisions of the container's images",
 )
@@ -547,8 +548,8 @@ def _doubtful(job: ScriptJob, site: Site) -> Iterator[Hit]:
             for variant in variants:
                 if use.precision in variant.doubtful_precisions:
                     yield Hit(
-                        f"{use.words} computes in {use.precision}, and in this image "
+                        f"{use.words} computes in {use.precision}, but in this image "
                         f"{variant.doubtful_precisions[use.precision]}.",
-                        "Take bf16, or a later image.",
+                        "Use bf16, or a later image.",
                         use.at,
                     )

@@ -28,8 +28,8 @@ _PROFILE = "the site's profile, partitions"
 @rule(
     "account",
     "error",
-    "no account, or one that the site does not have",
-    why="sbatch refuses a job without a valid project, with words like `Invalid account or "
+    "no account, or one that does not exist at the site",
+    why="sbatch refuses a job without a valid project, with a message like `Invalid account or "
     "account/partition combination` or `AssocMaxSubmitJobLimit`.",
     source="sbatch(1) --account; the site's profile, account",
 )
@@ -39,7 +39,7 @@ def _account(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     if option is None:
         yield Hit(
-            f"The job names no account, and {site.name} bills every job to one.",
+            f"The job names no account, but {site.name} bills every job to one.",
             f"Write #SBATCH --account={wanted.example}, with your own project.",
             severity="warning" if job.origin == "script" else None,
         )
@@ -63,8 +63,8 @@ def _account(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "retired",
     "error",
-    "a site that runs no jobs any more",
-    why="The site's compute nodes are shut down; sbatch refuses each job.",
+    "a site that no longer runs jobs",
+    why="The site has shut down its compute nodes; sbatch refuses every job.",
     source="the site's profile, retired",
 )
 def _retired(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -73,7 +73,7 @@ def _retired(job: ScriptJob, site: Site) -> Iterator[Hit]:
         option = job.options.get("partition")
         yield Hit(
             f"{site.name} has run no jobs since {site.retired}." + _readable(job, site),
-            f"Use {other}, which takes its place." if other else "Choose another site.",
+            f"Use {other}, which replaces it." if other else "Choose another site.",
             option.at if option else NOWHERE,
         )
 
@@ -90,7 +90,7 @@ def _readable(job: ScriptJob, site: Site) -> str:
     "partition-missing",
     "warning",
     "no partition",
-    why="Without a partition a job goes to the site's default one, which may have no GPUs; "
+    why="Without a partition, a job goes to the site's default one, which may have no GPUs; "
     "without a default, sbatch refuses it.",
     source="sbatch(1) --partition; LUMI-training-materials 2day-20260422/201-Slurm",
 )
@@ -103,10 +103,10 @@ def _partition_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     names = one_of(site.partitions)
     if site.partition_required:
         message = (
-            f"The job names no partition, and {site.name} has no default one: sbatch refuses it."
+            f"The job names no partition, but {site.name} has no default one: sbatch refuses it."
         )
     else:
-        message = f"The job names no partition: {site.name} puts it into its default one."
+        message = f"The job names no partition: {site.name} uses its default one."
     yield Hit(
         message,
         f"Write #SBATCH --partition= with {names}.",
@@ -117,9 +117,9 @@ def _partition_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "partition-unknown",
     "error",
-    "a partition that the site does not have, or one without the GPUs that the job asks for",
+    "a partition that does not exist at the site, or lacks the requested GPUs",
     why="sbatch refuses it: `invalid partition specified`, or `Requested node configuration is "
-    "not available` where its nodes have no GPUs.",
+    "not available` if its nodes have no GPUs.",
     source=_PROFILE,
 )
 def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -133,8 +133,8 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if name in site.other_partitions:
             if asks_for_gpus(job):
                 yield Hit(
-                    f"{name} of {site.name} does not have the nodes with {site.node.gpu}, and the "
-                    "job asks for GPUs.",
+                    f"{name} of {site.name} lacks the nodes with {site.node.gpu}, but the job "
+                    "requests GPUs.",
                     f"Write --partition= with {one_of(sorted(own))}.",
                     option.at,
                 )
@@ -142,8 +142,8 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
         entry = site.partitions.get(name)
         if entry and (qos := qos_of(entry)):
             yield Hit(
-                f"{name} is a QOS at {site.name}, and no partition.",
-                f"Write --qos={qos}, and leave out the partition.",
+                f"{name} is a QOS at {site.name}, not a partition.",
+                f"Write --qos={qos}, and omit the partition.",
                 option.at,
                 rewrite(option, f"--qos={qos}"),
                 severity="warning",
@@ -154,7 +154,7 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield Hit(
             f"{site.name} has no partition {name!r}: for GPUs it has {one_of(sorted(own))}."
             if sure
-            else f"The profile of {site.name} knows no partition {name!r}, but does not list all.",
+            else f"The profile of {site.name} has no partition {name!r}, but does not list all.",
             f"Write --partition={meant}." if meant else f"Write {one_of(sorted(own))}.",
             option.at,
             rewrite(option, f"--partition={meant}") if meant else None,
@@ -165,8 +165,8 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "qos-missing",
     "warning",
-    "no QOS where every job needs one",
-    why="sbatch refuses the job, or the site's default QOS has other limits.",
+    "no QOS at a site that requires one",
+    why="sbatch refuses the job, or the site's default QOS has different limits.",
     source="the site's profile, partitions.*.arguments",
 )
 def _qos_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -179,7 +179,7 @@ def _qos_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     names = [qos for each in entries if (qos := qos_of(each))]
     if names and len(names) == len(entries):
         yield Hit(
-            f"The job names no QOS, and {site.name} takes each job by one.",
+            f"The job names no QOS, but {site.name} requires one.",
             f"Write #SBATCH --qos= with {one_of(names)}.",
             at.at if (at := job.options.get("partition")) else NOWHERE,
         )
@@ -197,7 +197,7 @@ def _reservation(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option = job.options.get("reservation")
     if option is not None:
         yield Hit(
-            f"The job runs in the reservation {option.value}, and not at all once that is over.",
+            f"The job can run only in the reservation {option.value}, and never after its end.",
             "Remove --reservation once the course or the agreed time has ended.",
             option.at,
         )
@@ -215,7 +215,7 @@ def _severity(site: Site, queue: NamedPartition, key: str) -> Severity | None:
 @rule(
     "time-limit",
     "error",
-    "more time than the partition allows",
+    "a time limit above the partition's",
     why="sbatch refuses the job, or it waits forever with the reason PartitionTimeLimit.",
     source=_PROFILE,
 )
@@ -226,8 +226,8 @@ def _time(job: ScriptJob, site: Site) -> Iterator[Hit]:
     most = queue.partition.max_time_for(job.nodes)
     size = "" if most == queue.partition.max_time else f" a job of {some(job.nodes, 'node')}"
     yield Hit(
-        f"{option.value} is more than {queue.name} allows{size} ({most}).",
-        f"Write --time={most} or less, and continue from a checkpoint in a next job.",
+        f"{option.value} is longer than {queue.name} allows{size} ({most}).",
+        f"Write --time={most} or less, and resume from a checkpoint in the next job.",
         option.at,  # and no edit: a shorter limit is the user's choice, or another partition
         severity=_severity(site, queue, "max_time"),
         cure=_room(job, site, queue, asked) or Cure("time", most),
@@ -248,7 +248,7 @@ def _room(job: ScriptJob, site: Site, queue: NamedPartition, seconds: int = 0) -
     "time-missing",
     "warning",
     "no time limit",
-    why="Slurm takes the partition's default, which differs from site to site: the job ends too "
+    why="Slurm uses the partition's default, which differs between sites: the job ends too "
     "early, or waits longer than a short job would.",
     source="sbatch(1) --time",
 )
@@ -258,7 +258,7 @@ def _no_time(job: ScriptJob, site: Site) -> Iterator[Hit]:
         most = f", at most {queue.partition.max_time_for(job.nodes)}" if queue else ""
         where = queue.name if queue else "the partition"
         yield Hit(
-            f"The job names no time limit, so it gets the default of {where}.",
+            f"The job sets no time limit, so it gets the default of {where}.",
             f"Write #SBATCH --time= with hours:minutes:seconds{most}.",
         )
 
@@ -266,7 +266,7 @@ def _no_time(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "time-format",
     "error",
-    "a time that Slurm cannot read",
+    "a time that Slurm cannot parse",
     why="sbatch refuses it: `Invalid --time specification`.",
     source="sbatch(1) --time",
 )
@@ -281,7 +281,7 @@ def _format(job: ScriptJob, site: Site) -> Iterator[Hit]:
     except ValueError:
         right = _meant(option.value)
         yield Hit(
-            f"Slurm cannot read the time {option.value!r}.",
+            f"Slurm cannot parse the time {option.value!r}.",
             f"Write it as hours:minutes:seconds or days-hours, like --time={right or '08:00:00'}.",
             option.at,
             rewrite(option, f"--time={right}") if right else None,
@@ -300,7 +300,7 @@ def _meant(text: str) -> str | None:
 @rule(
     "nodes",
     "error",
-    "more nodes than the partition gives a job",
+    "more nodes than the partition allows for a job",
     why="sbatch refuses the job, or it waits forever with the reason PartitionNodeLimit.",
     source=_PROFILE,
 )
@@ -310,8 +310,8 @@ def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     most, other = queue.partition.max_nodes, queue.partition.grows_to
     yield Hit(
-        f"{some(job.nodes, 'node')} are more than {queue.name} gives a job ({most}).",
-        f"Ask for {most} at most{f', or use {other}' if other else ''}.",
+        f"{some(job.nodes, 'node')} are more than {queue.name} allows for a job ({most}).",
+        f"Request at most {most}{f', or use {other}' if other else ''}.",
         option.at if option else NOWHERE,
         severity=_severity(site, queue, "max_nodes"),
         cure=_room(job, site, queue) or Cure("nodes", str(most)),
@@ -321,7 +321,7 @@ def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "gpus",
     "error",
-    "more GPUs on a node than it has, or than the partition gives",
+    "more GPUs per node than it has, or than the partition allows",
     why="sbatch refuses the job: `Requested node configuration is not available`.",
     source="the site's profile, node.gpus and partitions",
 )
@@ -333,7 +333,7 @@ def _gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     yield Hit(
         f"{some(asked, 'GPU')} on each node are more than the {most} of a node of {site.name}.",
-        f"Ask for {most} per node"
+        f"Request {most} per node"
         + (f" and for {-(-asked * job.nodes // most)} nodes." if asked % most == 0 else "."),
         option.at if option else NOWHERE,
         cure=Cure("gpus-per-node", str(most)),
@@ -343,7 +343,7 @@ def _gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "job-gpus",
     "error",
-    "more GPUs than the partition gives one job",
+    "more GPUs than the partition allows for a job",
     why="sbatch refuses the job, or it waits forever with the reason QOSMaxGRESPerJob.",
     source=_PROFILE,
 )
@@ -356,7 +356,7 @@ def _gpus_of_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
         room, fits = _room(job, site, queue), most // job.nodes
         yield Hit(
             f"{some(gpus, 'GPU')} are more than a job may have on {queue.name} ({most}).",
-            f"Use {room.value}." if room else f"Ask for {most} in all.",
+            f"Use {room.value}." if room else f"Request at most {most} in all.",
             option.at if option else NOWHERE,
             severity=_severity(site, queue, "max_gpus"),
             cure=room or (Cure("gpus-per-node", str(fits)) if fits else None),
@@ -380,7 +380,7 @@ def _array_output(job: ScriptJob, site: Site) -> Iterator[Hit]:
             right = f"{stem}-%A_%a{ending or '.out'}".replace("%A-", "")
             yield Hit(
                 f"All jobs of the array write to {text}.",
-                f"Put %A_%a into the name, like --{name}={right}.",
+                f"Include %A_%a in the name, like --{name}={right}.",
                 option.at,
                 rewrite(option, f"--{name}={right}"),
             )

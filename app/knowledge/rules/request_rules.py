@@ -25,7 +25,7 @@ _MAY_REPEAT = ("export", "mail-type", "comment", "exclude", "nodelist")
     "option-twice",
     "warning",
     "one option with two values",
-    why="sbatch silently takes the last one, so the first one misleads a reader.",
+    why="sbatch silently uses the last one, so the first one misleads a reader.",
     source="sbatch(1); slurm, src/common/slurm_opt.c",
 )
 def _twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -39,11 +39,11 @@ def _twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         both = option.name == "gres" and _kinds(before).isdisjoint(_kinds(option))
         yield Hit(
-            f"--{option.name} is given twice: {option.value} counts, and {before.value} does not"
-            + (", so that the job does not get it." if both else "."),
+            f"--{option.name} appears twice: sbatch uses {option.value} and ignores "
+            f"{before.value}" + (", so the job does not get it." if both else "."),
             f"Write --gres={before.value},{option.value} in one option."
             if both
-            else f"Remove --{option.name}={before.value} or the other one.",
+            else f"Remove --{option.name}={before.value}, or the other one.",
             option.at if both else before.at,
             rewrite(option, f"--gres={before.value},{option.value}")
             if both
@@ -75,9 +75,9 @@ def _conflict(job: ScriptJob, site: Site) -> Iterator[Hit]:
     assert total is not None and each is not None and nodes is not None
     if total != each * nodes:
         yield Hit(
-            f"--ntasks={total} does not fit {some(nodes, 'node')} with {some(each, 'task')} each, "
-            f"which are {each * nodes}.",
-            "Remove --ntasks: nodes and tasks per node say it all.",
+            f"--ntasks={total} does not match {some(nodes, 'node')} with {some(each, 'task')} "
+            f"each, which makes {each * nodes}.",
+            "Remove --ntasks: nodes and tasks per node suffice.",
             option.at,
             removal(job, option),
         )
@@ -86,10 +86,9 @@ def _conflict(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "tasks-total",
     "note",
-    "a total number of tasks, which does not change with the nodes",
-    why="If you change the number of nodes, --ntasks stays the same, and Slurm spreads the ranks "
-    "differently. "
-    "Without --nodes Slurm puts the tasks on as many nodes as it likes.",
+    "a total number of tasks that does not change with the nodes",
+    why="If you change the number of nodes, --ntasks stays the same, and Slurm distributes the "
+    "ranks differently. Without --nodes, Slurm may use any number of nodes.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; "
     "PrincetonUniversity/multi_gpu_training",
 )
@@ -100,8 +99,8 @@ def _total(job: ScriptJob, site: Site) -> Iterator[Hit]:
     nodes = job.options.number("nodes")
     if nodes is None and not job.options.has("nodes") and total > 1 and asks_for_gpus(job):
         yield Hit(
-            f"--ntasks={total} without --nodes: Slurm may spread the tasks over any number of "
-            "nodes, each with its own GPUs.",
+            f"--ntasks={total} without --nodes: Slurm may distribute the tasks over any number "
+            "of nodes, each with its own GPUs.",
             "Write --nodes and --ntasks-per-node.",
             option.at,
             severity="warning",
@@ -109,8 +108,8 @@ def _total(job: ScriptJob, site: Site) -> Iterator[Hit]:
     elif nodes is not None and nodes > 1 and total % nodes == 0:
         right = f"--ntasks-per-node={total // nodes}"
         yield Hit(
-            f"--ntasks={total} stays as it is when the number of nodes changes.",
-            f"Write {right} in its place.",
+            f"--ntasks={total} does not change with the number of nodes.",
+            f"Write {right} instead.",
             option.at,
             rewrite(option, right),
         )
@@ -123,9 +122,9 @@ _DISKS = ("nvme", "lscratch", "localtmp", "ssd")
 @rule(
     "gpus-missing",
     "error",
-    "a job on GPU nodes that asks for no GPU",
+    "a job on GPU nodes that requests no GPU",
     why="On shared nodes, the job gets only cores: torch finds no GPU. On whole nodes, Slurm "
-    "does not set SLURM_GPUS_PER_NODE, which launch lines use.",
+    "does not set SLURM_GPUS_PER_NODE, which many launch lines use.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; User-Updates/Update-202308",
 )
 def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -138,13 +137,13 @@ def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     right, at = request.format(gpus=site.node.gpus), option.at if option else NOWHERE
     if queue.partition.allocation == "shared":
         yield Hit(
-            f"The job asks for no GPU, and {queue.name} gives only what is requested.",
+            f"The job requests no GPU, and {queue.name} allocates only what a job requests.",
             f"Write #SBATCH {right}, or fewer.",
             at,
         )
     elif found := re.search(r"SLURM_GPUS(_PER_NODE|_ON_NODE)?\b", job.text):
         yield Hit(
-            f"The job uses ${found[0]}, which Slurm sets only if GPUs are requested.",
+            f"The job uses ${found[0]}, which Slurm sets only if the job requests GPUs.",
             f"Write #SBATCH {right}.",
             at,
             severity="warning",
@@ -224,7 +223,7 @@ def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
         has = f" Its nodes have: {site.node.local_disk}." if site.node.local_disk else ""
         rest = [part for part in (option.value or "").split(",") if not part.startswith(disk[0])]
         yield Hit(
-            f"{site.name} takes no request for {disk[0]}.{has}",
+            f"{site.name} does not accept requests for {disk[0]}.{has}",
             f"Remove {disk[0]} from --gres.",
             option.at,
             rewrite(option, f"--gres={','.join(rest)}") if rest else None,
@@ -234,9 +233,9 @@ def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "local-disk-missing",
     "error",
-    "a node's disk that is used but not requested",
-    why="The variable is empty then, so that a path like $LOCAL_SCRATCH/data is /data, which "
-    "nobody may write.",
+    "a node's disk used without a request",
+    why="The variable is then empty, so a path like $LOCAL_SCRATCH/data becomes /data, which is "
+    "not writable.",
     source="the site's profile, local_disk.variable; csc-user-guide, creating-job-scripts",
 )
 def _disk_unasked(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -248,8 +247,9 @@ def _disk_unasked(job: ScriptJob, site: Site) -> Iterator[Hit]:
         found = used.search(line)
         if found and not line.lstrip().startswith("#"):
             yield Hit(
-                f"The job uses ${disk.variable}, but asks for no disk of the node: it is empty.",
-                f"Add {disk.request.format(gib=200)} to --gres, with the GiB that it needs.",
+                f"The job uses ${disk.variable}, but requests no local disk: the variable is "
+                "empty.",
+                f"Add {disk.request.format(gib=200)} to --gres, with the GiB you need.",
                 Position(number, found.start() + 1, number, found.end() + 1),
                 cure=Cure("local-disk", "200"),
             )
@@ -304,7 +304,7 @@ def _too_much(job: ScriptJob, site: Site) -> Iterator[Hit]:
     fits = option.name == "mem" or (option.name == "mem-per-gpu" and bool(gpus))
     yield Hit(
         f"{memory:,.0f} GiB on each node{each} are more than the {most} that a job may have.",
-        f"Write {right} or less." if fits else f"Ask for {most} GiB per node at most.",
+        f"Write {right} or less." if fits else f"Request at most {most} GiB per node.",
         option.at,
         rewrite(option, right) if fits else None,
         cure=Cure(option.name, right.partition("=")[2]),
@@ -315,8 +315,8 @@ def _too_much(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "memory-option",
     "error",
     "a memory request that the site refuses",
-    why="The site gives memory with the cores or with whole nodes, and its submit plugin refuses "
-    "jobs that ask for it.",
+    why="The site allocates memory with the cores or with whole nodes, and its submit plugin "
+    "refuses jobs that request it.",
     source="the site's profile, memory_option",
 )
 def _refused(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -326,7 +326,7 @@ def _refused(job: ScriptJob, site: Site) -> Iterator[Hit]:
     entries = [queue.partition] if queue else [*site.partitions.values()]
     whole = all(each.allocation == "node" for each in entries)
     yield Hit(
-        f"A job at {site.name} does not ask for memory: it comes with "
+        f"A job at {site.name} must not request memory: it comes with "
         f"{'the whole node' if whole else 'the cores'}.",
         f"Remove --{option.name}.",
         option.at,
@@ -350,7 +350,7 @@ def _unit(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if option is None or not text.isdecimal() or not 0 < int(text) < 1024:
             continue
         yield Hit(
-            f"--{name}={text} asks for {text} MB: without a unit Slurm reads megabytes.",
+            f"--{name}={text} requests {text} MB: without a unit, Slurm assumes megabytes.",
             f"Write --{name}={text}G.",
             option.at,
             rewrite(option, f"--{name}={text}G"),
@@ -361,7 +361,7 @@ def _unit(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "memory-format",
     "error",
-    "memory that Slurm cannot read",
+    "a memory size that Slurm cannot parse",
     why="sbatch refuses the job: `Invalid --mem specification`.",
     source="sbatch(1) --mem; tried with sbatch of Slurm 24.11",
 )
@@ -374,7 +374,7 @@ def _format(job: ScriptJob, site: Site) -> Iterator[Hit]:
         found = re.match(r"(\d+)(?:\.\d+)?\s*([KMGTkmgt])", text)
         right = f"--{name}={found[1]}{found[2].upper()}" if found else None
         yield Hit(
-            f"Slurm cannot read {text!r}: it takes whole numbers with K, M, G or T.",
+            f"Slurm cannot parse {text!r}: it accepts whole numbers with K, M, G or T.",
             f"Write {right}." if right else f"Write it like --{name}=60G.",
             option.at,
             rewrite(option, right) if right else None,
@@ -385,8 +385,8 @@ def _format(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "memory-missing",
     "warning",
     "no memory requested on shared nodes",
-    why="The default is small where nodes are shared, so that the job is killed when its data "
-    "loaders start: `oom_kill event`.",
+    why="On shared nodes the default is small, so Slurm kills the job when its data loaders "
+    "start: `oom_kill event`.",
     source="the site's profile, memory_per_gpu; csc-user-guide, ml-multi.md",
 )
 def _memory_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -407,7 +407,7 @@ def _memory_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
         )
         return
     yield Hit(
-        f"The job asks for no memory, and {queue.name} then gives it a small default.",
+        f"The job requests no memory, so {queue.name} gives it a small default.",
         f"Write #SBATCH {right}, the share of {some(gpus, 'GPU')}.",
         option.at if option else NOWHERE,
     )
@@ -417,8 +417,8 @@ def _memory_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "memory-zero",
     "note",
     "--mem=0, which takes any node",
-    why="It requests all memory of a node, even of a node where some memory is missing. With a "
-    "number, Slurm skips such a node.",
+    why="It requests all memory of a node, even if the node has lost some of it. With a number, "
+    "Slurm skips such a node.",
     source="LUMI-training-materials 2day-20260422/201-Slurm",
 )
 def _zero(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -426,7 +426,7 @@ def _zero(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if option is not None and option.value == "0" and site.memory_per_node and site.memory_option:
         right = f"--mem={site.memory_per_node}"
         yield Hit(
-            "--mem=0 also takes a node that has lost a part of its memory.",
+            "--mem=0 also accepts a node that has lost part of its memory.",
             f"Write {right}.",
             option.at,
             rewrite(option, right),

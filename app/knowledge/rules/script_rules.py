@@ -58,8 +58,8 @@ def bad_shebang(job: ScriptJob, trouble: Trouble) -> Hit:
     "windows-line-ends",
     "error",
     "Windows line endings",
-    why="sbatch refuses a script with CR LF at its line endings, as Windows and some editors write "
-    "them, with `Batch script contains DOS line breaks`.",
+    why="sbatch refuses a script with CR LF line endings, as Windows and some editors write "
+    "them: `Batch script contains DOS line breaks`.",
     source="sbatch: `Batch script contains DOS line breaks (\\r\\n) instead of expected UNIX`",
 )
 def windows_line_ends(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -85,8 +85,8 @@ def not_text(job: ScriptJob, trouble: Trouble) -> Hit:
 @_about(
     "unclosed-quote",
     "error",
-    "a quote that nothing closes",
-    why="bash takes all lines below as part of the text, and ends with `unexpected EOF while "
+    "an unclosed quote",
+    why="bash treats all lines below as part of the text, and fails with `unexpected EOF while "
     "looking for matching` without running them.",
     source="bash(1), QUOTING",
 )
@@ -99,16 +99,16 @@ def unclosed_quote(job: ScriptJob, trouble: Trouble) -> Hit:
 @_about(
     "heredoc-open",
     "error",
-    "a heredoc that has no end",
-    why="A heredoc ends at a line that contains only its delimiter. Without one bash takes the "
-    "rest of the script as its text, the launch included, with no more than a warning in the log.",
+    "a heredoc without an end",
+    why="A heredoc ends at a line that contains only its delimiter. Without one, bash treats "
+    "the rest of the script, including the launch, as text, and only warns in the log.",
     source="bash(1), Here Documents",
 )
 def heredoc_open(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find `cat >run.py <<EOF` whose `EOF` is indented, or missing."""
     word = re.sub(r"^<<-?\s*|['\"\\]", "", _written(job, trouble.at)).split(" ")[0]
     if not trouble.fact:
-        return Hit(trouble.message, f"Write {word} on a line of its own.", trouble.at)
+        return Hit(trouble.message, f"Write {word} on its own line.", trouble.at)
     line = int(trouble.fact)
     old = job.text.split("\n")[line - 1].removesuffix("\r")
     at, right = Position(line, 1, line, len(old) + 1), old.strip()
@@ -120,8 +120,9 @@ def heredoc_open(job: ScriptJob, trouble: Trouble) -> Hit:
     "bracket-without-blank",
     "error",
     "a test whose bracket touches a word",
-    why="`[` is a command, so it needs a blank on either side. Without one bash looks for a "
-    "program of another name, says `command not found`, and the test counts as false.",
+    why="`[` is a command, so it needs a space on either side. Without one, bash looks for a "
+    "program with a different name, prints `command not found`, and treats the test as "
+    "false.",
     source="bash(1), Compound Commands; test(1)",
 )
 def bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -136,7 +137,7 @@ def bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
 @_about(
     "syntax-error",
     "error",
-    "a part of the script that nothing closes",
+    "an unclosed part of the script",
     why="bash reads an `if`, a loop, a function or `$(` up to its end. Without an end, it stops "
     "with `syntax error: unexpected end of file` at the end of the script at the latest, and runs "
     "nothing of that part.",
@@ -144,9 +145,9 @@ def bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
 )
 def syntax_error(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find `if …; then` without `fi`."""
-    do = f"Write the `{trouble.fact}` that is missing."
+    do = f"Add the missing `{trouble.fact}`."
     if trouble.fact == "elif":
-        do = "Write elif in place of else if."
+        do = "Write elif instead of else if."
     return Hit(trouble.message, do, trouble.at)
 
 
@@ -154,8 +155,8 @@ def syntax_error(job: ScriptJob, trouble: Trouble) -> Hit:
     "directive-after-command",
     "warning",
     "an #SBATCH line below the first command",
-    why="sbatch reads #SBATCH lines up to the first command. Those below are comments: the job "
-    "runs with other limits than they say.",
+    why="sbatch reads #SBATCH lines only up to the first command. Later ones are comments, so "
+    "the job runs without their settings.",
     source="sbatch(1), DESCRIPTION: `sbatch will stop processing further #SBATCH directives`",
 )
 def directive_after_command(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -167,8 +168,8 @@ def directive_after_command(job: ScriptJob, trouble: Trouble) -> Hit:
     "nearly-a-directive",
     "warning",
     "a comment that looks like an #SBATCH line",
-    why="sbatch reads a line only when it begins with `#SBATCH`, in capitals and without a space "
-    "before or within. Everything else is a comment.",
+    why="sbatch reads a line only if it begins with `#SBATCH`, in capitals, without a space "
+    "before or within it. Everything else is a comment.",
     source="sbatch(1), DESCRIPTION",
 )
 def nearly_a_directive(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -183,8 +184,8 @@ def nearly_a_directive(job: ScriptJob, trouble: Trouble) -> Hit:
     "directive-with-variable",
     "error",
     "a variable in an #SBATCH line",
-    why="sbatch does not expand variables in #SBATCH lines. The job gets the text with its dollar "
-    "sign, such as an output folder that does not exist or an invalid number.",
+    why="sbatch does not expand variables in #SBATCH lines. The job gets the literal text, such "
+    "as an output folder that does not exist or an invalid number.",
     source="sbatch(1), filename pattern; DESCRIPTION",
 )
 def directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -198,7 +199,7 @@ def directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:
     harmless = name.startswith(_HARMLESS)
     do = "Write the value itself"
     if name in ("--output", "--error", "--input"):
-        do += "; %j is the job's number, %x its name, %u the user"
+        do += "; %j is the job's id, %x its name, %u the user"
     return Hit(trouble.message, f"{do}.", trouble.at, severity="warning" if harmless else None)
 
 
@@ -206,14 +207,14 @@ def directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:
     "stray-word",
     "error",
     "a word in an #SBATCH line that belongs to no option",
-    why="sbatch stops at the first word that is neither an option nor its value, as with a space "
-    "around `=`, and refuses the job or ignores the rest of the line.",
+    why="sbatch stops at the first word that is neither an option nor its value, for example "
+    "because of a space around `=`. It then refuses the job or ignores the rest of the line.",
     source="sbatch: `Invalid directive found in batch script`",
 )
 def stray_word(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find `#SBATCH --nodes = 2`."""
     word = _written(job, trouble.at)
-    do = "Write no space around `=`." if word.startswith("=") else "Remove it, or quote it."
+    do = "Remove the spaces around `=`." if word.startswith("=") else "Remove it, or quote it."
     edit = None
     if found := re.match(r"[\u2012-\u2015\u2212]+(?=[A-Za-z])", word):  # as a text program types
         name = word[found.end() :]
@@ -223,7 +224,7 @@ def stray_word(job: ScriptJob, trouble: Trouble) -> Hit:
             Fix(f"write {right}", trouble.at, right),
         )
     if re.match(r"<.*|.*>$", word):
-        do = "Replace the text in `<` and `>` with your own value."
+        do = "Replace the text between `<` and `>` with your own value."
     return Hit(trouble.message, do, trouble.at, edit)
 
 
@@ -244,7 +245,7 @@ def unknown_directive(job: ScriptJob, trouble: Trouble) -> Hit:
     "unknown-srun-option",
     "error",
     "an option that srun does not have",
-    why="srun ends with an error before the program starts.",
+    why="srun fails before the program starts.",
     source="srun(1), OPTIONS",
 )
 def unknown_srun_option(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -263,12 +264,12 @@ def _unknown(
     if name in only_on:
         other = "srun" if trouble.id == "unknown-directive" else "sbatch"
         if job.origin == "job file":  # which has no place for options of srun
-            key = "; `binding:` says how ranks are bound to cores" if name == "cpu-bind" else ""
+            key = "; `binding:` sets how ranks are bound to cores" if name == "cpu-bind" else ""
             return Hit(trouble.message, f"Leave it out{key}.", trouble.at)
-        return Hit(trouble.message, f"Give it to {other}, which has it.", trouble.at)
+        return Hit(trouble.message, f"Pass it to {other}, which supports it.", trouble.at)
     meant = nearest(name.replace("_", "-"), names)
     if meant is None:
-        do = "Remove it, unless the site has added it by a plugin of its own."
+        do = "Remove it, unless one of the site's plugins adds it."
         return Hit(trouble.message, do, trouble.at, severity="note")
     right = f"--{meant}{equals}{value}"
     edit = Fix(f"write {right}", trouble.at, right)
@@ -279,9 +280,9 @@ def _unknown(
     "not-understood",
     "note",
     "a part of the script that lumitui does not read",
-    why="No rule checks it: several programs in one step, jobs of several "
-    "components, or bash that the parser does not know.",
-    source="lumitui's own reader of scripts",
+    why="No rule checks it: several programs in one step, heterogeneous jobs, or bash that the "
+    "parser does not support.",
+    source="lumitui's own script parser",
 )
 def not_understood(job: ScriptJob, trouble: Trouble) -> Hit:
     """Say what was left out."""
@@ -309,8 +310,8 @@ def _sets(job: ScriptJob, option: str, letter: str) -> Command | None:
     "exit-code-lost",
     "warning",
     "a launch whose exit code a pipe hides",
-    why="Without pipefail the exit code of a pipe is that of its last command. The job is "
-    "COMPLETED for Slurm although the program failed, and jobs that depend on it start.",
+    why="Without pipefail, the exit code of a pipe is that of its last command. Slurm marks the "
+    "job COMPLETED although the program failed, and starts jobs that depend on it.",
     source=f"{_BASH}, pipefail",
 )
 def exit_code_lost(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -325,9 +326,9 @@ def exit_code_lost(job: ScriptJob, site: Site) -> Iterator[Hit]:
             behind = step.at.line <= command.at.line <= last + 1 and command.shell == "batch"
             if command.program == "tee" and behind and _is_piped(job, command):
                 yield Hit(
-                    "The exit code of the launch is lost behind `| tee`: the job counts as "
-                    "completed when the program fails.",
-                    "Write `set -o pipefail` before it, or name the log with --output.",
+                    "`| tee` hides the launch's exit code: the job counts as completed even if "
+                    "the program fails.",
+                    "Write `set -o pipefail` before it, or set the log with --output.",
                     command.at,
                 )
                 break
@@ -343,9 +344,9 @@ def _is_piped(job: ScriptJob, command: Command) -> bool:
 @rule(
     "arguments-split",
     "warning",
-    "arguments that are passed on without quotes",
-    why="`$*` and `$@` without quotes split every argument at its blanks, so that a path or a "
-    "text with a blank becomes two.",
+    "arguments passed on without quotes",
+    why="`$*` and `$@` without quotes split every argument at its spaces, so a path or text "
+    "with a space becomes two.",
     source=f"{_BASH}, special parameters",
 )
 def arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -392,8 +393,8 @@ def _ends(job: ScriptJob) -> Iterator[tuple[Command, str, str]]:
     "comment-in-command",
     "error",
     "a comment between the lines of one command",
-    why="The backslash joins the comment to the command, and the comment runs to the end of its "
-    "line: the command ends there, and what follows is a command of its own.",
+    why="The backslash joins the comment to the command, and the comment ends the command: the "
+    "next line is a separate command.",
     source="bash(1), COMMENTS",
 )
 def comment_in_command(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -406,7 +407,9 @@ def comment_in_command(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if not following.rstrip().endswith("\\"):
                 continue
             at = Position(line, 1, line, len(following) + 1)
-            message = f"The comment ends the command `{command.program}`: {more[:40]} is not in it."
+            message = (
+                f"The comment ends the command `{command.program}`: {more[:40]} is not part of it."
+            )
             yield Hit(message, "Move the comment above the command.", at)
 
 
@@ -420,9 +423,9 @@ _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)")
 @rule(
     "placeholder",
     "error",
-    "a placeholder that was copied from an example",
-    why="bash reads `<name>` as redirections, so that the command does not start; a path of an "
-    "example does not exist.",
+    "a placeholder copied from an example",
+    why="bash interprets `<name>` as redirections, so the command does not start. An example's "
+    "path does not exist.",
     source="bash(1), REDIRECTION; HPC4AIbook, Chapter.12/ddp_job_template.slurm",
 )
 def placeholder(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -432,7 +435,7 @@ def placeholder(job: ScriptJob, site: Site) -> Iterator[Hit]:
             at = Position(number, found.start() + 1, number, found.end() + 1)
             yield Hit(
                 f"{found[0]} is a placeholder for your own value.",
-                "Write your own in its place.",
+                "Replace it with your own.",
                 at,
             )
 

@@ -24,10 +24,10 @@ _PURGES = ("purge", "reset")
 @rule(
     "conda-without-hook",
     "warning",
-    "conda activate in a shell that does not know it",
+    "conda activate in a shell without conda's function",
     why="`conda activate` is a shell function, which a batch script has only after it sources "
-    "conda.sh: otherwise it ends "
-    "with `Run 'conda init' before 'conda activate'`, and another Python runs.",
+    "conda.sh. Otherwise it fails with `Run 'conda init' before 'conda activate'`, and "
+    "another Python runs.",
     source="conda documentation, conda activate; docs.csc.fi, Python",
 )
 def conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -48,7 +48,7 @@ def conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
         )
         if command.program in ("conda", "mamba") and first == "activate" and not known:
             yield Hit(
-                f"A batch script does not know `{command.program} activate`.",
+                f"A batch script does not have the function `{command.program} activate`.",
                 'Write `source "$(conda info --base)/etc/profile.d/conda.sh"` before it.',
                 command.at,
             )
@@ -59,8 +59,8 @@ def conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "install-in-job",
     "warning",
     "packages that the job installs",
-    why="Every rank that installs writes the same files at once, and nodes without internet "
-    "reach no index. The GPUs are billed meanwhile.",
+    why="All ranks write the same files at once, and nodes without internet cannot reach a "
+    "package index. Meanwhile, the site bills the GPUs.",
     source="csc-user-guide, python; the site's profile, internet_on_compute_nodes",
 )
 def install_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -73,10 +73,13 @@ def install_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
         step = job.steps[command.step] if command.step is not None else None
         tasks = tasks_of(job, step) if step is not None else 1
         if not site.internet_on_compute_nodes:
-            message = f"`{installs}` reaches no index: the nodes of {site.name} have no internet."
+            message = (
+                f"`{installs}` cannot reach a package index: the nodes of {site.name} have no "
+                "internet access."
+            )
             yield Hit(
                 message,
-                "Install it on a login node, or bring wheels and add --no-index --find-links.",
+                "Install it on a login node, or upload wheels and add --no-index --find-links.",
                 command.at,
                 severity="error",
             )
@@ -108,7 +111,7 @@ def _installs(program: str, words: list[str]) -> str:
 @rule(
     "image-install-home",
     "warning",
-    "packages that are installed from inside an image into home",
+    "packages installed from inside an image into home",
     why="An image is read-only, so pip uses ~/.local, which every other image with that version "
     "of Python then reads too.",
     source="pip documentation, user installs; docs.csc.fi, Python",
@@ -126,7 +129,8 @@ def image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield Hit(
             "The image is read-only, so pip installs into ~/.local, which all other images read "
             "too.",
-            "Make an environment: python -m venv --system-site-packages DIR, and activate it.",
+            "Create an environment with python -m venv --system-site-packages DIR, and activate "
+            "it.",
             command.at,
         )
 
@@ -142,8 +146,8 @@ def _has_place(job: ScriptJob, words: list[str]) -> bool:
     "inherited-modules",
     "note",
     "modules on top of whatever the login shell had",
-    why="sbatch sends the login shell's environment with the job, so that it runs with other "
-    "modules when somebody else sends it.",
+    why="sbatch sends the login shell's environment with the job, so it runs with different "
+    "modules if someone else submits it.",
     source="sbatch(1) --export; LUMI-AI-Guide, May 2026",
 )
 def inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -157,7 +161,7 @@ def inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
     )
     if job.modules and not purges and "module purge" in lines and not job.options.has("export"):
         yield Hit(
-            "The job adds modules to those of the shell that it is sent from.",
+            "The job adds modules to those of the shell that submits it.",
             "Write `module purge` before the first `module load`.",
             next((each.at for each in job.commands if each.program in ("module", "ml")), NOWHERE),
         )
@@ -166,7 +170,7 @@ def inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "activation-outside-image",
     "warning",
-    "a Python environment that is activated outside the container",
+    "a Python environment activated outside the container",
     why="A container has its own PATH: its own Python starts, not the environment's.",
     source="singularity(1), environment; LUMI-AI-Guide, chapter 2",
 )
@@ -179,7 +183,7 @@ def activation_outside_image(job: ScriptJob, site: Site) -> Iterator[Hit]:
         activates = command.program in ("source", ".") and first.endswith("bin/activate")
         if activates and command.shell == "batch" and inside and all(inside) and not prepends:
             yield Hit(
-                f"{first} changes the PATH of the batch script, and not that of the container.",
+                f"{first} changes the PATH of the batch script, not that of the container.",
                 "Activate it in the container: bash -c 'source …/bin/activate; python …'.",
                 command.at,
             )
@@ -208,9 +212,9 @@ def _has_gpu_flag(job: ScriptJob, call: ContainerCall, *names: str) -> bool:
 @rule(
     "no-gpu-flag",
     "error",
-    "a container without the GPU's driver",
-    why="Without --nv the image does not see the driver of NVIDIA's GPUs: "
-    "torch.cuda.is_available() is False, and the program ends or trains on the CPU.",
+    "a container without the GPU driver",
+    why="Without --nv, the image does not see NVIDIA's driver: torch.cuda.is_available() is "
+    "False, and the program fails or trains on the CPU.",
     source=f"{_CALL} --nv; docs.csc.fi, containers",
 )
 def no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -233,9 +237,9 @@ def no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "wrong-gpu-flag",
     "warning",
-    "the GPU option of another maker",
-    why="--nv brings NVIDIA's driver into the image and --rocm AMD's: the other one is missing, "
-    "and the call warns or puts the wrong libraries first.",
+    "the GPU option for a different vendor",
+    why="--nv adds NVIDIA's driver to the image, --rocm AMD's. The wrong option finds no "
+    "driver, and the call warns or puts the wrong libraries first.",
     source=f"{_CALL} --nv, --rocm",
 )
 def wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -245,7 +249,7 @@ def wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
         option = call.options.get(wrong) if wrong else None
         if option is not None:
             yield Hit(
-                f"--{wrong} is for GPUs of another maker: {site.name} has {site.node.gpu}.",
+                f"--{wrong} is for another vendor's GPUs: {site.name} has {site.node.gpu}.",
                 f"Remove --{wrong}.",
                 option.at if option.at.line else step.at,
             )
@@ -254,8 +258,11 @@ def wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "image-of-other-gpus",
     "error",
-    "an image that was built for another maker's GPUs",
-    why="Its PyTorch has no kernels for these GPUs: it finds none, or ends at the first operation.",
+    "an image built for another vendor's GPUs",
+    why=(
+        "Its PyTorch has no kernels for these GPUs: it finds no GPU, or fails at the first "
+        "operation."
+    ),
     source="PyTorch documentation, get started; ROCm documentation",
 )
 def image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -268,9 +275,9 @@ def image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
         found = other.search(image) if other else None
         if found and call.image:
             yield Hit(
-                f"The image's name has {found[0].strip('-_.:/')!r} in it, and {site.name} has "
+                f"The image's name contains {found[0].strip('-_.:/')!r}, but {site.name} has "
                 f"{site.node.gpu}.",
-                "Take an image for these GPUs.",
+                "Use an image for these GPUs.",
                 call.image.at if call.image.at.line else step.at,
             )
 
@@ -279,8 +286,8 @@ def image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "image-in-job",
     "warning",
     "an image that every task downloads and converts",
-    why="Each task makes its own copy in the cache: it costs minutes of billed time, and fills "
-    "home.",
+    why="Each task creates its own copy in the cache, which costs minutes of billed time and "
+    "fills home.",
     source="singularity pull(1); docs.csc.fi, containers",
 )
 def image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -294,8 +301,8 @@ def image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
             return  # the site's own rule says more
         if not site.internet_on_compute_nodes:
             yield Hit(
-                f"The job downloads {image}, and the nodes of {site.name} reach no internet.",
-                f"Make a file of it before: {call.program} pull image.sif {image}.",
+                f"The job downloads {image}, but the nodes of {site.name} have no internet access.",
+                f"Convert it to a file first: {call.program} pull image.sif {image}.",
                 call.image.at,
                 severity="error",
             )
@@ -303,7 +310,7 @@ def image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"The job downloads and converts {image}"
                 + ("." if tasks == 1 else f" {tasks} times, once for each task."),
-                f"Make a file of it before: {call.program} pull image.sif {image}.",
+                f"Convert it to a file first: {call.program} pull image.sif {image}.",
                 call.image.at,
             )
 
@@ -388,8 +395,8 @@ def _lacks_bind(job: ScriptJob, site: Site) -> Iterator[Hit]:
             inside = [path for path in _paths(job, step) if f"{path}/".startswith(f"{folder}/")]
             if inside:
                 yield Hit(
-                    f"The container may not see {inside[0]}: {site.name}'s profile binds {folder}, "
-                    "and this call binds nothing.",
+                    f"The container may not see {inside[0]}: {site.name}'s profile binds "
+                    f"{folder}, but this call binds nothing.",
                     f"Write {call.program} {call.verb} -B {folder}.",
                     call.at if call.at.line else step.at,
                     severity="warning",
@@ -400,9 +407,9 @@ def _lacks_bind(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "no-binds",
     "error",
-    "a container that sees none of the shared file systems",
-    why="Without the site's module or -B a container sees home and the current folder: data and "
-    "programs elsewhere are `No such file or directory`.",
+    "a container that does not see the shared file systems",
+    why="Without the site's module or -B, a container sees only home and the current folder. "
+    "For data and programs elsewhere, it reports `No such file or directory`.",
     source="the site's profile, containers.modules; LUMI user guide, storage",
 )
 def no_binds(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -423,7 +430,7 @@ def no_binds(job: ScriptJob, site: Site) -> Iterator[Hit]:
         names = [text for text in _paths(job, step) if _SHARED.match(text)]
         if names:
             yield Hit(
-                f"The container does not see {names[0]}: nothing binds the file system.",
+                f"The container does not see {names[0]}: the call does not bind its file system.",
                 f"Load {' '.join(sorted(own))} before it.",
                 call.at if call.at.line else step.at,
             )

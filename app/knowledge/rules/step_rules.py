@@ -39,7 +39,7 @@ def _ranges(job: ScriptJob) -> bool:
 @rule(
     "step-tasks",
     "error",
-    "a step with more tasks than the job has cores for",
+    "a step with too many tasks for the job's cores",
     why="srun refuses the step or waits forever: `More processors requested than permitted`. "
     "If it starts, its ranks share cores and GPUs.",
     source="srun(1) --ntasks",
@@ -60,11 +60,11 @@ def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
         too_many = not fits and not whole
         right = math.ceil(asked / job.nodes)
         yield Hit(
-            f"srun starts {some(asked, 'task')}, and the job asks for {each * job.nodes}"
+            f"srun starts {some(asked, 'task')}, but the job requests {each * job.nodes}"
             + (
                 f" with {some(cores, 'core')} each: there are no cores for them."
                 if too_many
-                else ", so that tasks share cores."
+                else ", so tasks share cores."
             ),
             f"Write #SBATCH --ntasks-per-node={right}, and leave --ntasks out at srun.",
             option.at,
@@ -75,9 +75,9 @@ def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "srun-cores",
     "warning",
-    "srun without the cores that sbatch requested",
-    why="Since Slurm 22.05 srun does not take --cpus-per-task from sbatch: each task gets one "
-    "core, and all its threads and data loaders share it.",
+    "srun without the cores requested from sbatch",
+    why="Since Slurm 22.05, srun does not inherit --cpus-per-task from sbatch: each task gets "
+    "one core, which all its threads and data loaders share.",
     source="Slurm 22.05, RELEASE_NOTES; csc-user-guide pull request 1632",
 )
 def _unshared(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -91,8 +91,8 @@ def _unshared(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if options is None or options.has("cpus-per-task", "exact", "jobid", "cpu-bind"):
             continue
         yield Hit(
-            f"srun does not take --cpus-per-task={cores} from sbatch at {site.name}: each task "
-            "gets one core.",
+            f"At {site.name}, srun does not inherit --cpus-per-task={cores} from sbatch: each "
+            "task gets one core.",
             "Write `export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK` before srun.",
             step.at,
         )
@@ -104,9 +104,10 @@ _MATRIX = "csc-user-guide, ml-multi.md; sbatch(1) --ntasks-per-node"
 @rule(
     "launcher-tasks",
     "error",
-    "a launcher of ranks that is started several times on a node",
-    why="torchrun, accelerate and deepspeed start all ranks of a node themselves. Started by "
-    "several tasks they start them several times over, and the copies fight for GPUs and ports.",
+    "a launcher started several times on a node",
+    why="torchrun, accelerate and deepspeed start all ranks of a node themselves. If several "
+    "tasks start them, there are several copies of each rank, which compete for GPUs and "
+    "ports.",
     source=_MATRIX,
 )
 def launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -117,9 +118,9 @@ def launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         if step.launcher in PER_NODE_LAUNCHERS and step.srun and tasks and tasks > 1:
             yield Hit(
-                f"srun starts {step.launcher} {tasks} times on each node, and each of them starts "
-                "the ranks of the whole node.",
-                "Write --ntasks-per-node=1, and give the task all cores of its ranks.",
+                f"srun starts {step.launcher} {tasks} times on each node, and each instance "
+                "starts all ranks of the node.",
+                "Write --ntasks-per-node=1, and give this task the cores of all ranks.",
                 step.at,
             )
 
@@ -127,8 +128,8 @@ def launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "more-tasks-than-gpus",
     "error",
-    "more tasks on a node than the job has GPUs on it",
-    why="Each task takes the GPU of its local rank. A task without one ends with an invalid "
+    "more tasks on a node than GPUs",
+    why="Each task uses the GPU of its local rank. A task without one fails with an invalid "
     "device ordinal, and the others wait for it until the time limit.",
     source=_MATRIX,
 )
@@ -143,15 +144,15 @@ def more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         if tasks > gpus and step.python:
             yield Hit(
-                f"Each node starts {tasks} tasks, and the job has {some(gpus, 'GPU')} there.",
+                f"Each node starts {tasks} tasks, but has {some(gpus, 'GPU')}.",
                 f"Write --ntasks-per-node={gpus}.",
                 step.at,
             )
         elif step.python and (1 < tasks < gpus or (tasks == 1 < gpus and ranked)):
             yield Hit(
-                f"Each node starts {some(tasks, 'task')} for {gpus} GPUs, so that "
-                f"{gpus - tasks} of them stay idle.",
-                f"Write --ntasks-per-node={gpus}, or ask for {tasks} GPUs.",
+                f"Each node starts {some(tasks, 'task')} for {gpus} GPUs, so {gpus - tasks} of "
+                "them stay idle.",
+                f"Write --ntasks-per-node={gpus}, or request {tasks} GPUs.",
                 step.at,
                 severity="warning",
             )
@@ -160,9 +161,9 @@ def more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "no-srun",
     "warning",
-    "several tasks, and a program that is started without srun",
-    why="Without srun the program runs once, on the first node. The other tasks and nodes do "
-    "nothing and are billed.",
+    "several tasks, but a program started without srun",
+    why="Without srun, the program runs once, on the first node. The other tasks and nodes are "
+    "idle but billed.",
     source="sbatch(1); LUMI-training-materials, AI course of June 2026",
 )
 def no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -174,16 +175,16 @@ def no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in job.training:
         if step.launcher == "plain" and step.python and tasks > 1:
             yield Hit(
-                f"The job asks for {tasks} tasks, but without srun the program starts once, on the "
-                "first node.",
-                "Write srun in front of it.",
+                f"The job requests {tasks} tasks, but without srun the program starts once, on "
+                "the first node.",
+                "Write srun before it.",
                 step.at,
             )
         elif step.launcher in ("torchrun", "accelerate") and job.nodes > 1:
             yield Hit(
-                f"Without srun {step.launcher} starts on the first of {job.nodes} nodes alone, and "
-                "waits for the others.",
-                "Write srun in front of it, with --ntasks-per-node=1.",
+                f"Without srun, {step.launcher} starts only on the first of {job.nodes} nodes, "
+                "and waits for the others.",
+                "Write srun before it, with --ntasks-per-node=1.",
                 step.at,
                 severity="error",
             )
@@ -192,8 +193,8 @@ def no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "mpirun-count",
     "error",
-    "mpirun with a different number of ranks than the job's tasks",
-    why="Open MPI starts as many ranks as Slurm gave tasks. More are refused with `not enough "
+    "mpirun with a number of ranks that differs from the job's tasks",
+    why="By default, Open MPI starts one rank per Slurm task. It refuses more with `not enough "
     "slots`; fewer leave GPUs idle.",
     source="Open MPI, mpirun(1) --np; other_sites, launcher matrix",
 )
@@ -209,13 +210,13 @@ def mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         ranks = options.number("np") or options.number("n") or options.number("c")
         mapped = re.match(r"ppr:(\d{1,6}):node\b", options.value("map-by") or "")
-        right, do = divmod(tasks, job.nodes), "Leave the number out"
+        right, do = divmod(tasks, job.nodes), "Omit the number"
         if mapped and not right[1]:  # the map limits the ranks of a node, also without a number
             ranks = ranks or int(mapped[1]) * job.nodes
-            do = f"Write ppr:{right[0]}:node in --map-by, and leave the number out"
+            do = f"Write ppr:{right[0]}:node in --map-by, and omit the number"
         if ranks is not None and ranks != tasks:
             yield Hit(
-                f"{step.mpirun} is to start {ranks} ranks, and the job has {tasks} tasks.",
+                f"{step.mpirun} starts {ranks} ranks, but the job has {tasks} tasks.",
                 f"{do}: {step.mpirun} starts {tasks} by itself.",
                 step.at,
                 severity="error" if ranks > tasks else "warning",
@@ -226,8 +227,8 @@ def mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "launcher-of-site",
     "warning",
     "a launcher that does not work at the site",
-    why="The profile lists the launchers that start jobs there; others fail in their first "
-    "second, or start all ranks on one node.",
+    why="The profile lists the launchers that work at the site; others fail within a second, or "
+    "start all ranks on one node.",
     source="the site's profile, launchers",
 )
 def launcher_of_site(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -235,9 +236,9 @@ def launcher_of_site(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in job.training:
         if step.mpirun and "mpirun" not in site.launchers:
             yield Hit(
-                f"{step.mpirun} starts no ranks across nodes at {site.name}: its MPI is started by "
-                "srun.",
-                f"Write srun in place of {step.mpirun}.",
+                f"{step.mpirun} cannot start ranks on several nodes at {site.name}, where srun "
+                "starts MPI programs.",
+                f"Write srun instead of {step.mpirun}.",
                 step.at,
             )
 
@@ -251,8 +252,10 @@ _SLURM = (
 @rule(
     "lightning-nodes",
     "error",
-    "a number of nodes that is not the job's",
-    why="Lightning compares `num_nodes` (default 1) with the job's nodes, and ends if they differ.",
+    "a number of nodes that differs from the job's",
+    why=(
+        "Lightning compares `num_nodes` (default 1) with the job's nodes, and fails if they differ."
+    ),
     source=f"{_SLURM}; github.com/Lightning-AI/pytorch-lightning/issues/10098",
 )
 def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -267,10 +270,10 @@ def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if call.open or count in (None, job.nodes):
                 continue
             given = (
-                f"says num_nodes={count}" if argument else "says nothing of nodes, which means 1"
+                f"says num_nodes={count}" if argument else "sets no number of nodes, which means 1"
             )
             yield Hit(
-                f"The Trainer {given}, and the job has {job.nodes}: Lightning ends.",
+                f"The Trainer {given}, but the job has {job.nodes}: Lightning fails.",
                 f"Write num_nodes={job.nodes}, or int(os.environ['SLURM_NNODES']).",
                 call.at,
             )
@@ -318,9 +321,9 @@ def torchrun_standalone(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "launcher-nodes",
     "error",
-    "a launcher with a different number of nodes than the job",
-    why="With more nodes than there are the launcher waits for the missing ones until it gives "
-    "up; with fewer, the others are refused or train alone.",
+    "a launcher with a number of nodes that differs from the job's",
+    why="If the number is too large, the launcher waits for the missing nodes until it times "
+    "out; if it is too small, the others are refused or train alone.",
     source=f"{_RUN} --nnodes; {_ACCELERATE}",
 )
 def launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -331,8 +334,9 @@ def launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
         told, nodes = _counted(job, step, *_NODES), nodes_of(job, step)
         if told is not None and told[0] != nodes and (step.srun or told[0] != job.nodes):
             yield Hit(
-                f"{told[1]} does not fit the {nodes} node{'' if nodes == 1 else 's'} of the step.",
-                "Write $SLURM_JOB_NUM_NODES in place of the number.",
+                f"{told[1]} does not match the {nodes} node{'' if nodes == 1 else 's'} of the "
+                "step.",
+                "Write $SLURM_JOB_NUM_NODES instead of the number.",
                 step.at,
             )
 
@@ -340,9 +344,9 @@ def launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "launcher-nodes-missing",
     "error",
-    "a launcher on several nodes without their number",
-    why="Without a number of nodes the launcher takes one, so that every node trains a copy of "
-    "its own, and all of them write the same files.",
+    "a launcher on several nodes without a number of nodes",
+    why="Without a number of nodes, the launcher assumes one, so every node trains its own "
+    "copy, and all write the same files.",
     source=f"{_RUN} --nnodes (default 1:1); {_ACCELERATE}",
 )
 def launcher_nodes_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -353,8 +357,8 @@ def launcher_nodes_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if not options.has(*_NODES) and not configured:
             name = "--nnodes" if step.launcher == "torchrun" else "--num_machines"
             yield Hit(
-                f"{step.launcher} is not told of the {nodes_of(job, step)} nodes, so that each of "
-                "them trains alone.",
+                f"{step.launcher} gets no number of nodes, so each of the {nodes_of(job, step)} "
+                "nodes trains alone.",
                 f"Write {name}=$SLURM_JOB_NUM_NODES.",
                 step.at,
             )
@@ -363,9 +367,9 @@ def launcher_nodes_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "torchrun-processes",
     "error",
-    "torchrun with a different number of ranks on a node than its GPUs",
-    why="A rank without a GPU ends with an invalid device ordinal; a GPU without a rank stays "
-    "idle and is billed.",
+    "torchrun with a number of ranks per node that differs from its GPUs",
+    why="A rank without a GPU fails with an invalid device ordinal; a GPU without a rank is "
+    "idle but billed.",
     source=f"{_RUN} --nproc-per-node",
 )
 def torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -380,7 +384,7 @@ def torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         if option is None and gpus > 1 and not job.variable("PET_NPROC_PER_NODE"):
             yield Hit(
-                f"torchrun is not told how many ranks to start, and starts one for {gpus} GPUs.",
+                f"torchrun gets no number of ranks, so it starts one for {gpus} GPUs.",
                 f"Write --nproc_per_node={gpus}.",
                 step.at,
                 severity="warning",
@@ -388,8 +392,8 @@ def torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
         elif option is not None and told is not None and told != gpus:
             more = told > gpus
             yield Hit(
-                f"torchrun starts {some(told, 'rank')} on each node, and the job has "
-                f"{some(gpus, 'GPU')} there" + ("." if more else f": {gpus - told} stay idle."),
+                f"torchrun starts {some(told, 'rank')} on each node, which has "
+                f"{some(gpus, 'GPU')}" + ("." if more else f": {gpus - told} stay idle."),
                 f"Write --nproc_per_node={gpus}.",
                 option.at if option.at.line else step.at,
                 severity="error" if more else "warning",
@@ -409,7 +413,7 @@ def _chooses_gpus(job: ScriptJob, step: JobStep) -> bool:
     "no-node-rank",
     "error",
     "a static rendezvous without the rank of each node",
-    why="With only --master_addr every node takes itself for node 0 and waits for the others.",
+    why="With only --master_addr, every node assumes that it is node 0 and waits for the others.",
     source=f"{_RUN}, static rendezvous, --node-rank (default 0); "
     "github.com/meta-pytorch/torchx/pull/751",
 )
@@ -425,15 +429,15 @@ def no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
         variable = job.variable("PET_NODE_RANK")
         if static and option is None and variable is None and not options.has("config-file"):
             yield Hit(
-                f"Each of {nodes_of(job, step)} nodes takes itself for node 0, as --{name} is "
-                "missing.",
-                f"Write --{name.replace('-', '_')} $SLURM_NODEID where each task expands it.",
+                f"Each of {nodes_of(job, step)} nodes assumes that it is node 0, because "
+                f"--{name} is missing.",
+                f"Write --{name.replace('-', '_')} $SLURM_NODEID so that each task expands it.",
                 step.at,
             )
         elif option is not None and options.number(name) is not None:
             yield Hit(
-                f"Each of {nodes_of(job, step)} nodes is told that it is node {option.value}.",
-                f"Write --{name.replace('-', '_')} $SLURM_NODEID where each task expands it.",
+                f"Each of {nodes_of(job, step)} nodes gets the same node rank, {option.value}.",
+                f"Write --{name.replace('-', '_')} $SLURM_NODEID so that each task expands it.",
                 option.at if option.at.line else step.at,
             )
 
@@ -442,8 +446,8 @@ def no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "accelerate-processes",
     "error",
     "accelerate with one node's number of ranks as the total",
-    why="--num_processes of accelerate counts the ranks of all nodes, unlike torchrun's. It is "
-    "divided by the number of nodes, so most GPUs stay idle.",
+    why="Unlike torchrun's option, accelerate's --num_processes counts the ranks of all nodes. "
+    "accelerate divides it by the number of nodes, so most GPUs stay idle.",
     source=_ACCELERATE,
 )
 def accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -456,7 +460,7 @@ def accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         if told % nodes:
             yield Hit(
-                f"--num_processes={told} cannot be shared out to {nodes} nodes.",
+                f"--num_processes={told} cannot be divided among {nodes} nodes.",
                 f"Write --num_processes={gpus * nodes}: {gpus} on each of {nodes} nodes.",
                 step.at,
             )

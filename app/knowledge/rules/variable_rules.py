@@ -43,8 +43,8 @@ _READ_BY_PROGRAMS = re.compile(
 @rule(
     "not-exported",
     "error",
-    "a variable for programs that is not exported",
-    why="Without export it stays in the batch script, and the ranks do not have it.",
+    "a variable for programs without export",
+    why="Without export, only the batch script has it, not the ranks.",
     source="bash(1), export; srun(1) --export",
 )
 def not_exported(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -62,7 +62,7 @@ def not_exported(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         plain = re.fullmatch(r"\s*", _before(lines, variable))
         yield Hit(
-            f"{variable.name} is set but not exported, so that the ranks do not get it.",
+            f"{variable.name} is set but not exported, so the ranks do not get it.",
             f"Write export {variable.name}=….",
             variable.at,
             _export(variable) if plain else None,
@@ -84,8 +84,8 @@ def _export(variable: Variable) -> Fix:
     "secret-in-words",
     "warning",
     "a key in the script",
-    why="Slurm and the project's history keep the script, and administrators can read the job's "
-    "environment: the key is no longer secret.",
+    why="Slurm and the project's history store the script, and administrators can read the "
+    "job's environment: the key is no longer secret.",
     source="gitleaks, config/gitleaks.toml; scontrol(1) write batch_script",
 )
 def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -100,7 +100,7 @@ def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
         lines = job.text.split("\n")
         width = len(lines[mark.line - 1]) if mark.line <= len(lines) else 0
         yield Hit(
-            f"The line has {shape_of(mark).what} in it.",
+            f"The line contains {shape_of(mark).what}.",
             "Read it from a file that only you can read: export NAME=$(cat ~/.key), and revoke "
             "this one.",
             Position(mark.line, 1, mark.line, width + 1) if width else NOWHERE,
@@ -110,9 +110,9 @@ def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "threads-unset",
     "note",
-    "several ranks on a node, and no number of threads",
-    why="If srun does not bind, every rank starts a thread for each core of the node, and "
-    "they wait for each other. torchrun itself sets one thread per rank.",
+    "several ranks on a node without a number of threads",
+    why="Without binding, every rank starts a thread for each core of the node, and they slow "
+    "each other down. torchrun sets one thread per rank by default.",
     source="csc-user-guide, ml-multi.md; OpenMP, OMP_NUM_THREADS",
 )
 def threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -129,22 +129,22 @@ def threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
         cores = job.resources.cpus_per_task
         value = "$SLURM_CPUS_PER_TASK" if cores else "a rank's cores"
         yield Hit(
-            f"{ranks} ranks share a node, and nothing limits their threads.",
+            f"{ranks} ranks share a node without a limit on their threads.",
             f"Set OMP_NUM_THREADS to {value}.",
             job.training[0].at,
         )
 
 
-_WHOLE = "Write the whole path, as it is on the site."
+_WHOLE = "Write the full path on the site."
 _PATH = re.compile(r"\$\{?[A-Za-z_]\w*\}?(?:/.*)?")
 
 
 @rule(
     "literal-variable",
     "warning",
-    "a value in single quotes that names a variable",
-    why="Single quotes keep the dollar sign: programs get the variable's name in place of its "
-    "value, and make a folder of that name.",
+    "a variable in single quotes",
+    why="Single quotes keep the dollar sign: programs get the variable's name instead of its "
+    "value, and create a folder of that name.",
     source="bash(1), quoting",
 )
 def literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -159,8 +159,8 @@ def literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield _of_job_file(variable, "$")
         elif not is_named(job, variable.name):
             yield Hit(
-                f"{variable.name} becomes the text {variable.value}, as single quotes keep the "
-                "dollar sign.",
+                f"{variable.name} becomes the literal text {variable.value}, because single "
+                "quotes keep the dollar sign.",
                 "Write double quotes.",
                 variable.at,
                 setting(variable, f'"{variable.value}"', "write double quotes"),
@@ -168,7 +168,8 @@ def literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for word in _arguments(job):
         if word.expanded_in == "never" and word.quotes == "'" and _PATH.fullmatch(word.text):
             yield Hit(
-                f"The program gets the text {word.text}, as single quotes keep the dollar sign.",
+                f"The program gets the literal text {word.text}, because single quotes keep the "
+                "dollar sign.",
                 "Write double quotes.",
                 word.at,
             )
@@ -182,8 +183,8 @@ def _arguments(job: ScriptJob) -> Iterator[CommandWord]:
     "literal-tilde",
     "warning",
     "a tilde that no shell expands",
-    why="Bash expands ~ only at the beginning of a word and without quotes. Elsewhere the "
-    "program makes a folder named ~.",
+    why="bash expands ~ only at the beginning of an unquoted word. Elsewhere, the program "
+    "creates a folder named ~.",
     source="bash(1), tilde expansion",
 )
 def literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -195,8 +196,8 @@ def literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:
         quoted = word.quotes in ('"', "'") and word.text.startswith("~/")
         if quoted or re.match(r"--?[\w-]+=~/", word.text):
             yield Hit(
-                f"The program gets {word.text} with its ~, which no shell expands there.",
-                _WHOLE if job.origin == "job file" else "Write $HOME in place of ~.",
+                f"The program gets {word.text} with a literal ~, which no shell expands there.",
+                _WHOLE if job.origin == "job file" else "Write $HOME instead of ~.",
                 word.at,
             )
 
@@ -204,8 +205,9 @@ def literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:
 def _of_variable(job: ScriptJob, variable: Variable) -> Hit:
     if job.origin == "script":
         return Hit(
-            f"{variable.name} becomes the text {variable.value}: in quotes ~ stays as it is.",
-            "Write $HOME in place of ~.",
+            f"{variable.name} becomes the literal text {variable.value}: bash does not expand ~ "
+            "in quotes.",
+            "Write $HOME instead of ~.",
             variable.at,
         )
     return _of_job_file(variable, "~")
@@ -214,8 +216,8 @@ def _of_variable(job: ScriptJob, variable: Variable) -> Hit:
 def _of_job_file(variable: Variable, sign: str) -> Hit:
     image = variable.at.field == "container.image"
     return Hit(
-        f"`{variable.at.field or 'env'}:` is {variable.value}, and no shell expands its {sign} in "
-        "a job.",
+        f"`{variable.at.field or 'env'}:` is {variable.value}, but no shell expands its {sign} "
+        "in a job.",
         _WHOLE,
         variable.at,
         severity="error" if image else None,
@@ -225,7 +227,7 @@ def _of_job_file(variable: Variable, sign: str) -> Hit:
 @rule(
     "path-overwritten",
     "error",
-    "a search path that loses what was in it",
+    "a search path that loses its previous value",
     why="Without the old value, the job no longer finds the system's commands (including srun) or "
     "the modules' libraries.",
     source="bash(1), PATH; ld.so(8), LD_LIBRARY_PATH",
@@ -241,7 +243,7 @@ def path_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if variable.name == "PATH" or job.modules:
             right = f"{variable.value}:${variable.name}"
             yield Hit(
-                f"{variable.name} becomes only {variable.value}, without what was in it.",
+                f"{variable.name} becomes only {variable.value}, without its previous value.",
                 f"Write {variable.name}={right}.",
                 variable.at,
                 setting(variable, right, "keep the old value"),
@@ -261,9 +263,9 @@ _OF_JOB = re.compile(r"SLURM_JOB|SLURM_ARRAY|\$\{?USER|TMPDIR|NODE_TMP|LOCAL_SCR
 @rule(
     "cache-name-shared",
     "note",
-    "a folder below /tmp that all users would share",
-    why="Another user's job on the node may have created the folder: yours then cannot write to "
-    "it, and files of killed jobs stay in it.",
+    "a folder below /tmp shared by all users",
+    why="Another user's job on the node may have created the folder, so yours cannot write to "
+    "it. Files of killed jobs stay in it.",
     source="LUMI-AI-Guide pull request 108",
 )
 def cache_name_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -272,7 +274,7 @@ def cache_name_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
         fixed = variable.value.startswith(("/tmp/", "/dev/shm/", "/var/tmp/"))
         if fixed and not _OF_JOB.search(variable.value):
             yield Hit(
-                f"{variable.name} is {variable.value}, which another person's job may own.",
+                f"{variable.name} is {variable.value}, which another user's job may own.",
                 "Add $USER-$SLURM_JOB_ID to the name.",
                 variable.at,
             )
@@ -297,9 +299,9 @@ _MOST = 300
 @rule(
     "misspelt-variable",
     "warning",
-    "a variable whose name is nearly that of another",
-    why="Slurm, the libraries and bash know only the other name: what is set has no effect, and "
-    "what is read is empty.",
+    "a variable whose name is nearly that of a known one",
+    why="Slurm, the libraries and bash know only the other name: setting this one has no "
+    "effect, and reading it gives nothing.",
     source="sbatch(1), srun(1), NCCL, PyTorch, OpenMP and others: known_names.py",
 )
 def misspelt_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -317,7 +319,7 @@ def misspelt_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
             what = "Slurm sets" if meant in NAMES else "the script sets"
             glued = meant == use.name.rstrip("_")
             yield Hit(
-                f"${use.name} is set nowhere, and {what} {meant}.",
+                f"${use.name} is never set, but {what} {meant}.",
                 f"Write ${{{meant}}}_." if glued else f"Write ${meant}.",
                 use.at,
                 severity="note" if use.guarded else None,
@@ -349,7 +351,7 @@ def _misspelt_settings(job: ScriptJob) -> Iterator[Hit]:
         meant = alike(name, NAMES)
         if meant is not None and meant not in names:
             yield Hit(
-                f"No program is known to read {name}; {meant} is the name.",
+                f"No known program reads {name}; the name is {meant}.",
                 f"Write {meant}.",
                 variable.at,
             )
@@ -365,9 +367,9 @@ _OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK")
 @rule(
     "rank-set-in-batch",
     "error",
-    "a rank that the batch script sets for all",
-    why="The batch script is one process on the first node. Every task gets its 0, takes itself "
-    "for rank 0, and waits for ranks that never come.",
+    "a rank that the batch script sets for all tasks",
+    why="The batch script is one process on the first node. Every task gets its 0, assumes that "
+    "it is rank 0, and waits for ranks that never come.",
     source=_RANKS,
 )
 def rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -380,7 +382,7 @@ def rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"{variable.name} is set in the batch script, where ${of_task[0]} is 0 for all "
                 "tasks.",
-                f"Set it behind srun: srun bash -c 'export {variable.name}=${of_task[0]}; …'.",
+                f"Set it inside srun: srun bash -c 'export {variable.name}=${of_task[0]}; …'.",
                 variable.at,
             )
 
@@ -397,9 +399,9 @@ def _outer_words(step: JobStep) -> list[tuple[str, Position]]:
 @rule(
     "rank-expanded-in-batch",
     "error",
-    "a rank in the launch line that the batch script expands",
-    why="In double quotes or without quotes the variable gets its value before srun starts, "
-    "which is 0 for all tasks: every task takes itself for the first.",
+    "a rank that the batch script expands in the launch line",
+    why="Without single quotes, bash expands the variable to 0 before srun starts, so every "
+    "task assumes that it is the first.",
     source=_RANKS,
 )
 def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -411,8 +413,8 @@ def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if variable.shell == "batch" and found and loses_ranks(job, found[1]):
             said.add(found[1])
             yield Hit(
-                f"${found[1]} gets its value in the batch script, where it is 0, and not in each "
-                "task.",
+                f"bash expands ${found[1]} in the batch script, where it is 0, instead of in "
+                "each task.",
                 f"Write \\${found[1]}, or put the text in single quotes.",
                 variable.at,
             )
@@ -428,7 +430,7 @@ def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 continue  # what the line takes over was said there
             if early:
                 yield Hit(
-                    f"${early[0]} gets its value in the batch script, where it is 0, and not in "
+                    f"bash expands ${early[0]} in the batch script, where it is 0, instead of in "
                     "each task.",
                     f"Put the command in single quotes, bash -c '…', or write \\${early[0]}.",
                     at if at.line else step.at,
@@ -439,7 +441,7 @@ def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "container-variable-outside",
     "error",
-    "a variable of the image that is expanded outside it",
+    "a variable of the image expanded outside it",
     why="Only the image sets it. The batch script expands it to nothing, so the environment is "
     "never activated, and an `&&` after it is a syntax error.",
     source="LUMI-training-materials, 205-Containers; the site's profile, containers",
@@ -455,7 +457,7 @@ def container_variable_outside(job: ScriptJob, site: Site) -> Iterator[Hit]:
             early = [name for name in names_in(outside_single_quotes(source)) if name in own]
             if early and text.expanded_in == "batch" and text.quotes != "'":
                 yield Hit(
-                    f"${early[0]} is set only in the image, and the batch script expands it to "
+                    f"${early[0]} is set only in the image, but the batch script expands it, to "
                     "nothing.",
                     f"Write \\${early[0]}, or put the command in single quotes.",
                     text.at,

@@ -34,8 +34,8 @@ def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "image-generation",
             "container.image",
-            f"The image belongs to the generation {homes[0]}, but the job uses {generation}, whose "
-            "modules, command and torchrun options do not fit it.",
+            f"The image belongs to the generation {homes[0]}, but the job uses {generation}, "
+            "whose modules, command and torchrun options do not match it.",
             f"Set `container: {{generation: {homes[0]}}}`.",
             fix=Fix(f"use the generation {homes[0]}", at_key("container.generation"), homes[0]),
         )
@@ -45,7 +45,7 @@ def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
             "container.image",
             "The image's name does not show its generation: the job uses the modules, the command "
             f"and the options of {generation}.",
-            f"Name the image's generation: `container: {{generation: {' or '.join(patterns)}}}`.",
+            f"Set the image's generation: `container: {{generation: {' or '.join(patterns)}}}`.",
         )
 
 

@@ -44,8 +44,8 @@ def nested_findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
         yield hit(
             "launcher-in-each-task",
             "script",
-            f"{name} starts ranks with {starter}, but each of the {ranks} ranks of a node runs it, "
-            "so each starts all ranks again.",
+            f"{name} starts ranks with {starter}, but each of a node's {ranks} ranks runs it, so "
+            "each starts all ranks again.",
             f"Start {program} from the job file: `launcher: {launcher}` and `script: {program}`.",
         )
 

@@ -85,12 +85,13 @@ def node_map(site: Site, layout: RankLayout) -> NodeMap:
     title = f"node{each}  {has}, {layout.gpus_per_node} of {node.gpus} {node.device.plural}"
     notes = []
     if layout.unplanned:
-        notes.append(f"No cores are promised: {layout.unplanned}.")
+        notes.append(f"The cores are not planned: {layout.unplanned}.")
     elif not layout.exact:
         notes.append("* shared: torchrun splits a NUMA domain's cores among its ranks.")
     if layout.nodes > 1:
         notes.append(
-            f"{layout.world_size:,} ranks: rank = node x {ranks} + the digit; all nodes are alike."
+            f"{layout.world_size:,} ranks: rank = node x {ranks} + the digit; all nodes look the "
+            "same."
         )
     return NodeMap(title, _core_rows(site, layout.planned_cores), tuple(notes))
 

@@ -82,9 +82,9 @@ def _named(data: dict[str, object], names: tuple[str, ...], site: Site, notes: N
     for name in (name for name in names if name in used):
         path = templates_of(site)[name].format(account=account, user="USER", home="HOME")
         if name in ("USER", "HOME"):
-            notes.derive(f"${name}", "lumitui puts in what it is there")
+            notes.derive(f"${name}", "lumitui inserts the site's value")
         else:
-            notes.change(f"${name}", "as your login there has it", path)
+            notes.change(f"${name}", "the value of your login at the site", path)
 
 
 def _exported(job: ScriptJob, data: dict[str, object], notes: Notes) -> dict[str, object]:
@@ -162,7 +162,7 @@ def _share(job: ScriptJob, place: Placement, notes: Notes) -> dict[str, object]:
         if other.name in ("mem", "mem-per-cpu", "mem-per-gpu") and other is not option:
             notes.lose(f"--{other.name}={other.value}", f"{what} overrides it")
     if memory is None:
-        notes.lose(what, "lumitui cannot read its size; the job requests the profile's memory")
+        notes.lose(what, "lumitui cannot parse its size; the job requests the profile's memory")
     elif not site.memory_option:
         notes.derive(what, "at this site, memory comes with the cores")
     elif math.isclose(memory, memory_gib(place, layout), rel_tol=1e-3):

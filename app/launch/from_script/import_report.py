@@ -275,7 +275,7 @@ def job_file_text(report: ImportReport, script: str) -> str:
     )  # fmt: skip
     lines += ["", UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", body.rstrip("\n"))]
     if report.derived:
-        lines += ["", "# Left out, since lumitui derives it:"]
+        lines += ["", "# Omitted, because lumitui derives it:"]
         lines += _listed(report.derived)
     return marked("\n".join(lines))
 

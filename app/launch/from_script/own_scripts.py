@@ -100,7 +100,7 @@ def _site_of(text: str, sites: Sites, site_name: str) -> tuple[Site, str]:
         others = " or ".join(guess.candidates[:4])
         more = f": it may be {others}" if others else ""
         raise InputError(
-            f"Cannot tell which site this script is for{more}.", "Name it with --site."
+            f"Cannot tell which site this script is for{more}.", "Pass it with --site."
         )
     return guess.site, guess.because
 

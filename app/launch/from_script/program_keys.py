@@ -306,7 +306,7 @@ def launcher_options(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
         elif option.name in _MEANT - set(_NODES):
             notes.derive(what, "the launch sets how its processes find each other")
         elif ours is None:
-            notes.lose(what, "the new launch lacks it; set it in the program or its files")
+            notes.lose(what, "the new launch does not have it; set it in the program or its files")
         elif _value(option, before) == _value(ours, after):
             notes.derive(what, "the new launch has the same")
         else:
@@ -337,7 +337,9 @@ def _srun(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
         elif option.name in _REQUEST and option.value == before.options.value(option.name):
             notes.derive(what, "the job has the same")
         elif option.name in ("gpus-per-task", "gpu-bind"):
-            notes.lose(what, "each rank sees all GPUs of its node, and uses that of its LOCAL_RANK")
+            notes.lose(
+                what, "each rank sees all GPUs of its node, and uses the one of its LOCAL_RANK"
+            )
         elif same is not None and _masks(same.value) == _masks(option.value):
             notes.derive(what, "the new launch has the same")
         elif option.name == "cpu-bind":
@@ -424,7 +426,7 @@ def line_of(job: ScriptJob, step: JobStep, activate: str, notes: Notes) -> None:
                 if words == "-u":
                     notes.derive("python -u", "the launch sets PYTHONUNBUFFERED")
                 else:
-                    notes.lose(words, "the new launch lacks it")
+                    notes.lose(words, "the new launch does not have it")
         elif activate and _text(job, command) == activate:
             notes.derive(activate, "the launch also runs it")
         elif command.program in ("cd", "pushd"):

@@ -30,14 +30,14 @@ _OURS = {
 }  # fmt: skip
 """Options that lumitui sets itself."""
 _LOST = {
-    "array": "list the values under `grid:` for a run of each",
-    "wrap": "name the program with `script:`",
+    "array": "list the values under `grid:` to start a run for each",
+    "wrap": "set the program with `script:`",
     "requeue": "lumitui writes it only for `chain:`",
     "comment": "lumitui writes its own",
     "chdir": "each run has its own folder, with a copy of the project",
     "cpus-per-gpu": "the job gets the profile's cores per GPU; `cpus_per_task:` sets others",
-    "gpu-bind": "each rank sees all GPUs of its node, and uses that of its LOCAL_RANK",
-    "gpus-per-task": "each rank sees all GPUs of its node, and uses that of its LOCAL_RANK",
+    "gpu-bind": "each rank sees all GPUs of its node, and uses the one of its LOCAL_RANK",
+    "gpus-per-task": "each rank sees all GPUs of its node, and uses the one of its LOCAL_RANK",
 }
 _SIGNAL = re.compile(r"(?:(?P<to>[BR]+):)?(?:SIG)?(?P<name>[A-Z0-9]{1,12})(?:@(?P<lead>\d{1,5}))?$")
 _GUESSED_TIME = "01:00:00"
@@ -69,7 +69,7 @@ def request_of(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
         elif option.name in _TASKS and job.resources.gpus_per_node:
             notes.derive(text, _OURS["ntasks-per-gpu"])
         elif _misread(option, job):
-            notes.lose(text, "lumitui cannot read its value, and uses its own")
+            notes.lose(text, "lumitui cannot parse its value, and uses its own")
         elif option.name in _READ - _LATER - _ELSEWHERE:
             notes.keep(text, KEY_OF_OPTION[option.name])
         elif option.name == "qos" and _is_queue(option, partition):
@@ -95,7 +95,7 @@ def _unread(job: ScriptJob, notes: Notes) -> None:
     for trouble in job.troubles:
         if trouble.id in ("directive-after-command", "nearly-a-directive"):
             line = job.text.replace("\r\n", "\n").split("\n")[trouble.at.line - 1].strip()
-            notes.lose(line, "sbatch ignores this line, so the job file leaves it out")
+            notes.lose(line, "sbatch ignores this line, so the job file omits it")
         elif trouble.id in ("stray-word", "unknown-directive", "not-understood"):
             written = written_at(job.text, trouble.at) or f"line {trouble.at.line}"
             notes.lose(written, trouble.message.rstrip("."))

@@ -229,7 +229,9 @@ def _refused(name: str, words: str, notes: Notes, secrets: list[str]) -> None:
         notes.lose(name, words)
         return
     secrets.append(name)
-    notes.lose(name, "lumitui copies no secret; export it on your machine, and `secrets:` sends it")
+    notes.lose(
+        name, "lumitui does not copy secrets; export it on your machine, and `secrets:` sends it"
+    )
 
 
 def activates(command: Command) -> bool:

@@ -17,7 +17,7 @@ _LOST = {
     "function": ("{}", "a job file has no functions"),
     "condition": ("{}", "a job file has no conditions; check what this one decides"),
     "loop": ("{}", "a job file has no loops; `grid:` starts a run for each value"),
-    "piped in": ("{} |", "a job pipes nothing into the program"),
+    "piped in": ("{} |", "a job cannot pipe data into the program"),
     "piped out": ("| {}", "the run's log has the program's output"),
     "redirection": ("{}", "a job file has no redirections; the run's log has the output"),
     "negation": ("{}", "a run has its program's exit code, not the opposite"),
@@ -31,7 +31,7 @@ _SHOWS = {
 """Programs that only print, unless they write a file."""
 _WORDS = {
     "alias": "a job file has no aliases; write the full command",
-    "coproc": "a job runs nothing beside the program",
+    "coproc": "a job runs only the program",
     "xargs": "a job file starts one program; `grid:` starts a run for each value",
     "exec": "the job runs only the program, and the run's log has the output",
 }
@@ -130,7 +130,7 @@ def _words(job: ScriptJob, part: OtherStatement, name: str) -> str:
     if any(other.trains and within(other.at, part.at) for other in job.steps):
         return "a job file starts one program; write a second job file for it"
     if "<<" in part.text and name in ("cat", "tee"):
-        return "put the file that it writes into the project"
+        return "put the file it writes into the project"
     if name in ("source", ".") or name in _PYTHON:
         return "the job uses the profile's Python and variables; `venv:` adds packages"
     return _PREPARED

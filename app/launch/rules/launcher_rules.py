@@ -31,7 +31,8 @@ def _signal(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "signal-lost",
             "signal",
-            f"The launcher {place.launcher.name} passes on no signals: `signal:` has no effect.",
+            f"The launcher {place.launcher.name} does not forward signals: `signal:` has no "
+            "effect.",
             f"Use `launcher: srun`; or `signal: B:{spec.signal}`, which creates the file `stop` in "
             "RUN_DIR.",
             fix=_use_srun(place),
@@ -46,8 +47,8 @@ def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "no-binding",
             "binding",
-            "With `binding: none` nothing binds the ranks to the cores nearest to their GPUs.",
-            "Leave out `binding:` unless the program binds them itself.",
+            "With `binding: none`, ranks are not bound to the cores nearest to their GPUs.",
+            "Omit `binding:` unless the program binds them itself.",
             severity="note",  # it is the user's choice
             fix=Fix("bind them", at_key("binding"), None),
         )
@@ -101,7 +102,7 @@ def _site(launch: Launch, place: Placement) -> Iterator[Finding]:
             "chain-requeue",
             "chain",
             f"{who} forbids requeueing, which `chain:` needs.",
-            "Leave out `chain:`, and resubmit from the checkpoint after each time limit.",
+            "Omit `chain:`, and resubmit from the checkpoint after each time limit.",
             fix=_ONE,
         )
 
@@ -114,8 +115,8 @@ def _program(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "chain-resume",
             "resume",
-            "Each attempt of the chain would start over: the job file does not say how the script "
-            "resumes.",
+            "Each attempt of the chain would start over: the job file does not define how the "
+            "script resumes.",
             "Set `resume:` to the arguments that resume from $RUN_DIR/checkpoints.",
         )
     if place.trainer is None:
@@ -127,9 +128,9 @@ def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "chain-signal",
             "signal",
-            "No signal warns the script before its time limit, so no attempt ends in time.",
-            "Set the signal on which the script saves and exits with 85, like `signal: USR1@300`; "
-            "the launcher srun passes it on.",
+            "The script gets no signal before its time limit, so no attempt ends in time.",
+            "Set the signal on which the script saves and exits with 85, like `signal: "
+            "USR1@300`; the launcher srun forwards it.",
         )
     elif place.launcher.signals == "torchrun":
         yield hit(
@@ -146,7 +147,7 @@ def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
             "chain-contract",
             "chain",
             "The chain continues only if the script exits with 85.",
-            "On the signal, save to $RUN_DIR/checkpoints and exit with 85; exit with 0 when the "
+            "On the signal, save to $RUN_DIR/checkpoints and exit with 85; exit with 0 when "
             "training is done.",
         )
 
@@ -156,8 +157,8 @@ def _resume(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "relaunch-resume",
             "relaunch",
-            "Each launch would start over: the job file does not say how the script resumes.",
-            "Set `resume:` to the arguments that resume from $RUN_DIR/checkpoints, or leave out "
+            "Each launch would start over: the job file does not define how the script resumes.",
+            "Set `resume:` to the arguments that resume from $RUN_DIR/checkpoints, or omit "
             "`relaunch:`.",
             fix=Fix("launch it once", at_key("relaunch"), None),
         )

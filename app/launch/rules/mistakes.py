@@ -28,8 +28,8 @@ def _laptop(launch: Launch, place: Placement) -> Iterator[Finding]:
             yield hit(
                 "laptop-path",
                 key,
-                f"`{key}:` names {match['path']}, a laptop's path, which {place.site.name} does "
-                "not have.",
+                f"`{key}:` contains {match['path']}, a laptop's path, which does not exist at "
+                f"{place.site.name}.",
                 f"Upload it with `stage: {{DATA: {match['path']}}}` and use $STAGE_DATA in "
                 "`args:`, or write its path on the site.",
             )
@@ -75,7 +75,7 @@ def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
             "container",
             f"Without a container and modules, {place.runtime.python} at {site.name} is the "
             "system's own, which has no PyTorch.",
-            "Leave out `container: {none: true}`, install packages with `venv:`, or activate your "
+            "Omit `container: {none: true}`, install packages with `venv:`, or activate your "
             "own environment in a shell script.",
             fix=Fix("use the site's container", at_key("container"), None),
         )
@@ -114,7 +114,7 @@ def shared_outputs(cells: tuple[Cell, ...]) -> tuple[Finding, ...]:
             "args",
             f"All {len(cells)} runs of the grid write to {name} {value}, and overwrite each "
             "other's files.",
-            f"Leave out {name}, and write to $RUN_DIR, which differs for each run.",
+            f"Omit {name}, and write to $RUN_DIR, which differs for each run.",
         )
         for name, value in _outputs(cells[0].spec)
         if name not in own
@@ -132,19 +132,19 @@ def waiting_lanes(spec: JobSpec, runs: int) -> tuple[Finding, ...]:
         hit(
             "at-once",
             "at_once",
-            f"At most {lanes} of the {runs} runs run at the same time: from run {lanes + 1} on, "
-            f"each waits until {before} have ended, whatever their end.",
+            f"At most {lanes} of the {runs} runs run at a time: from run {lanes + 1} on, each "
+            f"waits until {before} have ended, whatever the outcome.",
             "Its script then has one line more than the preview: `--dependency=afterany:` with "
             "those runs' jobs.",
         ),
     )
 
 
-_ENDS = {"done": "is done", "failed": "has failed", "any": "has ended, whatever its end"}
+_ENDS = {"done": "is done", "failed": "has failed", "any": "has ended, whatever the outcome"}
 
 
 def sequence(cells: tuple[Cell, ...]) -> tuple[Finding, ...]:
-    """Return how the jobs of `then:` wait for each other."""
+    """Return the order of the jobs of `then:`."""
     waits = [
         f"{later.name} starts once {one.name} {_ENDS[later.follows]}"
         for one, later in pairwise(cells)

@@ -32,7 +32,8 @@ def _downloads(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "offline",
             key,
-            f"The nodes of {place.site.name} have no internet access, but `{key}:` names {text}.",
+            f"The nodes of {place.site.name} have no internet access, but `{key}:` contains "
+            f"{text}.",
             STAGE_IT,
         )
 
@@ -82,7 +83,7 @@ def _names(launch: Launch, place: Placement) -> Iterator[Finding]:
                 yield hit(
                     "stage-name",
                     key,
-                    f"`{key}:` names $STAGE_{name}, but `stage:` has no {name}.",
+                    f"`{key}:` uses $STAGE_{name}, but `stage:` has no {name}.",
                     f"Add `stage: {{{name}: PATH}}`, or correct the name.",
                 )
 
@@ -134,16 +135,17 @@ def _notices(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "notify-offline",
             "notify",
-            f"The nodes of {site.name} reach no internet, so the job cannot tell {notify.webhook} "
-            "that it has ended.",
-            "Give an address that the nodes reach, or leave the TUI open, which tells you too.",
+            f"The nodes of {site.name} have no internet access, so the job cannot notify "
+            f"{notify.webhook} of its end.",
+            "Use an address that the nodes can reach, or keep the TUI open, which also notifies "
+            "you.",
         )
     if notify and notify.mail and not site.mail:
         yield hit(
             "notify-mail",
             "notify",
-            f"{site.name}'s profile does not say that Slurm mails there, so no mail is requested.",
-            "If it does, write `mail: true` into a profile of your own.",
+            f"{site.name}'s profile does not have `mail: true`, so the job requests no mail.",
+            "If Slurm sends mail there, add `mail: true` to your own profile.",
         )
 
 
@@ -194,9 +196,9 @@ def _fit(launch: Launch, place: Placement) -> Iterator[Finding]:
             yield hit(
                 "venv-wheel",
                 "venv",
-                f"The wheel {name} does not fit: the job's Python is {python or 'unknown'}, its "
-                f"nodes are {machine}.",
-                f"Download the one that fits: `pip download --dest {venv.wheels} "
+                f"The wheel {name} does not match: the job's Python is {python or 'unknown'}, "
+                f"its nodes are {machine}.",
+                f"Download the matching one: `pip download --dest {venv.wheels} "
                 f"{f'--python-version {python} ' if python else ''}--platform "
                 f"manylinux2014_{machine} --only-binary=:all: {package}`.",
             )
@@ -261,9 +263,9 @@ def _home(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "venv-home",
             "container.venv",
-            f"The environment {path} is in a home folder, which is small, and often slow or "
-            "missing on compute nodes.",
-            "Build one beside the runs with `venv:`, or move it to the project's scratch.",
+            f"The environment {path} is in a home folder. Home folders are small, and often slow "
+            "or missing on compute nodes.",
+            "Build one next to the runs with `venv:`, or move it to the project's scratch.",
         )
 
 

@@ -26,7 +26,7 @@ def _too_few_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
             "cpus_per_task",
             f"The ranks of a node share {layout.cpus_per_task} cores"
             + (": the node's first, not those near their GPUs." if bound else "."),
-            f"Leave out `cpus_per_task`: the job then requests {needed}.",
+            f"Omit `cpus_per_task`: the job then requests {needed}.",
             severity="error" if bound else "warning",
             fix=Fix("leave it to the site", at_key("cpus_per_task"), None),
         )
@@ -121,7 +121,7 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 def _own(option: str) -> str:
     if _name(option) in ("--array", "-a"):
-        return f"{option} would start several jobs for one run, which all write to its folder."
+        return f"{option} would start several jobs for one run, all writing to its folder."
     return f"lumitui itself writes {option}, and a second one would contradict it."
 
 
@@ -130,7 +130,7 @@ def _key(option: str) -> str:
     if name in ("--array", "-a"):
         return "List the values under `grid:`, like `seed: [1, 2, 3]`: each becomes a run."
     if name in ("--output", "--error", "-o", "-e"):
-        return f"Leave out {name}: the log is in the run's folder, and `lumitui logs` shows it."
+        return f"Omit {name}: the log is in the run's folder, and `lumitui logs` shows it."
     if key := KEY_OF_OPTION.get(LONG_NAMES.get(name, name.removeprefix("--"))):
         return f"Use `{key}:` instead."
     return f"Leave out {name}."
@@ -158,7 +158,7 @@ def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "no-checkpoint-signal",
             "signal",
-            f"No signal warns the script before its time limit of {spec.time}.",
+            f"The script gets no signal before its time limit of {spec.time}.",
             "If it saves on a signal, set it: `signal: USR1@300`.",
         )
 
@@ -168,7 +168,8 @@ def _no_heartbeat(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "no-heartbeat",
             "hang",
-            "`hang:` has no effect: only the bundled trainers report whether their ranks progress.",
+            "`hang:` has no effect: only the bundled trainers report whether their ranks make "
+            "progress.",
             "Remove `hang:`; PyTorch ends a hung collective after its own timeout.",
             fix=Fix("remove it", at_key("hang"), None),
         )

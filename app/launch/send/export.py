@@ -62,7 +62,7 @@ def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
     part = target.with_name(f".{target.name}.part-{secrets.token_hex(4)}")
     try:
         if target.is_symlink() or (target.exists() and not _is_empty(target)):
-            raise InputError(f"{target} already exists.", "Name a new folder, or an empty one.")
+            raise InputError(f"{target} already exists.", "Choose a new folder, or an empty one.")
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part.mkdir(mode=0o700)
         try:
@@ -131,7 +131,7 @@ def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
         yield f"The job does not wait for {', '.join(spec.after.run)} (`after:`)."
         yield ""
     if spec.notify and spec.notify.webhook:
-        yield "It tells nobody that it has ended: `notify:` needs what lumitui adds to a job."
+        yield "It sends no notification: `notify:` works only in a job that lumitui submits."
         yield ""
     if spec.relaunch:
         yield (

@@ -37,7 +37,7 @@ def settle(run: Run, scheduler: Scheduler) -> Answer:
     The laptop's clock, which may be wrong, does not matter.
     """
     if not asks_the_site(run):
-        return Answer(State.NOT_SENT, None, "sending ended before the job was submitted")
+        return Answer(State.NOT_SENT, None, "the send ended before lumitui submitted the job")
     answer = scheduler.settle(submission_of(run), deep=True, void=True, grace=GRACE_SECONDS)
     return answer if answer.hidden_at is None else _hidden(run, answer.hidden_at)
 
@@ -131,11 +131,12 @@ def membership_hint(message: str, run: Run) -> str | None:
 _HINTS = (
     (
         r"invalid account|account/partition combination",
-        "Check `account:`: the project may be wrong, ended, or without GPU-hours.",
+        "Check `account:`: the project may be wrong, expired, or out of GPU-hours.",
     ),
     (
         r"accounting/QOS policy|AssocMaxSubmit|QOSMaxSubmit",
-        "The account has no hours left, or too many of your jobs wait; see `lumitui status`.",
+        "The account has no hours left, or too many of your jobs are waiting; see `lumitui "
+        "status`.",
     ),
     (
         r"sleeping and retrying|Resource temporarily unavailable",

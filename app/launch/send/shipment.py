@@ -125,8 +125,8 @@ def _refuse_unseen(preview: Preview, code: Code) -> None:
     for item in code.kept_back:
         if item.path not in seen:
             raise InputError(
-                f"{item.path} has changed since the preview, and is now kept back because it looks "
-                f"like {item.what}.",
+                f"{item.path} has changed since the preview. lumitui does not send it, because "
+                f"it now looks like {item.what}.",
                 "Check the preview again, then send.",
             )
 

@@ -129,8 +129,8 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
         yield Finding(
             "stage-size",
             "note",
-            f"{name} is staged: {files}, {total}, from {_origin(staged, place)}; only what the "
-            "site lacks is uploaded.",
+            f"{name} is staged: {files}, {total}, from {_origin(staged, place)}; lumitui uploads "
+            "only what the site lacks.",
             f"The job finds it at $STAGE_{name}, read-only"
             + ("; the code is sent without it." if apart else "."),
             "the files here",
@@ -156,8 +156,8 @@ def _private(
     yield Finding(
         "stage-private",
         "warning",
-        f"{staged.name} is staged to {site.name}{readers}, but only you can read {what}{also} "
-        "here.",
+        f"{staged.name} is staged to {site.name}{readers}, but on this machine only you can read "
+        f"{what}{also}.",
         f"If it must stay private, correct `stage:`; otherwise add `ship_secrets: [{word}]`.",
         "the files here",
         at=at_key(field),

@@ -35,7 +35,7 @@ SEND_STEPS = ("begin", "sync", "prepare", "submit", "record")
 _SEND_AGAIN = "Send it again when the site answers."
 
 _LATE_SECONDS = 10.0
-_LATE = "no answer yet; while the site's queue is full, sbatch retries for two minutes"
+_LATE = "no answer yet; while the site's queue is full, sbatch retries for up to two minutes"
 
 Report = Callable[[str, str], None]
 """Called with the name of the step that begins, and a text for the user."""
@@ -87,7 +87,8 @@ def send(
     except HistoryError as error:
         raise OutcomeUnknown(
             f"{run.id} was submitted, but the history could not record it: {error.message}",
-            f"{error.hint} Then `lumitui status` finds the job; do not submit it again before.",
+            f"{error.hint} Then `lumitui status` finds the job; do not submit it again before "
+            "that.",
         ) from error
 
 

@@ -35,7 +35,7 @@ _WORDS = {state: word for word, state in reversed([*STATES.items()])}
 def refused() -> RefusedError:
     """Return the error for everything that would reach a cluster."""
     return RefusedError(
-        "This is a recording, without a cluster: lumitui sends nothing.",
+        "This is a recording without a cluster: lumitui sends nothing.",
         "Leave the tour with q. `lumitui demo` trains on this machine; `lumitui` opens your own "
         "history, where 0 connects your cluster.",
     )

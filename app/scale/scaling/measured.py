@@ -172,7 +172,7 @@ def _incomparable(item: MeasuredRun, of: Run) -> str:
             return f"its {what} is {one or 'none'}, not {other or 'none'}"
     if ranks is not None and ranks != run.layout.world_size:
         started = words.count(run.layout.world_size, "rank")
-        return f"its training reports {words.count(ranks, 'rank')} of {started}"
+        return f"it reports only {words.count(ranks, 'rank')} of {started}"
     return ""
 
 

@@ -37,7 +37,7 @@ def basis(scaling: Scaling) -> str:
     if not scaling.measured:
         return ""
     if not scaling.knows_work:
-        sentence = "How many samples the run trains is not known, so no time is predicted."
+        sentence = "The number of samples is unknown, so lumitui cannot predict a time."
         return f"{sentence} {scaling_words.basis(scaling)}"
     return f"Time and price are for {scaling.whole.words}. {scaling_words.basis(scaling)}"
 

@@ -11,8 +11,9 @@ from lumitui.app.scale.scaling.step_time import StepModel
 from lumitui.app.scale.scaling.study import Cost, Scaling, ScalingSize
 
 NOTHING = (
-    "No run of this lineage has reported samples/s. A bundled trainer does; your own script does "
-    'by a line such as {"step": 1, "samples_per_s": 812.5} in $RUN_DIR/metrics.jsonl for each step.'
+    "No run of this lineage has reported samples/s. A bundled trainer does; your own script "
+    'can write a line like {"step": 1, "samples_per_s": 812.5} to $RUN_DIR/metrics.jsonl after '
+    "each step."
 )
 PREDICTED = "predicted"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -128,16 +129,19 @@ def _step_basis(steps: StepModel, size: ScalingSize) -> str:
     links = f"at {in_node:g} GB/s in a node and {between:g} GB/s between nodes"
     if steps.measured.wire is not None:
         text += (
-            f", of which its run waited {_milliseconds(step.exposed)} for the wire, as measured "
-            f"({_milliseconds(step.exchange)} on the wire)"
+            f", of which the run waited {_milliseconds(step.exposed)} for the network, as "
+            f"measured ({_milliseconds(step.exchange)} of transfer)"
         )
-        links += f", and that takes {short(exchange.slower)} times as long, as it did here"
+        links += f", which takes {short(exchange.slower)} times as long, as it did here"
     elif step.exchange:
-        text += f", of which by the profile's links the exchange adds {_milliseconds(step.exposed)}"
+        text += (
+            f", of which the exchange adds {_milliseconds(step.exposed)}, according to the "
+            "profile's links"
+        )
     return (
-        f"{text}; {_milliseconds(step.compute)} are computing. Other sizes are predicted from that "
-        f"one: each rank sends {short(each)} MB a step, {links}. 8 of 10 published "
-        "trainings lie within the interval. Run one more size to check it."
+        f"{text}; {_milliseconds(step.compute)} are computation. lumitui predicts other sizes "
+        f"from this one: each rank sends {short(each)} MB a step, {links}. 8 of 10 published "
+        "trainings lie within the interval. To check it, run one more size."
     )
 
 
@@ -157,7 +161,8 @@ def recommendation(scaling: Scaling, advice: SizeAdvice) -> str:
     # A short trial scales well in its steps, and gains nothing as a whole.
     idle = scaling.overhead > 0.5 * chosen.whole.seconds.middle
     little = (
-        " Most of that is start, tests and checkpoints: so many nodes pay for longer work."
+        " Most of this is start, evaluation and checkpoints: so many nodes pay off only for "
+        "longer training."
         if idle
         else ""
     )
@@ -187,8 +192,8 @@ def _moves(scaling: Scaling) -> Iterator[str]:
         there = [size for size in moved if scaling.moves_to(size) == other]
         nodes = ", ".join(f"{size.nodes:,}" for size in there)
         yield (
-            f"On {nodes} nodes the job moves to {other}{_idle(there[-1])}: such a size is "
-            "recommended only for a deadline or a budget."
+            f"On {nodes} nodes, the job moves to {other}{_idle(there[-1])}: lumitui recommends "
+            "such a size only for a deadline or a budget."
         )
 
 
@@ -207,8 +212,8 @@ def notes(scaling: Scaling) -> Iterator[str]:
         if size.efficiency and (size.efficiency.likely or 0.0) >= 100.5:
             nodes = words.count(size.nodes, "node")
             yield (
-                f"The {percent(size.efficiency)} of {nodes} is more than ideal: that is noise of "
-                "few or uneven steps, or a smaller share of work that fits caches better."
+                f"The {percent(size.efficiency)} of {nodes} is more than ideal: this is noise "
+                "from few or uneven steps, or the smaller share of work fits caches better."
             )
     for item in scaling.doubts:
         verb = "differ" if " and " in item.why or "arguments" in item.why else "differs"

@@ -60,7 +60,9 @@ def advise_size(scaling: Scaling, goal: SizeGoal) -> SizeAdvice:
     """Return the size to take for `goal`."""
     sizes = [size for size in scaling.sizes if size.whole and not size.refused]
     if not sizes:
-        return SizeAdvice(None, "none", "Nothing was measured yet, so no size can be recommended.")
+        return SizeAdvice(
+            None, "none", "lumitui has not measured any size yet, so it cannot recommend one."
+        )
     if goal.deadline is None and goal.budget is None:
         return _worthwhile(scaling, sizes)
     for certainty, end in (("sure", "high"), ("likely", "likely"), ("at best", "low")):
@@ -95,9 +97,9 @@ def _chosen(fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str) -> S
     )
     how = "fastest" if goal.deadline is None else "cheapest"
     why = {
-        "sure": f"It is the {how} size that keeps to the {what} at the slow end of its interval.",
-        "likely": f"It probably keeps to the {what}, but not at the slow end of its interval.",
-        "at best": f"It keeps to the {what} only at the fast end of its interval.",
+        "sure": f"It is the {how} size that meets the {what} even at the slow end of its interval.",
+        "likely": f"It probably meets the {what}, but not at the slow end of its interval.",
+        "at best": f"It meets the {what} only at the fast end of its interval.",
     }[certainty]
     sure = "measured" if certainty == "sure" and size.measured else certainty
     return SizeAdvice(size.nodes, sure, why)
@@ -114,7 +116,7 @@ def _worthwhile(scaling: Scaling, sizes: Sequence[ScalingSize]) -> SizeAdvice:
     chosen = paying[-1] if paying else base
     why = f"It is the largest size known to have an efficiency of at least {WORTHWHILE:.0f} %."
     if alone:
-        why = "It is the only size that was measured: run one more before you take more."
+        why = "It is the only measured size: run one more before you use more nodes."
     elif chosen == base:
         why = f"No larger size surely keeps an efficiency of {WORTHWHILE:.0f} %."
     more = _too_dear(next((size for size in efficient if size.nodes > chosen.nodes), None), base)
@@ -122,7 +124,7 @@ def _worthwhile(scaling: Scaling, sizes: Sequence[ScalingSize]) -> SizeAdvice:
         why = ""  # it is efficient enough, but the run is too short for it
     elif more:  # `eff.` in the table is of the steps alone
         why = (
-            "It is the largest size on which the whole run, with its start and end, keeps an "
+            "It is the largest size at which the whole run, including start and end, has an "
             f"efficiency of at least {WORTHWHILE:.0f} %."
         )
     if not more and not alone:
@@ -157,7 +159,8 @@ def _too_dear(size: ScalingSize | None, base: ScalingSize) -> str:
     saves = f"{length(saved + 0.5)} of {length(base.whole.seconds.middle + 0.5)}"
     return (
         f"{count(size.nodes, 'node')} would save {saves if saved >= 1 else 'nothing'} for "
-        f"{_paid(size) / _paid(base):,.1f} times the price: more nodes pay for longer work."
+        f"{_paid(size) / _paid(base):,.1f} times the price: more nodes pay off only for longer "
+        "training."
     )
 
 
@@ -172,14 +175,16 @@ def _unknown(sizes: Sequence[ScalingSize]) -> str:
     if not open_:
         return ""
     low, high = min(each.low for each in open_), max(each.high for each in open_)
-    return f"Whether larger sizes reach that is not known: it may be {low:.0f} to {high:.0f} %."
+    return f"It is unknown whether larger sizes reach this: it may be {low:.0f} to {high:.0f} %."
 
 
 def _nothing_fits(sizes: Sequence[ScalingSize], goal: SizeGoal) -> str:
     most = sizes[-1].nodes
     over = "node" if most == 1 else "nodes"
     if goal.deadline is not None and goal.budget is not None:
-        return f"No size up to {most} {over} keeps to both. Give more time or a larger budget."
+        return f"No size up to {most} {over} meets both. Allow more time or a larger budget."
     if goal.deadline is not None:
-        return f"No size up to {most} {over} is as fast. Give more time, or train fewer samples."
-    return f"No size up to {most} {over} is as cheap. Train fewer samples."
+        return (
+            f"No size up to {most} {over} is fast enough. Allow more time, or train fewer samples."
+        )
+    return f"No size up to {most} {over} is cheap enough. Train fewer samples."

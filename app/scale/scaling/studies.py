@@ -72,7 +72,7 @@ class Scalings:
         samples = query.samples
         if query.epochs is not None:
             if (epoch := epoch_of(family)) is None:
-                message = f"How many samples an epoch of {run.id} has is not known."
+                message = f"The number of samples in an epoch of {run.id} is unknown."
                 raise InputError(message, "Give the number of samples.")
             samples = query.epochs * epoch
         site = self._site(run)
@@ -128,12 +128,12 @@ def _unpredictable(item: MeasuredRun, links: Links | None) -> InputError:
             "Wait until it has trained some steps.",
         )
     elif links is None:
-        why = f"The profile of {run.site} does not say how fast its ranks reach each other."
-        do = "Add `links:` to its node, or run the job on one more size and leave --predict out."
+        why = f"The profile of {run.site} does not contain the speed of its links."
+        do = "Add `links:` to its node, or run the job on one more size and omit --predict."
     else:
         missing = "parameters" if not training.parameters else "global_batch"
         why = f"The start line of {run.id}'s metrics.jsonl has no `{missing}`."
-        do = "The bundled trainers write it. Or run one more size and leave --predict out."
+        do = "The bundled trainers write it. Or run one more size and omit --predict."
     return InputError(why, do)
 
 

@@ -48,7 +48,7 @@ def _trial(replies: Answers, now: float, *, explained: bool) -> Iterator[Finding
         wait = trial.start - now
         when = f"about {clock(trial.start)[:16]}, in {_about(wait)}" if wait > 90 else "at once"
         yield finding(
-            "cluster-start", f"By Slurm's estimate the job would start {when}.",
+            "cluster-start", f"Slurm estimates that the job would start {when}.",
             "Submit it; the estimate changes with the queue.",
         )  # fmt: skip
 
@@ -96,10 +96,11 @@ def _path(place: JobPath, state: PathState) -> Iterator[Finding]:
     if place.role == "image":
         if not exists:
             yield finding("cluster-image", f"The image {place.path} does not exist{_link(state)}.",
-                           "Name one that `lumitui site images SITE` lists.", place.at)  # fmt: skip
+                           "Choose one that `lumitui site images SITE` lists.",
+                           place.at)  # fmt: skip
         elif not state.readable:
             yield finding("cluster-image", f"You may not read the image {place.path}.",
-                           "Ask its owner, or name another image.", place.at)  # fmt: skip
+                           "Ask its owner, or choose another image.", place.at)  # fmt: skip
     elif place.role == "wheels" and not exists:
         yield finding("cluster-environment", f"The folder of wheels {place.path} does not exist"
                       f"{_link(state)}.", "Create it there, or correct `venv: {wheels: …}`.",
@@ -107,23 +108,24 @@ def _path(place: JobPath, state: PathState) -> Iterator[Finding]:
     elif place.role == "bind" and not exists:
         yield finding(
             "cluster-bind", f"{place.path}, which the container binds, does not exist"
-            f"{_link(state)}.", "Create it, or leave out the bind.", place.at)  # fmt: skip
+            f"{_link(state)}.", "Create it, or remove the bind.", place.at)  # fmt: skip
     elif place.role in ("data", "config") and not exists and not state.above_writable:
         # In a folder that the user may write to, a missing path may be the job's own output.
         yield finding(
-            "cluster-path", f"{place.path} does not exist{_link(state)}; the nearest existing "
-            f"folder, {state.above}, is not writable for you.",
+            "cluster-path", f"{place.path} does not exist{_link(state)}; you cannot write to the "
+                f"nearest existing folder, {state.above}.",
             "Check the path; `stage:` in a job file uploads data.", place.at,
             "error" if place.role == "config" else None)  # fmt: skip
     elif place.role == "output" and (state.kind != "folder" or not state.writable):
         what = "is not writable" if exists else "does not exist"
         yield finding("cluster-output", f"The log's folder {place.path} {what}.",
-                       "Name a folder of yours." if exists
+                       "Choose one of your own folders." if exists
                        else f"Run `mkdir -p {place.path}` there before sbatch.",
                        place.at)  # fmt: skip
     elif place.role == "work" and not state.above_writable:
-        yield finding("cluster-output", f"You cannot create {place.path}: {state.above} is not "
-                       "writable for you.", "Check the account: only its members may write there.",
+        yield finding("cluster-output", f"You cannot create {place.path}, because you cannot "
+                      f"write to {state.above}.",
+                      "Check the account: only its members can write there.",
                        place.at)  # fmt: skip
 
 
@@ -134,21 +136,21 @@ def _of_environment(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
             "cluster-environment",
             f"`{found.failed}` fails on the login node"
             + (f": {found.words}" if found.words else ""),
-            "Name modules that `module avail` lists there.",
+            "Choose modules that `module avail` lists there.",
             Position(field="modules"),
         )
     elif found and needs.python and not found.python:
         yield finding(
             "cluster-environment",
             f"The job's Python, {needs.python}, does not start on the login node.",
-            "Load a module that brings one: `modules: [...]`.",
+            "Load a module that provides one: `modules: [...]`.",
             Position(field="modules"),
         )
     version = needs.python_version or (found.python if found else "")
     if version and not _suits(version, needs.python_bound):
         yield finding(
             "cluster-environment",
-            f"The job's Python is {version}, and `venv:` is for {needs.python_bound}.",
+            f"The job's Python is {version}, but `venv:` requires {needs.python_bound}.",
             "Choose another image or module, or widen `requires-python` and lock again.",
             Position(field="venv"),
             "error",
@@ -266,7 +268,7 @@ def _of_partition(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
             "cluster-partition",
             f"The partition {name} is {now.state}: "
             + ("sbatch refuses jobs." if closed else "jobs wait until it is UP."),
-            "Use another partition, or wait for the end of the maintenance.",
+            "Use another partition, or wait until the maintenance is over.",
             needs.at("partition"),
             "error" if closed else "warning",
         )

@@ -27,7 +27,7 @@ TOPICS: tuple[Topic, ...] = (
         "open(2), ENOENT",
     ),
     _topic(
-        "cluster-environment", "warning", "an environment that the cluster does not give",
+        "cluster-environment", "warning", "an environment that the cluster cannot provide",
         "After the wait in the queue, the job ends at `module load`, or pip finds no package for "
         "its Python.",
         "bash -l on the login node, where the job's modules were loaded",
@@ -39,8 +39,8 @@ TOPICS: tuple[Topic, ...] = (
     ),
     _topic(
         "cluster-quota", "warning", "a quota of bytes or files that is almost used up",
-        "A write fails with `Disk quota exceeded` in the middle of the training; caches and "
-        "unpacked archives use up quotas of files.",
+        "A write fails with `Disk quota exceeded` in the middle of training; caches and "
+        "unpacked archives use up file quotas.",
         "the site's own command for quotas (`quota:` of its profile)",
     ),
     _topic(

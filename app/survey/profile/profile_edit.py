@@ -142,6 +142,6 @@ def _check(text: str, path: Path, folders: Sequence[Path]) -> None:
         Sites(folders, {path: text}).load(path.stem)
     except InputError as error:
         raise InputError(
-            f"The measured values do not fit the profile: {error.message}",
+            f"The measured values contradict the profile: {error.message}",
             "Edit the profile manually; the report is in the run's folder.",
         ) from error

@@ -23,12 +23,10 @@ if TYPE_CHECKING:
 
 FIELDS = {
     "host": "login node, or a host of ~/.ssh/config",
-    "name": "what lumitui calls it [the host's first word]",
+    "name": "its name in lumitui [default: the host's first word]",
     "partition": "only where nodes differ",
 }
-UNVERIFIED = (
-    "Nobody has verified these facts there. A job of five minutes does: site check --probe."
-)
+UNVERIFIED = "These facts are unverified. A five-minute job verifies them: site check --probe."
 
 
 def ssh_hosts(config: Path) -> list[str]:
@@ -94,7 +92,7 @@ class NewClusterDialog(DialogBox[str | None]):
         if not login:
             self._say(Text("Type the login node first.", "yellow"))
             return
-        self._say(Text(f"Logging in to {login}, to ask its Slurm once …"))
+        self._say(Text(f"Logging in to {login} to query its Slurm once …"))
         ask(
             self,
             lambda runs: runs.surveys.describe(name, address, partition=partition, keep=False),

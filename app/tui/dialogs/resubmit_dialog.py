@@ -56,12 +56,12 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send", id="resubmit.send", tooltip="Send the run"),
         Binding("down", "sizes", "Sizes", show=False, id="resubmit.sizes",
-                tooltip="Go to the sizes, where space marks several"),
+                tooltip="Go to the sizes; space marks several"),
         # In the fields, too: neither a number nor a time has a question mark.
         Binding("question_mark", "app.help", "Help", key_display="?", priority=True,
                 id="resubmit.help", tooltip="Show the keys that work here"),
         Binding("ctrl+o", "code", "Code", id="resubmit.code",
-                tooltip="Send the code that ran, or the project as it is now"),
+                tooltip="Send the code of this run, or the project's current code"),
     ]  # fmt: skip
     KIND = "resubmit"
     subtitle = "↓ sizes, space marks several"
@@ -258,12 +258,16 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         if self._news and self._news.differs:
             parts.append(styled.plain(self._news.sentence, "bold yellow"))
         if self._followers:
-            fate = "is sent again" if self.takes_followers else "is not sent again"
+            fate = "is sent again" if self.takes_followers else "is not resubmitted"
             parts.append(
                 styled.plain(f"note  {', '.join(self._followers)} followed it and {fate}.", "cyan")
             )
         if self.takes_followers and len(self._to_send) > 1:
-            parts.append(styled.plain("What followed is sent again on one size only.", "bold red"))
+            parts.append(
+                styled.plain(
+                    "The runs that followed can be resubmitted on one size only.", "bold red"
+                )
+            )
         parts += self._refusals(besides=nodes)
         parts += [] if shown is None else [_described(shown, self._basis)]
         if parts:
@@ -325,7 +329,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
 
         if lines:
             title = f"Send {self._parent_run.id} again with {count(len(lines), 'error')}?"
-            self.app.push_screen(Confirm(title, lines, "Send all the same"), answered)
+            self.app.push_screen(Confirm(title, lines, "Send anyway"), answered)
         elif plans:
             self.dismiss(plans)
 
@@ -357,7 +361,9 @@ def described(made: Resubmission, basis: str = "") -> RenderableType:
         table.add_row(Text(change.what, style="dim"), before, after)
     if not changed:
         table.add_row(Text("settings", style="dim"), Text(""), Text("all the same"))
-    code = "the snapshot of this run" if plan.request.code == "same" else "the project as it is now"
+    code = (
+        "the snapshot of this run" if plan.request.code == "same" else "the project's current code"
+    )
     table.add_row(Text("code", style="dim"), Text(""), Text(code))
     table.add_row(Text("starts", style="dim"), Text(""), Text(f"from {plan.start}"))
     notes = [styled.plain(f"note  {note}", "cyan") for note in plan.notes]

@@ -24,7 +24,7 @@ class SendingDialog(DialogBox[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Hide", id="sending.hide",
                 tooltip="Hide this; sending continues"),
-        Binding("q", "app.quit", "Quit", id="app.quit", tooltip="Quit; finishes a send first"),
+        Binding("q", "app.quit", "Quit", id="app.quit", tooltip="Quit, after any unfinished send"),
     ]  # fmt: skip
     is_question: ClassVar[bool] = False
 
@@ -38,7 +38,7 @@ class SendingDialog(DialogBox[None]):
     def content(self) -> ComposeResult:
         """Yield one line for each step."""
         yield Static(self._steps(), id="steps", markup=False)
-        yield Static("Press esc to hide this; sending continues.", classes="dim", markup=False)
+        yield Static("Press esc to hide this; the send continues.", classes="dim", markup=False)
 
     def on_mount(self) -> None:
         """Say each second whether the site is heard."""

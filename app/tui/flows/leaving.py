@@ -68,11 +68,11 @@ class Leaving:
             elif yes:
                 app.exit(0)
             elif not self._left_behind():
-                app.notify(f"Over: {waited}. Press q to quit.", markup=False)
+                app.notify(f"Finished: {waited}. Press q to quit.", markup=False)
 
         waited = ", ".join(app.under_way)
         lost = " and lose the edits?" if self._unsaved() is not None else "?"
-        title = f"Quit when that is done{lost}" if app.under_way else f"Quit{lost}"
+        title = f"Quit when it is finished{lost}" if app.under_way else f"Quit{lost}"
         question = Confirm(
             title, self._left_behind(), "Quit then" if app.under_way else "Quit",
             now=lambda: self._left_behind() or None, id="leaving",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 LONGEST_NAME = 20
 """Characters of a job's name in the title bar while it is sent."""
 _MOST_TOLD = 3
-_UNFINISHED = "Press U to send the rest, or to drop it with a no."
+_UNFINISHED = "Press U to send the rest, or to drop it."
 
 
 class Sends:
@@ -66,7 +66,7 @@ class Sends:
         spec = preview.launch.spec
         if (preview.project, spec.name) in self._under_way.values():
             lines = [("in progress", f"{spec.name} is already being sent")]
-            lines.append(("this sends", "a second job, which is also billed"))
+            lines.append(("this sends", "a second job, also billed"))
             title = f"Send {styled.shorten(spec.name, LONGEST_NAME)} twice?"
             self._app.push_screen(Confirm(title, lines, "Send a second job"), answered)
         else:
@@ -283,7 +283,7 @@ class Sends:
 
         def rest_ready(rest: tuple[Standing, tuple[Preview, ...]] | None) -> None:
             if rest is None:
-                self._app.notify("Nothing is left to send.")
+                self._app.notify("There is nothing left to send.")
             elif not self._app.screen.is_modal:  # else the next key is meant for what is open
                 self._confirm_rest(*rest)
 
@@ -345,5 +345,5 @@ def _rest(runs: Runs) -> tuple[Standing, tuple[Preview, ...]] | None:
     except LumiError as error:
         # It would be the same each time: it is said once.
         runs.series.leave_out(found.series.id)
-        said = f"{found.sentence} They can no longer be sent: {error.message}"
+        said = f"{found.sentence} lumitui can no longer send them: {error.message}"
         raise LumiError(said, error.hint) from error

@@ -109,9 +109,9 @@ class FilesPane(Vertical):
     def action_list_again(self) -> None:
         """List the files on the site."""
         if self._run is not None:
-            self._say("Asking the site for the list of files …")
+            self._say("Fetching the list of files from the site …")
             run_id = self._run.id
-            failed = "The files could not be listed. Press r to try again."
+            failed = "lumitui could not list the files. Press r to try again."
             ask(
                 self,
                 lambda runs: runs.files.list(run_id),
@@ -215,7 +215,7 @@ class FilesPane(Vertical):
         if run is None or item is None:
             return
         if self._fetching is not None:
-            self.notify("A file is being fetched already.", severity="warning")
+            self.notify("lumitui is already fetching a file.", severity="warning")
             return
         from lumitui.app.tui.dialogs.line_dialog import LineDialog, folder_line
 

@@ -82,20 +82,20 @@ class LogPane(Vertical):
                 tooltip="Go to the first error of the log, then to the next"),
         Binding("left_curly_bracket", "attempt(-1)", "Attempt before", show=False,
                 key_display="{", id="log.attempt_before",
-                tooltip="Show the log of the attempt before"),
+                tooltip="Show the log of the previous attempt"),
         Binding("right_curly_bracket", "attempt(1)", "Next attempt", show=False,
                 key_display="}", id="log.attempt_next",
                 tooltip="Show the log of the next attempt"),
         Binding("y", "copy", "Copy", show=False, id="log.copy",
-                tooltip="Copy what is marked: a selection, the error, or the lines on the screen"),
+                tooltip="Copy the selection, the error, or the lines on the screen"),
         Binding("comma,less_than_sign", "rank(-1)", "Rank before", key_display=",",
                 id="log.rank_before", group=_RANKS,
-                tooltip="Show only the lines of the rank before, or of all"),
+                tooltip="Show only the previous rank's lines, or all"),
         Binding("full_stop,greater_than_sign", "rank(1)", "Next rank", key_display=".",
                 id="log.rank_next", group=_RANKS,
-                tooltip="Show only the lines of the next rank, or of all"),
+                tooltip="Show only the next rank's lines, or all"),
         Binding("escape", "clear", "Clear", id="log.clear",
-                tooltip="Show all ranks again, and forget the search; then go back"),
+                tooltip="Show all ranks and clear the search; then go back"),
     ]  # fmt: skip
 
     def __init__(self, run_id: str) -> None:
@@ -253,7 +253,7 @@ class LogPane(Vertical):
                 self._heard = at
             case LogLost():
                 self._lost = event
-                self._view.note("The lines come by themselves when the site answers.")
+                self._view.note("Lines appear once the site answers.")
             case LogWaits(why):
                 self._following, self._ended = False, f"waiting: {why}"
             case LogEnded(why):
@@ -373,7 +373,7 @@ class LogPane(Vertical):
             if rank in self._ranks():
                 view.rank = rank
             else:
-                finder.words = f"no line of rank {rank} has been read"
+                finder.words = f"no line of rank {rank} so far"
         elif event.searches:
             view.found = finder.found
             view.refresh()
@@ -398,12 +398,12 @@ class LogPane(Vertical):
     def _say_shown(self, rank: int | None) -> None:
         """Say that all ranks are shown again, where only `rank` was: what is found is another's."""
         if rank is not None and self._view.rank is None:
-            self._finder.words += f", of another rank than {rank}: all are shown"
+            self._finder.words += f", not of rank {rank}: showing all ranks"
 
     # -- ranks
 
     def action_rank(self, step: int) -> None:
-        """Show only the lines of the next rank, or of all."""
+        """Show only the next rank's lines, or all."""
         self._view.rank = neighbour(self._ranks(), self._view.rank, step)
 
     def action_clear(self) -> None:

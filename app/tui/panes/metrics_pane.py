@@ -45,10 +45,10 @@ class MetricsPane(Scroll):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("comma,less_than_sign", "choose(-1)", "Metric before", key_display=",",
-                id="metrics.before", group=_METRIC, tooltip="Draw the number before this one"),
+                id="metrics.before", group=_METRIC, tooltip="Draw the previous metric"),
         Binding("full_stop,greater_than_sign", "choose(1)", "Next metric", key_display=".",
                 id="metrics.next", group=_METRIC,
-                tooltip="Draw the next number of metrics.jsonl"),
+                tooltip="Draw the next metric of metrics.jsonl"),
     ]  # fmt: skip
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class MetricsPane(Scroll):
         self._draw_figures()
 
     def action_choose(self, step: int) -> None:
-        """Draw the next number of metrics.jsonl, or the one before."""
+        """Draw the next metric of metrics.jsonl, or the one before."""
         names = [one.name for one in self._series]
         if names:
             at = names.index(self._chosen) if self._chosen in names else 0

@@ -55,7 +55,7 @@ class OverviewPane(Scroll):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open_line", "Show in the log", id="overview.line",
-                tooltip="Go to the line of the log that shows why the run failed"),
+                tooltip="Go to the log line that shows why the run failed"),
     ]  # fmt: skip
 
     class LineWanted(Message):

@@ -35,11 +35,11 @@ class ProofPane(RowList):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "choose(-1)", "Node before", id="proof.left", group=_NODE,
-                tooltip="Draw the node before this one"),
+                tooltip="Draw the previous node"),
         Binding("right", "choose(1)", "Next node", id="proof.right", group=_NODE,
-                tooltip="Draw the next node; those that differ come first"),
+                tooltip="Draw the next node; nodes that differ come first"),
         Binding("enter", "open", "Its ranks", id="proof.open",
-                tooltip="Show only the ranks of this node, or of all nodes again"),
+                tooltip="Show only the ranks of this node, or all ranks"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs) -> None:

@@ -49,7 +49,7 @@ def read_keymap(*files: Path) -> Keymap:
         for name in document.data.keys() - set(SETTINGS_BLOCKS):
             line = document.line((name,))
             near = _near(name, SETTINGS_BLOCKS, f"It may contain {', '.join(SETTINGS_BLOCKS)}")
-            warnings.append(f"{file}, line {line}: nothing is called {name}. {near}.")
+            warnings.append(f"{file}, line {line}: {name} is not a setting. {near}")
         block = document.data.get("keys")
         if block is not None and not isinstance(block, dict):
             line = document.line(("keys",))
@@ -71,21 +71,21 @@ def _checked(lines: dict[str, _Line]) -> Keymap:
     for name, keys in wanted.items():
         if name not in names:
             near = _near(name, names, "The help (?) shows what has a key")
-            problems[name] = f"nothing is called {name}. {near}."
+            problems[name] = f"{name} is not an action. {near}"
         elif wrong := [key for key in map(str.strip, keys.split(",")) if not _is_key(key)]:
             problems[name] = f"{wrong[0]!r} is not a key. Write one like x, ctrl+x or f5."
     while clash := _clash({k: v for k, v in wanted.items() if k not in problems}, known):
         name, key, other = clash
-        problems[name] = f"{key} is the key of {other} already. Choose another key for one of them."
+        problems[name] = f"{key} is already the key of {other}. Choose another key for one of them."
     rows = sorted((lines[name].file, lines[name].line, words) for name, words in problems.items())
     warnings = tuple(f"{file}, line {line}: {words}" for file, line, words in rows)
     return Keymap({name: keys for name, keys in wanted.items() if name not in problems}, warnings)
 
 
 def _near(name: str, names: Iterable[str], otherwise: str) -> str:
-    """Return the question whether the nearest of `names` was meant, without its full stop."""
+    """Return the question whether the nearest of `names` was meant, or `otherwise`."""
     near = difflib.get_close_matches(name, list(names), n=1)
-    return f"Write {near[0]} if you mean that" if near else otherwise
+    return f"Did you mean {near[0]}?" if near else f"{otherwise}."
 
 
 def _is_key(text: str) -> bool:

@@ -342,7 +342,9 @@ class QueueRows(PartRows):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "select", "Open run", id="queue.open", tooltip="Open the run of the job"),
-        Binding("c", "cancel", "Cancel", id="queue.cancel", tooltip="Cancel the job; asks first"),
+        Binding(
+            "c", "cancel", "Cancel", id="queue.cancel", tooltip="Cancel the job, after confirmation"
+        ),
     ]
 
     def _run(self) -> str | None:

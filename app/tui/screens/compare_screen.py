@@ -69,7 +69,7 @@ class CompareScreen(FullScreen):
             self,
             lambda runs: runs.comparisons.of(self.run_ids),
             self._compared,
-            failed=lambda _: runs_line.update("They could not be compared."),
+            failed=lambda _: runs_line.update("lumitui could not compare them."),
         )
 
     def draw(self) -> None:
@@ -155,7 +155,7 @@ def code(changes: Sequence[CodeChange]) -> RenderableType:
     """Return in which files the code differs, a part for each run but the first."""
     parts: list[RenderableType] = []
     for change in changes:
-        heading = f"files of {change.run}, beside the first"
+        heading = f"files of {change.run}, compared with the first"
         if change.unknown:
             parts.append(plain(f"{heading}: {change.unknown}", "yellow"))
         elif not change.files:
@@ -170,7 +170,7 @@ def scripts(found: RunComparison) -> RenderableType:
     """Return how each script differs from the first one."""
     parts: list[RenderableType] = []
     for run, lines in zip(found.runs[1:], found.scripts, strict=True):
-        heading = f"script of {run.id}, beside the first"
+        heading = f"script of {run.id}, compared with the first"
         if lines:
             parts += [plain(heading, "bold"), _bounded(lines), Text()]
         else:

@@ -23,7 +23,7 @@ def path_of(text: str) -> Path:
 
 def _path(text: str) -> None:
     if not text:
-        raise InputError("Type a path.", "The job file is saved there.")
+        raise InputError("Type a path.", "lumitui saves the job file there.")
 
 
 class DraftPage(FullScreen):
@@ -65,7 +65,7 @@ class DraftPage(FullScreen):
                 self._save(path_of(path).absolute())
 
         path = str(self._draft.folder / "job.yaml")
-        words = "A file that is there is not overwritten."
+        words = "lumitui does not overwrite an existing file."
         self.app.push_screen(LineDialog("Save the job file as", words, path, check=_path), named)
 
     def _save(self, path: Path | None) -> bool:

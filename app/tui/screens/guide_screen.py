@@ -50,7 +50,7 @@ DEMO = "Trains a small network here for a minute, on 2 ranks on CPU. No cluster 
 PLACES = (
     ("1 Runs", "every run with its state, loss and price; enter opens one"),
     ("2 New", "a job file as a form, with its script and its price"),
-    ("3 Sites", "the clusters that lumitui knows, and what it asked each"),
+    ("3 Sites", "all clusters with a profile, and lumitui's requests to each"),
     ("4 Cluster", "idle nodes, your queue and your budget at a site"),
 )
 MARKS = {
@@ -74,7 +74,7 @@ class GuideScreen(FullScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f2", "demo", "Demo", id="guide.demo", tooltip="Open the demo on this machine"),
         Binding("f3", "check", "Check", id="guide.check", tooltip="Check the site"),
-        Binding("f4", "job", "Job", id="guide.job", tooltip="Make a first job for the site"),
+        Binding("f4", "job", "Job", id="guide.job", tooltip="Create a first job for the site"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, settings: Settings) -> None:
@@ -217,7 +217,7 @@ class GuideScreen(FullScreen):
         try:
             keep_progress(self._settings, changed)
         except OSError as error:
-            warning = f"What you answer is not kept: {self._settings.guide}: {error.strerror}."
+            warning = f"Could not save your answers: {self._settings.guide}: {error.strerror}."
             self.notify(warning, severity="warning", markup=False)
         self.reread()
 
@@ -286,7 +286,7 @@ class GuideScreen(FullScreen):
         self._checking = False
         failed = [check for check in checks if check.severity == "error"]
         good = sum(check.severity == "note" for check in checks)
-        text = Text(f"{good} of {len(checks)} facts are as the profile says.")
+        text = Text(f"{good} of {len(checks)} facts match the profile.")
         for check in failed:
             message = styled.shorten(" ".join(check.message.split()), LONGEST)
             text.append("\n").append(styled.plain(f"failed: {check.rule}: {message}. ", "bold red"))
@@ -301,7 +301,7 @@ class GuideScreen(FullScreen):
         self._open(lambda: prepare_demo(Path.cwd() / DEMO_FOLDER), demo=True)
 
     def action_job(self) -> None:
-        """Make a first job for the site, and open it on the screen New."""
+        """Create a first job for the site, and open it on the screen New."""
         site = self._site()
         if not self._stop_at("job") and site is not None:
             self._open(lambda: first_job(site, self._progress.account, Path.cwd()))

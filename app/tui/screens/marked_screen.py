@@ -28,9 +28,9 @@ class MarkedPage(RunScreenBase):
         Binding("t", "tag", "Tag", show=False, id="runs.tag",
                 tooltip="Tag the marked runs, or this one; / #tag finds them"),
         Binding("M", "note", "Note", show=False, id="runs.note",
-                tooltip="Write a line about this run"),
+                tooltip="Write a note about this run"),
         Binding("E", "fetch", "Fetch", show=False, id="runs.fetch",
-                tooltip="Copy the results of the marked runs, or of this one, here"),
+                tooltip="Fetch the results of the marked runs, or of this one"),
         Binding("C", "compare", "Compare", show=False, id="runs.compare",
                 tooltip="Compare two to four marked runs"),
     ]  # fmt: skip
@@ -100,7 +100,7 @@ class MarkedPage(RunScreenBase):
 
         note, tags = split_tags(self.runs.history.get(run_id).note)
         kept = f" Its tags stay: {tags}." if tags else ""
-        asked = (f"Note on {run_id}", f"One line; an empty one removes the note.{kept}")
+        asked = (f"Note on {run_id}", f"One line; an empty line removes the note.{kept}")
         self._ask(asked, note, one_line, lambda line: self._note(run_id, line))
 
     def _tag(self, run_ids: tuple[str, ...], line: str) -> None:
@@ -123,7 +123,9 @@ class MarkedPage(RunScreenBase):
         from lumitui.app.tui.dialogs.line_dialog import folder_line
 
         several = len(runs) > 1
-        text = "The folder on this laptop" + (", which gets one for each run." if several else ".")
+        text = "The folder on this laptop" + (
+            ", which gets a subfolder for each run." if several else "."
+        )
         asked = (f"Fetch the results of {self._named(runs)}", text)
         value = "." if several else runs[0]
         self._ask(asked, value, folder_line, lambda line: self._fetch(runs, line))
@@ -162,5 +164,5 @@ class MarkedPage(RunScreenBase):
         if 2 <= len(runs) <= MOST_COMPARED:
             tui(self).open_compare(runs)
             return
-        message = f"Compare takes 2 to {MOST_COMPARED} marked runs, not {len(runs)}."
+        message = f"You can compare 2 to {MOST_COMPARED} marked runs, not {len(runs)}."
         show_error(self, InputError(message, "Mark runs with space, then press C."))

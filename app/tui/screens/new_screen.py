@@ -42,7 +42,7 @@ from lumitui.app.tui.widgets.launch_text import SEVERITY, cost_line, series_term
 if TYPE_CHECKING:
     from lumitui.app.runs import Inquired, Preview, StartPlace
 
-START = "Choose what to begin with, or type the path of a job file above and press enter."
+START = "Choose a starting point, or type the path of a job file above and press enter."
 
 PATH = 40
 """Most letters of a whole path in the title bar; of a longer one only the folder is named."""
@@ -56,24 +56,24 @@ class NewScreen(DraftPage):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s,ctrl+s", "submit", "Submit", id="new.submit",
-                tooltip="Submit the job; asks first"),
+                tooltip="Submit the job, after confirmation"),
         Binding("right_square_bracket", "next_view(1)", "View", key_display="[ ]",
                 id="new.next", tooltip="Go to the next view: form, YAML, script, node map"),
         Binding("left_square_bracket", "next_view(-1)", "View before", show=False,
-                id="new.previous", tooltip="Go to the view before"),
+                id="new.previous", tooltip="Go to the previous view"),
         Binding("Q", "ask_cluster", "Ask the cluster", show=False, id="new.cluster",
-                tooltip="Ask the cluster: image, folders, quotas, limits, budget, start"),
+                tooltip="Query the cluster: image, folders, quotas, limits, budget, start"),
         Binding("P", "places", "Where it starts", show=False, id="new.places",
                 tooltip="Compare when partitions and sites would start the job; choose one"),
         Binding("n", "start", "New", id="new.open",
-                tooltip="Begin with another file, an example or a run"),
+                tooltip="Start from another file, an example or a run"),
         Binding("r", "again", "Refresh", show=False, id="new.again",
                 tooltip="Read the job file again"),
         Binding("f1", "view('form')", "Form", show=False, id="new.form", tooltip="Show the form"),
         Binding("f2", "view('yaml')", "YAML", show=False, id="new.yaml",
                 tooltip="Show the text of the job file"),
         Binding("f3", "view('script')", "Script", show=False, id="new.script",
-                tooltip="Show the job script, with what changed in it"),
+                tooltip="Show the job script and its changes"),
         Binding("f4", "view('node')", "Node", show=False, id="new.node",
                 tooltip="Show which rank has which cores and GPU"),
         Binding("i", "imported", "Import", show=False, id="new.imported",
@@ -252,7 +252,7 @@ class NewScreen(DraftPage):
         self.title_text("2 New", origin, self._where)
         errors = len(checked.errors)
         if errors:
-            then = " to fix before it can be sent"
+            then = " to fix before you can submit it"
             then = "; Submit asks first" if _may_be_forced(checked) else then
             text = Text.assemble((f"{count(errors, 'error')}{then}  ", SEVERITY["error"]))
             if checked.previews:
@@ -367,7 +367,7 @@ class NewScreen(DraftPage):
 
     def _answered(self, found: Inquired) -> None:
         said = "\n".join(one.message for one in found.findings)
-        self.notify(said or "The cluster has nothing against the job.", timeout=15, markup=False)
+        self.notify(said or "The cluster reports no problems.", timeout=15, markup=False)
         self._check()  # what was found is beside its fields then
 
     # -- send
@@ -379,7 +379,7 @@ class NewScreen(DraftPage):
             error = InputError("No job file has been read yet.", "Choose one first.")
             show_error(self, error)
         elif checked.draft.text != self._draft.text:
-            self.notify("The last edit is still being checked; try again in a moment.")
+            self.notify("lumitui is still checking the last edit; try again in a moment.")
         elif checked.errors and not _may_be_forced(checked):
             self.notify(checked.errors[0].words, severity="error", markup=False)
             self.action_view("form")
@@ -411,7 +411,7 @@ class NewScreen(DraftPage):
         if forced:
             title = f"{title.removesuffix('?')} with {count(len(checked.errors), 'error')}?"
             lines = [*(("error", error.message) for error in checked.errors), *lines]
-        label = "Submit all the same" if forced else "Submit"
+        label = "Submit anyway" if forced else "Submit"
         self.app.push_screen(Confirm(title, lines, label), answered)
 
 

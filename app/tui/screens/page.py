@@ -47,7 +47,7 @@ class FullScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "app.help", "Help", key_display="?", id="app.help",
                 tooltip="Show the keys that work here"),
-        Binding("q", "app.quit", "Quit", id="app.quit", tooltip="Quit; finishes a send first"),
+        Binding("q", "app.quit", "Quit", id="app.quit", tooltip="Quit, after any unfinished send"),
         Binding("escape", "back", "Back", id="page.back", tooltip="Go back one screen"),
     ]  # fmt: skip
 
@@ -197,11 +197,12 @@ class RunScreenBase(FullScreen):
         Binding("l", "pane('log')", "Log", id="run.log", tooltip="Follow the log of the run"),
         Binding(
             "plus,equals_sign", "resubmit(2)", "Resubmit x2", key_display="+", id="run.scale",
-            tooltip="Send it again on twice the nodes; shows first what changes",
+            tooltip="Resubmit it on twice the nodes; shows the changes first",
         ),
         Binding("R", "resubmit(1)", "Resubmit", show=False, id="run.again",
-                tooltip="Send it again on the same number of nodes; shows first what changes"),
-        Binding("c", "cancel", "Cancel", id="run.cancel", tooltip="Cancel the job; asks first"),
+                tooltip="Resubmit it on the same number of nodes; shows the changes first"),
+        Binding("c", "cancel", "Cancel", id="run.cancel",
+                tooltip="Cancel the job, after confirmation"),
         Binding("d", "pane('why')", "Why", id="run.why",
                 tooltip="Show why the run failed, or why it waits"),
         Binding("b", "pane('script')", "Script", show=False, id="run.script",
@@ -211,13 +212,13 @@ class RunScreenBase(FullScreen):
         Binding("m", "pane('metrics')", "Metrics", show=False, id="run.metrics",
                 tooltip="Show loss and throughput"),
         Binding("S", "scaling", "Scaling", show=False, id="run.scaling",
-                tooltip="Show how the run scales, and what other sizes would take"),
+                tooltip="Show how the run scales, and predict other sizes"),
         Binding("x", "grid", "Grid", show=False, id="run.grid",
-                tooltip="Show the settings of its grid beside each other"),
+                tooltip="Compare the settings of its grid"),
         Binding("u", "pane('gpus')", "GPUs", show=False, id="run.gpus",
-                tooltip="Show what the GPUs of the running job draw and do"),
+                tooltip="Show the power and utilization of the running job's GPUs"),
         Binding("exclamation_mark", "shell", "Shell", show=False, key_display="!", id="run.shell",
-                tooltip="Open a shell inside the running job; its end leads back here"),
+                tooltip="Open a shell inside the running job; exit returns here"),
         Binding("y", "copy", "Copy", show=False, id="run.copy",
                 tooltip="Copy the run's id to the clipboard"),
         Binding("r", "refresh_sites", "Refresh", show=False, id="page.refresh",
@@ -279,7 +280,7 @@ class RunScreenBase(FullScreen):
         failure: LumiError | None = None
         try:
             with self.app.suspend():
-                print("A shell inside the job. `exit` leads back to lumitui.", flush=True)
+                print("A shell inside the job. `exit` returns to lumitui.", flush=True)
                 try:
                     termios.tcflush(0, termios.TCIFLUSH)  # typed meanwhile, and not for the shell
                     shell()
@@ -288,7 +289,7 @@ class RunScreenBase(FullScreen):
                 _end_without_terminal()
         except SuspendNotSupported:
             failure = InputError(
-                "This terminal cannot be lent to a shell.",
+                "lumitui cannot open a shell in this terminal.",
                 f"Run `lumitui shell {self.chosen}` in another one.",
             )
         if failure is not None:

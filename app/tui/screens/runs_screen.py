@@ -54,8 +54,8 @@ _COUNT_STYLES = {
 
 EMPTY = """No runs yet.
 
-Press n to make one from a job file. You see its price and its script
-before anything is sent. Press 0 for a guide through the first steps."""
+Press n to create one from a job file. You see its price and its script
+before lumitui sends anything. Press 0 for a guide through the first steps."""
 
 
 class RunsScreen(MarkedPage):
@@ -63,15 +63,15 @@ class RunsScreen(MarkedPage):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "All runs", show=False, id="runs.all",
-                tooltip="Take the marks away, then the filter and the order"),
+                tooltip="Clear the marks, then the filter and the order"),
         Binding("r", "refresh_sites", "Refresh", id="page.refresh", tooltip="Poll the sites now"),
-        Binding("n", "app.go('new')", "New", id="page.new", tooltip="Make a run from a job file"),
+        Binding("n", "app.go('new')", "New", id="page.new", tooltip="Create a run from a job file"),
         Binding("slash", "filter", "Filter", key_display="/", id="runs.filter",
                 tooltip="Show only some runs: failed, site:lumi, nodes>=4, 2x8, age<2d, #best"),
         Binding("o", "sort", "Sort", show=False, id="runs.sort",
-                tooltip="Sort by age, state, name, nodes, cost, end; again for the next"),
+                tooltip="Sort by age, state, name, nodes, cost, end; press again for the next"),
         Binding("O", "reverse", "Reverse", show=False, id="runs.reverse",
-                tooltip="Turn the order of the list around"),
+                tooltip="Reverse the order of the list"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, schedule: Schedule) -> None:
@@ -174,7 +174,7 @@ class RunsScreen(MarkedPage):
         empty.display = not some
         if some:
             return
-        nothing = "No run passes the filter. Press esc to show all runs." if filtered else EMPTY
+        nothing = "No run matches the filter. Press esc to show all runs." if filtered else EMPTY
         if not empty.children:
             new = Button(Text("New run (n)"), action="app.go('new')", compact=True)
             guide = Button(Text("Guide (0)"), action="app.go('guide')", compact=True)

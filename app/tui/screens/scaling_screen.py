@@ -56,7 +56,7 @@ class ScalingScreen(RunScreenBase):
         Binding("B", "goal('budget')", "Budget", id="scaling.budget",
                 tooltip="Recommend a size for a budget"),
         Binding("W", "goal('samples')", "Work", id="scaling.samples",
-                tooltip="Say how many samples or epochs are to be trained"),
+                tooltip="Set the number of samples or epochs to train"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, run_id: str) -> None:
@@ -207,7 +207,7 @@ def asked_work(text: str) -> ScalingQuestion:
     number = int((found[1] or found[2] or 1) if found else 0)
     if plain and not number:
         said = f"{plain!r} is not a number of samples."
-        raise InputError(said, "Write 1000000, 3 epochs, or nothing for the run's own.")
+        raise InputError(said, "Write 1000000, 3 epochs, or nothing for the run's own number.")
     if found and not found[1]:
         return ScalingQuestion(epochs=number)
     return ScalingQuestion(samples=number if plain else None)

@@ -37,13 +37,13 @@ class SitesScreen(FullScreen):
         Binding("enter", "cluster", "Cluster", id="sites.cluster",
                 tooltip="Show the nodes, queue and budget of the site"),
         Binding("v", "profile", "View", id="sites.profile",
-                tooltip="Show what is known of the site: partitions, nodes, containers, prices"),
+                tooltip="Show the site's profile: partitions, nodes, containers, prices"),
         Binding("n", "add", "New", id="sites.add",
                 tooltip="Survey a cluster that has no profile, and save one"),
         Binding("slash", "filter", "Filter", key_display="/", id="sites.filter",
                 tooltip="Show only the sites with all words that you type"),
         Binding("H", "requests", "Requests", id="sites.requests",
-                tooltip="Show what the sites were asked lately, and how long it took"),
+                tooltip="Show the latest requests to the sites, and their duration"),
         Binding("r", "refresh_sites", "Refresh", id="page.refresh", tooltip="Poll the sites now"),
     ]  # fmt: skip
 

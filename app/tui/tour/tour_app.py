@@ -33,7 +33,7 @@ class TourApp(LumiApp):
     ]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+t", "tour_line", "Tour", show=False, id="tour.line",
-                tooltip="Close or open the line of the tour"),
+                tooltip="Hide or show the tour line"),
     ]  # fmt: skip
 
     stop: var[int] = var(0)

@@ -25,7 +25,7 @@ STOPS = (
     TourStop("1, ↓, d", "shows why the run below it failed", "failed"),
     TourStop("2", "starts a job file, from an example or your own script", "new"),
 )
-END = TourStop("q", "ends the tour. `lumitui demo` then trains for real, here", "")
+END = TourStop("q", "ends the tour. `lumitui demo` really trains, on this machine", "")
 """What is shown after the last one."""
 
 _PLACES = {"ResubmitDialog": "resubmit", "ScalingScreen": "scaling", "NewScreen": "new"}

@@ -32,9 +32,9 @@ class Chart(Widget, can_focus=True):
         Binding("right", "read(1)", "Read next", id="chart.right", group=_CROSSHAIR,
                 tooltip="Move the crosshair to the right and read the values there"),
         Binding("Y", "log", "Log axis", id="chart.log",
-                tooltip="Draw the values on a logarithmic axis, or no longer"),
+                tooltip="Switch between a logarithmic and a linear axis"),
         Binding("A", "smooth", "Smooth", id="chart.smooth",
-                tooltip="Smooth the lines more; after the most, not at all"),
+                tooltip="Smooth the lines more; after the maximum, not at all"),
     ]  # fmt: skip
 
     def __init__(

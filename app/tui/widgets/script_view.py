@@ -24,7 +24,7 @@ class ScriptView(Scroll):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "toggle_all", "All", id="script.all",
-                tooltip="Show also the files beside job.sh: what it calls, and the probe"),
+                tooltip="Also show the files that job.sh calls, and the probe"),
     ]  # fmt: skip
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name

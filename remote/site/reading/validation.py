@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LONGEST = 40
 _KINDS = {
     "int": "is not a whole number", "float": "is not a number", "finite_number": "is not a number",
-    "bool": "is neither true nor false", "string": "is not text", "none": "must be left out",
+    "bool": "is not true or false", "string": "is not text", "none": "must be left out",
     "list": "is not a list; write [A, B]", "tuple": "is not a list; write [A, B]",
     "set": "is not a list; write [A, B]", "frozen_set": "is not a list; write [A, B]",
     "dict": "is not a block of `key: value` lines",
@@ -31,9 +31,9 @@ _KINDS = {
     "dataclass": "is not a block of `key: value` lines",
 }  # fmt: skip
 _BOUNDS = {
-    "greater_than_equal": ("ge", "is less than {}, the least that is allowed"),
+    "greater_than_equal": ("ge", "is less than {}, the minimum"),
     "greater_than": ("gt", "must be more than {}"),
-    "less_than_equal": ("le", "is more than {}, the most that is allowed"),
+    "less_than_equal": ("le", "is more than {}, the maximum"),
     "less_than": ("lt", "must be less than {}"),
 }
 _LENGTHS = {
@@ -68,7 +68,7 @@ def mistake_words(detail: Mapping[str, object]) -> str:
     if kind in ("literal_error", "enum"):
         return f"{value} is not one of {str(limits.get('expected', '')).replace(chr(39), '')}"
     if kind == "string_pattern_mismatch":
-        return f"{value} does not have the form that is allowed here ({limits.get('pattern')})"
+        return f"{value} does not have the required form ({limits.get('pattern')})"
     if kind == "string_type" and isinstance(detail.get("input"), bool | int | float):
         return f"{value} is not text; put it in quotes"
     # int_parsing, int_type, int_from_float, int_parsing_size …
@@ -219,10 +219,10 @@ def _of_another_kind(document: Document, place: Place, data: object) -> tuple[Pl
     changed, inherited = document.level(kind), document.level(place)
     if changed is not None and inherited is not None and changed < inherited:
         return kind, (
-            f"{chosen!r} is another kind than that of the profile that it extends, whose "
-            f"`{place[-1]}` is inherited and does not fit; write `{place[-1]}: null` beside it"
+            f"{chosen!r} differs from the kind in the profile that it extends, so the inherited "
+            f"`{place[-1]}` is invalid; write `{place[-1]}: null` beside it"
         )
-    return place, f"this key is of another kind; `kind: {chosen}` has none of this name"
+    return place, f"this key belongs to another kind; `kind: {chosen}` does not have it"
 
 
 def _in_data(place: Place, data: object) -> Place:

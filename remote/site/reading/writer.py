@@ -49,8 +49,8 @@ def is_newer(version: str) -> bool:
 def newer_words(what: str, version: str) -> str:
     """Return the sentence about `what`, which a newer version wrote."""
     return (
-        f"{what} was written by lumitui {version}, and this is lumitui {installed()}, which "
-        "does not know all that is in it."
+        f"lumitui {version} wrote {what}, which this version, {installed()}, cannot read "
+        "completely."
     )
 
 

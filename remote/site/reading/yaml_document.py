@@ -50,7 +50,7 @@ class _Loader(yaml.SafeLoader):
         elif self._depth == _DEEPEST:
             problem = f"nested more than {_DEEPEST} levels deep"
         elif self._values == _MOST_VALUES:
-            problem = f"more than {_MOST_VALUES:,} values; write a long list into a file of its own"
+            problem = f"more than {_MOST_VALUES:,} values; move a long list to a separate file"
         if problem:
             raise _Refused(None, None, problem, event.start_mark)
         self._values += 1
@@ -117,7 +117,7 @@ def _as_script(name: str, text: str) -> tuple[str, str] | None:
     script = name if "." in name else "SCRIPT"
     return (
         f"{name} is a job script, not a job file.",
-        f"`lumitui import {script}` makes a job file of it; `lumitui lint {script}` checks it.",
+        f"`lumitui import {script}` converts it to a job file; `lumitui lint {script}` checks it.",
     )
 
 

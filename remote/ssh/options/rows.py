@@ -53,7 +53,7 @@ _GROUPS: tuple[tuple[Literal["honoured", "harmless"], str, str], ...] = (
      "GSSAPIAuthentication GSSAPIClientIdentity GSSAPIDelegateCredentials GSSAPIKexAlgorithms "
      "GSSAPIKeyExchange GSSAPIRenewalForcesRekey GSSAPIServerIdentity GSSAPITrustDns "
      "EnableSSHKeysign HostbasedAcceptedAlgorithms HostbasedAuthentication HostbasedKeyTypes"),
-    ("harmless", "lumitui opens a connection of its own, with time limits of its own",
+    ("harmless", "lumitui opens its own connection, with its own time limits",
      "ControlMaster ControlPath ControlPersist ConnectionAttempts ServerAliveCountMax "
      "TCPKeepAlive ChannelTimeout IPQoS Compression AppleMultiPath"),
     ("harmless", "lumitui sends its own commands, no variables, and opens no interactive session",
@@ -62,8 +62,8 @@ _GROUPS: tuple[tuple[Literal["honoured", "harmless"], str, str], ...] = (
     ("harmless", "it affects only ssh's output, logs, version text or the devices for questions",
      "LogLevel LogVerbose SyslogFacility VisualHostKey FingerprintHash WarnWeakCrypto "
      "VersionAddendum KbdInteractiveDevices"),
-    ("harmless", "lumitui trusts no certificate of a host, keeps no host key that was not used, "
-     "gives no key to an agent, and uses security keys through an agent only",
+    ("harmless", "lumitui does not trust host certificates, store unused host keys, or add keys to "
+        "an agent, and uses security keys only through an agent",
      "CASignatureAlgorithms UpdateHostKeys AddKeysToAgent UseKeychain SecurityKeyProvider"),
 )  # fmt: skip
 

@@ -81,8 +81,8 @@ def _check_macs(transport: paramiko.Transport, host: HostConfig) -> None:
         cipher, mac = (getattr(transport, f"{side}_{what}") for what in ("cipher", "mac"))
         if cipher not in GCM and mac not in host.algorithms.macs:
             raise LinkError(
-                f"{host.hostname} (port {host.port}) and this program share no algorithm: "
-                f"MACs of the ssh configuration excludes {mac}.",
+                f"{host.hostname} (port {host.port}) and lumitui have no common algorithm: MACs "
+                f"of the ssh configuration excludes {mac}.",
                 _MORE,
             )
 
@@ -125,7 +125,7 @@ def _no_handshake(error: Exception, host: HostConfig, transport: SshTransport) -
     place = f"{host.hostname} (port {host.port})"
     sock = transport.sock if isinstance(transport.sock, tcp.Metered) else None
     if isinstance(error, IncompatiblePeer) and (lacking := _lacking(transport)):
-        return LinkError(f"{place} and this program share no algorithm: {lacking}.", _MORE)
+        return LinkError(f"{place} and lumitui have no common algorithm: {lacking}.", _MORE)
     text = sock.said if sock else ""
     # OpenSSH 9.8 and later no longer name the option.
     if "maxstartups" in text.lower() or text.startswith("Not allowed at this time"):

@@ -54,8 +54,8 @@ def check(host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: A
         raise LinkError(
             f"{trust.name} has the host key {shown.fingerprint}, but the site publishes "
             f"{expected}.",
-            "Someone may be intercepting the connection, or the profile is outdated: compare both "
-            "with the site's web pages.",
+            "Someone may be intercepting the connection, or the profile is outdated: compare "
+            "both keys with the site's web pages.",
         )
     _accept(host, shown, published=bool(expected), ask=ask, remarks=_remarks(known, bare))
     remember(trust, shown)
@@ -69,7 +69,7 @@ def _accept(
     unknown = f"The host key of {trust.name}, {shown.fingerprint}, is unknown"
     unknown = " ".join([*remarks, unknown])
     if trust.strict == "yes":
-        advice = "It is the key that the site publishes." if published else "Compare it first."
+        advice = "This is the key that the site publishes." if published else "Compare it first."
         raise LinkError(
             f"{unknown}, and StrictHostKeyChecking is yes.",
             f"{advice} To add it to {_first_file(trust)}, log in once with ssh and "
@@ -79,8 +79,8 @@ def _accept(
         return
     if not trust.files:
         raise LinkError(
-            f"{unknown}, and UserKnownHostsFile names no file to which to add it.",
-            "Name one in the ssh configuration.",
+            f"{unknown}, and UserKnownHostsFile is empty, so lumitui cannot save it.",
+            "Set a file in the ssh configuration.",
         )
     if host.batch:
         raise LinkError(
@@ -136,7 +136,7 @@ def _remarks(known: list[KnownKey], bare: list[KnownKey]) -> list[str]:
     ]
     others = [item for item in bare if not item.marker]
     remarks += [
-        f"The name without the port has another known key: {item.key.type} ({item.place})."
+        f"The name without the port has a different known key: {item.key.type} ({item.place})."
         for item in others[:1]
     ]
     return remarks

@@ -22,7 +22,7 @@ def connection(text: str, words: str = "") -> Finding:
 
 def configuration(note: str) -> Finding:
     """Return a warning about how the connection is configured on this machine."""
-    return Finding("configuration", "warning", note, "Change the option if you need to.")
+    return Finding("configuration", "warning", note, "Change the option if necessary.")
 
 
 def tools(text: str, site: Site) -> Iterator[Finding]:
@@ -190,7 +190,7 @@ def accounts(text: str, site: Site, account: str = "") -> Iterator[Finding]:
     names = account_names(text)
     listed = ", ".join(names)
     if not names:
-        do = "The site may forbid this query; a submission shows whether the account works."
+        do = "The site may forbid this query; a submission will show whether the account works."
         yield Finding("account", "warning", "sacctmgr lists no account", do)
     elif account and account not in names:
         words = f"{account} is not one of your accounts: {listed}"

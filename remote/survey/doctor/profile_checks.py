@@ -26,7 +26,7 @@ _RATES = {
     "sum": "add `per_gpu_hour: 1`",
 }
 """What ends a price of nothing, by the kind of billing."""
-_SAY_SOURCE = "write one above it, with a page or a command"
+_SAY_SOURCE = "add one above it, with a page or a command"
 
 
 Found = tuple[Place, str]
@@ -131,7 +131,7 @@ def _cores(site: Site, document: Document) -> Iterator[Found]:
     elif sizes[0] > site.cores_per_gpu and len(node.usable_cores) >= sizes[0] * node.gpus:
         yield (
             ("cores_per_gpu",),
-            f"{site.cores_per_gpu}, but each GPU has {sizes[0]} near cores; write that number",
+            f"{site.cores_per_gpu}, but each GPU is near {sizes[0]} cores; write that number",
         )
     unassigned = node.usable_cores - frozenset[int]().union(*node.cores_of_gpu)
     if unassigned and sizes[0] * node.gpus + node.gpus <= usable:
@@ -166,15 +166,18 @@ def _partitions(site: Site, document: Document) -> Iterator[Found]:
         if (item.max_gpus_per_node or 0) > site.node.gpus:
             yield (
                 (*at, "max_gpus_per_node"),
-                f"a node has only {site.node.gpus}; write that, or remove the key",
+                f"a node has only {site.node.gpus}; write that number, or remove the key",
             )
         if item.min_gpus and item.max_gpus and item.min_gpus > item.max_gpus:
             yield (*at, "min_gpus"), f"exceeds max_gpus, {item.max_gpus}; correct one of them"
         if item.grows_to == name:
-            yield (*at, "grows_to"), "is the partition itself; name a larger one, or remove the key"
+            yield (
+                (*at, "grows_to"),
+                "is the partition itself; choose a larger one, or remove the key",
+            )
         larger = site.partitions.get(item.grows_to or "")
         if larger and larger.max_nodes < item.max_nodes:
-            yield (*at, "grows_to"), f"{item.grows_to} is smaller than {name}; name a larger one"
+            yield (*at, "grows_to"), f"{item.grows_to} is smaller than {name}; choose a larger one"
         if site.scheduler == "slurm" and _bills_nothing(item.billing.model_dump()):
             yield (
                 (*at, "billing"),
@@ -189,7 +192,7 @@ def _partitions(site: Site, document: Document) -> Iterator[Found]:
         if any(walltime.seconds_of(one.max_time) > limit for one in item.max_time_of):
             yield (
                 (*at, "max_time_of"),
-                "allows a longer time than max_time; write the longest there",
+                "allows a longer time than max_time; set max_time to the longest",
             )
 
 
@@ -218,7 +221,7 @@ def _host(site: Site, document: Document) -> Iterator[Found]:
     if example and not re.search(site.account.pattern, example):
         yield (
             ("account", "example"),
-            f"{example!r} does not have the form of account.pattern; correct one",
+            f"{example!r} does not match account.pattern; correct one of them",
         )
 
 

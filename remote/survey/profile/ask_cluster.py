@@ -242,7 +242,7 @@ def ask(transport: Transport) -> Cluster:
     if not cluster.version and not cluster.partitions:
         words = last_words(answers.texts.get("version", ""), default="no answer")
         raise LumiError(
-            f"{cluster.host or 'The host'} has no Slurm; sbatch prints {words!r}.",
+            f"{cluster.host or 'The host'} does not have Slurm; sbatch prints {words!r}.",
             "Give a login node of the cluster where sbatch works without `module load`.",
         )
     return cluster

@@ -154,7 +154,7 @@ def _shape_facts(shape: _Shape, report: NodeReport, site: Site) -> Iterator[Prof
         yield ProfileChange(("node", "cores"), str(shape.cores), why)
         yield ProfileChange(("node", "threads_per_core"), str(shape.threads), why)
     if report.slurm or report.job:
-        why = "CPUSpecList" if report.slurm else "what a job of the whole node does not get"
+        why = "CPUSpecList" if report.slurm else "cores that a job on the whole node does not get"
         if shape.reserved or site.node.reserved_cores:
             yield ProfileChange(("node", "reserved_cores"), format_cores(shape.reserved), why)
     if report.arch in ("x86_64", "aarch64"):
@@ -167,10 +167,10 @@ def _shape_facts(shape: _Shape, report: NodeReport, site: Site) -> Iterator[Prof
 def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[ProfileChange]:
     gpus = report.gpus
     if not gpus:
-        notes.append("No driver reports a GPU on the node, so the GPUs' cores are unknown.")
+        notes.append("No driver reports a GPU on the node, so the cores near each GPU are unknown.")
         return
     if report.sliced:
-        notes.append("MIG divides the GPUs; cores are near a whole GPU, not near a part of it.")
+        notes.append("MIG divides the GPUs; cores are near a whole GPU, not near a part.")
         return
     yield ProfileChange(("node", "gpus"), str(len(gpus)), "the driver")
     yield ProfileChange(
@@ -195,7 +195,7 @@ def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[
     yield ProfileChange(("node", "gpu_cores"), lists, "/sys/bus/pci/devices/*/local_cpulist")
     unassigned = shape.usable - frozenset[int]().union(*parts)
     if unassigned:
-        notes.append(f"No GPU gets the cores {format_cores(unassigned)}.")
+        notes.append(f"The cores {format_cores(unassigned)} are near no GPU.")
     if gpus[0].maker == "amd":
         yield ProfileChange(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "the GPUs are AMD's")
 
@@ -294,12 +294,12 @@ def _disk_facts(disks: Sequence[Disk], site: Site) -> Iterator[ProfileChange]:
     if best:
         words = f"{best.free_gib} GiB free in {best.name} ({best.kind})"
     else:
-        words = "none; /tmp is in memory and counts against the job's"
+        words = "none; /tmp is in memory and counts as the job's memory"
     if not site.node.local_disk or "node.local_disk" in site.unverified:
         yield ProfileChange(("node", "local_disk"), words, "df on the node")
     folder = best or next((one for one in disks if one.path == "/tmp" and one.writable), None)
     if folder and (not site.node_folder or "node_folder" in site.unverified):
-        yield ProfileChange(("node_folder",), folder.name, "a folder of the node's own")
+        yield ProfileChange(("node_folder",), folder.name, "a local folder of the node")
 
 
 def _is_so(change: ProfileChange, site: Site) -> bool:
@@ -332,7 +332,7 @@ def _without_excuse(site: Site) -> Iterator[ProfileChange]:
 
 def _notes(report: NodeReport, site: Site) -> Iterator[str]:
     if not report.complete:
-        yield f"The report of {report.host} is incomplete; lumitui ignores what it lacks."
+        yield f"The report of {report.host} is incomplete; lumitui ignores the missing parts."
     if report.gpus and len(report.gpus) != site.node.gpus:
         yield (
             f"The node has {len(report.gpus)} GPUs, but the profile has {site.node.gpus}. Check "

@@ -28,8 +28,8 @@ def text_of(proposal: Proposal, host: str, today: date) -> str:
         level[line.place[-1]] = line
     head = [
         f"A profile that `lumitui site add {proposal.name} --host {host}` wrote on {today}.",
-        "`source:` names the origin of a value. `guess:` marks an unverified value; its "
-        "key is listed under `unverified` at the end. `missing:` marks what you must look up.",
+        "`source:` names the origin of a value. `guess:` marks an unverified value; its key is "
+        "listed under `unverified` at the end. `missing:` marks values that you must look up.",
         *(f"Left out: {_shown(one)}." for one in proposal.left_out[:20]),
     ]
     rows = [row for words in head for row in _comment(words, "")]

@@ -144,7 +144,7 @@ def _rate(value: float) -> float:
 
 
 UNMEASURED = (
-    "nobody has measured which cores are nearest to each GPU; `lumitui site check {} --probe` does"
+    "the cores nearest to each GPU are unverified; `lumitui site check {} --probe` measures them"
 )
 _ENDLESS = 365 * 86_400
 """What stands for no time limit."""
@@ -178,8 +178,8 @@ def _head(name: str, host: HostAddress, cluster: Cluster) -> Iterator[ProfileLin
         yield ProfileLine(("hosts", "ssh_config"), host.ssh_config, "you")
     yield MissingFact(
         ("hosts", "fingerprints"),
-        "the host keys that the site publishes, so that the first login is checked:"
-        " {ed25519: SHA256:...}",
+        "the site's published host keys, which lumitui verifies on the first login: "
+        "{ed25519: SHA256:...}",
     )
     if accounts := cluster.accounts:
         listed = ", ".join(accounts[:20]) + (", ..." if len(accounts) > 20 else "")
@@ -210,7 +210,7 @@ def _work(cluster: Cluster) -> Iterator[ProfileLine]:
     yield ProfileLine(
         ("work_root",),
         "/".join([*parts, "lumitui"]),
-        f"{source}; you can write there. Runs and code go there, so choose a large file system",
+        f"{source}; you can write to it. It stores runs and code, so choose a large file system",
         guess=True,
     )
 
@@ -238,7 +238,7 @@ def _folders(cluster: Cluster) -> Iterator[ProfileLine]:
         named |= {name, place.path}
         why = f"{place.source} of a login shell is {place.path}"
         if guess:
-            why = f"you can write in {place.path}; no variable there names it"
+            why = f"you can write to {place.path}, but no variable contains its path"
         yield ProfileLine(("folders", name), _template(place.path, cluster), why, guess=guess)
 
 
@@ -279,10 +279,10 @@ def _node(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
     )
     yield ProfileLine(("node", "gpu"), gpus.kind or "GPU", f"{sinfo}: Gres", guess=not gpus.kind)
     if kind:
-        why = f"{kind.name} is made with {kind.sizes}; the least"
+        why = f"{kind.name} exists with {kind.sizes}; the smallest"
         yield ProfileLine(("node", "gpu_memory_gib"), kind.memory_gib, why, guess=kind.several)
     else:
-        yield ProfileLine(("node", "gpu_memory_gib"), 16, "Slurm does not say it", guess=True)
+        yield ProfileLine(("node", "gpu_memory_gib"), 16, "Slurm does not report it", guess=True)
     yield ProfileLine(("node", "no_gpu_cores"), UNMEASURED.format(name))
     yield MissingFact(("node", "gpu_cores"), f"`lumitui site check {name} --probe` measures them")
 
@@ -385,21 +385,25 @@ def _requests(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine]:
     gpus = choice.gpus
     if not any(node.get("Gres", "").startswith("gpu") or "gpu:" in node.get("Gres", "")
                for node in cluster.nodes):  # fmt: skip
-        yield ProfileLine(("gpu_request",), "", "Slurm knows no GPUs here: a job gets whole nodes")
+        yield ProfileLine(
+            ("gpu_request",), "", "Slurm reports no GPUs here: a job gets whole nodes"
+        )
     elif choice.typed:
         form = f"--gpus-per-node={gpus.kind}:{{gpus}}"
         yield ProfileLine(("gpu_request",), form, "the partitions also have other GPUs", guess=True)
     else:
         yield ProfileLine(
-            ("gpu_request",), "--gpus-per-node={gpus}", "every Slurm since 19.05 knows it"
+            ("gpu_request",), "--gpus-per-node={gpus}", "supported by every Slurm since 19.05"
         )
     usable = choice.cores - len(_reserved(cluster, choice))
     yield ProfileLine(("cores_per_gpu",), max(1, usable // gpus.number), "usable cores / GPUs")
     if choice.threads > 1:
-        why = f"Slurm counts {choice.threads} threads of a core as CPUs; with this it gives cores"
+        why = (
+            f"Slurm counts {choice.threads} threads per core as CPUs; with this, it allocates cores"
+        )
         yield ProfileLine(("sbatch_arguments",), ("--hint=nomultithread",), why)
     if "MEMORY" in cluster.config.get("SelectTypeParameters", "").upper():
-        memory, why = _memory_gib(cluster, choice), "Slurm shares out memory; an even share"
+        memory, why = _memory_gib(cluster, choice), "Slurm allocates memory; an even share"
         yield ProfileLine(("memory_per_gpu",), f"{max(1, memory // gpus.number)}G", why, guess=True)
         yield ProfileLine(("memory_per_node",), f"{memory}G", why, guess=True)
 
@@ -409,9 +413,7 @@ def _rest(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | Missi
     amd = bool(kind and kind.maker == "amd")
     if amd:
         yield ProfileLine(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "AMD's runtime")
-    yield ProfileLine(
-        ("node_folder",), "/tmp", "`site check --probe` looks at the nodes", guess=True
-    )
+    yield ProfileLine(("node_folder",), "/tmp", "`site check --probe` checks the nodes", guess=True)
     yield ProfileLine(("launchers",), ("srun", "torchrun", "plain"), "they need nothing but Slurm")
     if (requeue := cluster.config.get("JobRequeue")) in ("0", "1"):
         yield ProfileLine(("requeue",), requeue == "1", "scontrol show config: JobRequeue")
@@ -425,7 +427,7 @@ def _rest(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | Missi
         yield ProfileLine(("python_on_compute_nodes",), False, why, guess=True)
     runtimes = sorted(cluster.commands & set(CONTAINERS))
     has = f"; the login node has {', '.join(runtimes)}" if runtimes else ""
-    yield MissingFact(("containers",), f"the images of the site, and how they are called{has}")
+    yield MissingFact(("containers",), f"the site's images, and the command that starts them{has}")
     if "module" in cluster.commands:
         yield MissingFact(("modules",), "what a job without a container loads: [module load ...]")
 

@@ -56,7 +56,7 @@ def choose(cluster: Cluster, partition: str = "", gpus: int = 0) -> ShapeChoice:
     if not shapes:
         raise InputError(
             f"Slurm shows no GPUs in {_among(partition, cluster)}.",
-            "If its nodes have GPUs all the same, say how many each has with --gpus N.",
+            "If its nodes have GPUs anyway, pass the number per node with --gpus N.",
         )
     # Whole GPUs before parts of them, then the kind of which there are most nodes.
     best = max(shapes, key=lambda shape: (not shape.sliced, shapes[shape], shape.number))
@@ -73,7 +73,7 @@ def choose(cluster: Cluster, partition: str = "", gpus: int = 0) -> ShapeChoice:
     without = [*refused, *_left(shapes, best)]
     without += [f"nodes with {number} cores and the same GPUs" for number in others]
     if gpus not in (0, best.number) and all(group.gpus for group in kept):
-        without.append(f"--gpus {gpus}, as Slurm itself shows {best.number} GPUs in each node")
+        without.append(f"--gpus {gpus}, but Slurm itself shows {best.number} GPUs in each node")
     memory = min(group.memory_mib for group in kept)
     typed = mixed and bool(best.kind)
     return ShapeChoice(best, cores, threads, memory, _distinct(queues), typed, tuple(without))
@@ -108,7 +108,7 @@ def _check(cluster: Cluster, partition: str) -> None:
     names = [record.name for record in cluster.partitions]
     if partition and partition not in names:
         raise InputError(
-            f"There is no partition {partition!r}.", f"There are {', '.join(names)[:500]}."
+            f"{partition!r} is not a partition.", f"There are {', '.join(names)[:500]}."
         )
 
 
@@ -128,9 +128,9 @@ def _usable(
             usable.append((record, groups))
     if not usable:
         raise InputError(
-            f"You may use no partition of {_among(partition, cluster)}: "
+            f"You may not use any partition of {_among(partition, cluster)}: "
             f"{'; '.join(refused)[:500] or 'they have no nodes'}.",
-            "Ask the site which partition and account are yours.",
+            "Ask the site which partition and account you may use.",
         )
     return usable, refused
 

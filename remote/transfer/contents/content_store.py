@@ -299,7 +299,8 @@ def stage_changed(name: str, path: str) -> InputError:
     """Return the error for a file of the item `name` that was written to meanwhile."""
     return InputError(
         f"stage: {name}: the file {path!r} changed while it was sent.",
-        "Wait until nothing writes to it, then send again: what has arrived is not sent twice.",
+        "Wait until no program writes to it, then send again: lumitui does not upload the same "
+        "data twice.",
     )
 
 

@@ -97,7 +97,7 @@ def check(result: Result, name: str, store: Store) -> None:
         if store.site:
             hint = (
                 f"Check quota and permissions there; `lumitui site data {store.site} --prune` "
-                "removes what no run uses. Then send again."
+                "removes unused data. Then send again."
             )
         raise RefusedError(
             f"The site could not store {name} in {store.folder}: {reason(result)}.", hint
@@ -110,14 +110,14 @@ def reason(result: Result) -> str:
     reasons = [line for line in errors if "xiting with failure" not in line]
     full = [line for line in reasons if re.search("space|quota", line, re.IGNORECASE)]
     if not full and any("Wrote only" in line for line in reasons):
-        full = ["no space left, or the quota is used up: tar wrote only a part of a file"]
+        full = ["no space left, or the quota is used up: tar wrote only part of a file"]
     return last_words((full or reasons[-1:] or [""])[0], default=f"exit status {result.code}")
 
 
 def wrong(name: str, folder: str) -> RefusedError:
     """Return the error for contents whose hash on the site is another one than here."""
     return RefusedError(
-        f"What arrived of {name} in {folder} is not what was sent.",
+        f"{name} was corrupted on its way to {folder}.",
         "Send again; if it happens twice, ask the site's support to check the disk there.",
     )
 
@@ -125,7 +125,7 @@ def wrong(name: str, folder: str) -> RefusedError:
 def unusable(line: str, folder: str) -> AnswerUnusable:
     """Return the error for an answer that is none."""
     return AnswerUnusable(
-        f"The site does not say what it has in {folder}; it says: {last_words(line)}.",
+        f"The site answered with {last_words(line)} instead of its files in {folder}.",
         "Check what your login files print there, and send again.",
     )
 

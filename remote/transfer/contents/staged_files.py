@@ -118,8 +118,8 @@ class StagedFiles(FolderWalk):
             return ""
         if not self.follow.names(path, f"{self.root.name}/{path}"):
             return (
-                f"is a link out of the folder, to {way(target, at)}; to send what is there, "
-                f"write `follow_links: [{path}]`"
+                f"is a link out of the folder, to {way(target, at)}; to send the target, write "
+                f"`follow_links: [{path}]`"
             )
         for hop in hops(at):
             what = looks_like(hop.parent, hop.name)
@@ -183,21 +183,23 @@ def find(
         return _single(name, place, root, allow)
     if not root.is_dir():
         raise InputError(
-            f"stage: {name} is to be {place}, which is neither a file nor a folder.",
+            f"stage: {name} is {place}, which is not a file or folder.",
             "Correct the path.",
         )
     if root == Path(root.anchor):
-        raise InputError(f"stage: {name} is to be {root}, with all files there are.", "Name less.")
+        raise InputError(
+            f"stage: {name} is {root}, which contains all files of this machine.", "Name less."
+        )
     if is_system(root):
-        raise InputError(f"stage: {name} is to be {root}, a folder of the system.", "Name another.")
+        raise InputError(f"stage: {name} is {root}, a system folder.", "Name another.")
     staged = StagedFiles(name, root, allow, Follow(follow), enough)
     staged.walk(root)
     if staged.refused:
         raise InputError(
             f"stage: {name} cannot be sent: {some(staged.refused)}.",
-            "Remove or repair them, or stage a folder without them. In the job file, "
-            "`ship_secrets:` names files that are sent although they look like secrets, and "
-            "`follow_links:` links out of the folder that are followed.",
+            "Remove or repair them, or stage a folder without them. In the job file, list files "
+            "to send although they look like secrets under `ship_secrets:`, and links out of "
+            "the folder to follow under `follow_links:`.",
         )
     if enough is None and staged.full:
         raise InputError(
@@ -206,7 +208,7 @@ def find(
         )
     if not staged.files and not staged.links:
         raise InputError(
-            f"stage: {name} is to be {place}, which has no file in it.",
+            f"stage: {name} is {place}, which contains no files.",
             "Fill it, or correct the path.",
         )
     staged.find_private()
@@ -227,9 +229,9 @@ def _single(name: str, place: Path, root: Path, allow: Allowed) -> StagedFiles:
         ) from error
     if what and not allow.names(root.parent, root.name):
         raise InputError(
-            f"stage: {name} is to be {place}, which looks like {what}.",
-            f"Correct the path; or send it all the same, with `ship_secrets: [{root.name}]` in the "
-            "job file.",
+            f"stage: {name} is {place}, which looks like {what}.",
+            f"Correct the path, or send it anyway with `ship_secrets: [{root.name}]` in the job "
+            "file.",
         )
     staged = StagedFiles(name, root, allow, Follow(taken=followed))
     staged.files[root.name] = info
@@ -270,8 +272,7 @@ def _refuse_key(staged: StagedFiles, path: str, real: Path, contents: FileConten
     if what and not staged.allow.names(staged.top, path):
         raise InputError(
             f"stage: {staged.name}: {path!r} leads to {real}, which has {what}.",
-            f"Remove the link; or send it all the same, with `ship_secrets: [{path}]` in the job "
-            "file.",
+            f"Remove the link, or send it anyway with `ship_secrets: [{path}]` in the job file.",
         )
 
 

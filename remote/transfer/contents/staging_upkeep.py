@@ -137,7 +137,8 @@ def stock(transport: Transport, folder: str, find_unfinished: FindUnfinished) ->
             loose = Loose(int(match[1]), int(match[2]))
         elif not line.startswith("u "):
             raise AnswerUnusable(
-                f"The site does not say what is staged in {folder}; it says: {last_words(line)}.",
+                f"The site answered with {last_words(line)} instead of the staged data in "
+                f"{folder}.",
                 "Check what your login files print there, and ask again.",
             )
     runs = sorted({user for each in users.values() for user in each}, key=lambda one: one.folder)
@@ -172,8 +173,8 @@ def remove(
     result = transport.run(there + script, timeout=1800.0)
     if result.code:
         raise RefusedError(
-            f"Not everything could be removed in {folder}: {reason(result)}.",
-            "Check the permissions there, and remove again: what is removed stays removed.",
+            f"lumitui could not remove everything in {folder}: {reason(result)}.",
+            "Check the permissions there, then try again: already removed items stay removed.",
         )
     rows = list(lines(result.out))
     swept = next((match for row in rows if (match := _LOOSE.fullmatch(row))), None)

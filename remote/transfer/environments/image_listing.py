@@ -103,7 +103,8 @@ def find_images(transport: Transport, site: Site, keys: Collection[str]) -> list
     result = transport.run(_script(site, keys, marker), timeout=ASKING_SECONDS + 60.0)
     if result.code:
         raise RefusedError(
-            f"The images could not be listed: {last_words(result.err, default='no reason given')}.",
+            "lumitui could not list the images: "
+            f"{last_words(result.err, default='no reason given')}.",
             "Check with `lumitui site check` that a login shell works there.",
         )
     images: dict[str, Image] = {}
@@ -115,7 +116,7 @@ def find_images(transport: Transport, site: Site, keys: Collection[str]) -> list
             if image and len(images) < _MOST_IMAGES:
                 images.setdefault(image.path, image)
         elif kind == "late":
-            answers[path] = ImageContents(why_not="the time for asking was over")
+            answers[path] = ImageContents(why_not="the query ran out of time")
         elif kind == "contents":
             answers[path] = _contents(rest)
     return [replace(image, contents=answers.get(image.real)) for image in images.values()]
@@ -146,7 +147,7 @@ def _contents(output: str) -> ImageContents:
         if re.search(r"^status (124|137)$", output, re.MULTILINE):
             return ImageContents(why_not=f"it did not answer in {_EACH_SECONDS} s")
         words = re.sub(r"\n*status \d+\n*$", "", output)
-        return ImageContents(why_not=last_words(words, default="its Python said nothing"))
+        return ImageContents(why_not=last_words(words, default="its Python printed nothing"))
     kept = {
         short(name, 200): short(version, 100)
         for name, version in list(packages.items())[:_MOST_PACKAGES]

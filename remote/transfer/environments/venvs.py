@@ -60,7 +60,7 @@ def build(transport: Transport, folder: str, seconds: float, report: Callable[[s
     if code != "0":
         raise RefusedError(
             f"The environment of `venv:` could not be built: {reason_of(output)}.",
-            f"Correct `venv:` in the job file; {folder}/venv.log has all that pip said.",
+            f"Correct `venv:` in the job file; {folder}/venv.log contains pip's full output.",
         )
 
 
@@ -219,7 +219,7 @@ def remove_venvs(
     for line in lines(result.out):
         match = re.fullmatch(rf"(-|{_NAME}) ([0-9]{{0,15}})", line)
         if match is None:
-            raise AnswerUnusable("The site's answer about its environments cannot be read.", "")
+            raise AnswerUnusable("lumitui cannot read the site's list of environments.", "")
         names.append(match[1])
         total += count(match[2]) or 0
     return RemovedVenvs(tuple(names), total)
@@ -232,6 +232,6 @@ def _listed(names: Collection[str]) -> str:
 def _check(result: Result) -> None:
     if result.code:
         raise RefusedError(
-            f"The environments could not be read or removed: {last_words(result.err)}.",
+            f"lumitui could not read or remove the environments: {last_words(result.err)}.",
             "Check the folder manually.",
         )

@@ -93,7 +93,7 @@ def fetch(
         still = work.round(again.files, lambda name: True)
         for name in () if stop() else lost:
             if name not in again.files:
-                work.leave(name, "it is gone or unreadable")
+                work.leave(name, "it does not exist or is unreadable")
             elif name in still:
                 changed = name in work.digests.sums
                 work.leave(name, "it changed meanwhile" if changed else work.digests.why(name))
@@ -222,7 +222,7 @@ def _is_appended_to(name: str) -> bool:
 
 
 def _too_large(size: int, room: int) -> str:
-    return f"it has {_amount(size)}, and this disk has room for {_amount(room)}"
+    return f"it has {_amount(size)}, but this disk has room for {_amount(room)}"
 
 
 def _amount(size: int) -> str:

@@ -49,7 +49,7 @@ def name_of(path: bytes) -> str:
     if not path.startswith(b"./") or b".." in parts or not parts:
         raise NameFault("its name leads out of the run's folder")
     if path.endswith(b"/"):
-        raise NameFault("its name is a folder's")
+        raise NameFault("it has the name of a folder")
     if len(parts) > MOST_PARTS:
         raise NameFault(f"it lies below more than {MOST_PARTS} folders")
     if max(map(len, parts)) > LONGEST_PART:
@@ -311,7 +311,7 @@ class FetchTargets:
         if other != name and self._mode(name):
             first, second = (os.lstat(self.target / path) for path in (other, name))
             if os.path.samestat(first, second):
-                raise PlaceFault(f"this disk takes its name for that of {other}")
+                raise PlaceFault(f"this disk cannot distinguish its name from {other}")
 
     def _stands(self, folder: str) -> bool:
         """Whether the folder is there; PlaceFault when something else is."""

@@ -91,7 +91,7 @@ def ask(
             if kind == b"end" and whole:
                 return
             if kind == b"end":
-                raise _unusable("the commands there were ended before they had finished")
+                raise _unusable("the commands there were killed before they finished")
             if kind == b"whole":
                 whole = True
                 continue
@@ -99,7 +99,7 @@ def ask(
                 raise RefusedError(f"The site could not read {folder}: {last_words(rest)}.", "")
             yield kind.decode("ascii", "replace"), rest
     if not stop():
-        raise _unusable("it ends in the middle")
+        raise _unusable("it is truncated")
 
 
 @contextmanager
@@ -140,8 +140,8 @@ def _records(chunks: Iterator[bytes], silence: float) -> Iterator[bytes]:
 
 def _unusable(why: str) -> AnswerUnusable:
     return AnswerUnusable(
-        f"The site's list of files cannot be used: {why}.",
-        "Try again; if it happens again, check what `sh`, `find` and `sha256sum` do there.",
+        f"lumitui cannot use the site's list of files: {why}.",
+        "Try again; if it happens again, check `sh`, `find` and `sha256sum` there.",
     )
 
 
@@ -277,8 +277,8 @@ class FileListing:
             self._words = said_lines(rest)[:MOST_TROUBLES]
         else:
             raise AnswerUnusable(
-                f"The site's list of files has a record of no known kind: {shown(kind.encode())}.",
-                "Try again; if it happens again, check what `sh` does on the site.",
+                f"The site's list of files has an unknown record: {shown(kind.encode())}.",
+                "Try again; if it happens again, check `sh` on the site.",
             )
 
     def _file(self, digits: bytes, path: bytes) -> None:
@@ -291,7 +291,7 @@ class FileListing:
         if name == SECRETS:
             return
         if size is None:
-            why = f"the site gives it no usable size: {shown(digits)!r}"
+            why = f"the site reports an invalid size: {shown(digits)!r}"
             self.left[name] = NotFetched(shown(path), why)
             self._sizeless.add(name)
             self.files.pop(name, None)
@@ -382,7 +382,7 @@ def _list(
             if len(listing.files) + len(listing.left) > MOST_FILES or number > 3 * MOST_FILES:
                 raise InputError(
                     f"More than {MOST_FILES:,} files of the run match.",
-                    "Name fewer with a pattern, such as `checkpoints/*.pt`.",
+                    "Select fewer with a pattern, such as `checkpoints/*.pt`.",
                 )
             listing.take(kind, rest)
 
@@ -397,10 +397,10 @@ def _failure(rest: bytes) -> str:
     status = count(digits) or 0
     if status >= _KILLED:
         raise AnswerUnusable(
-            f"The site's list of files is not whole: `{command}` ended with status {status} there.",
-            "Try again; if it happens again, log in and see what it does.",
+            f"The site's list of files is incomplete: `{command}` exited with {status} there.",
+            "Try again; if it happens again, log in and check this command.",
         )
-    ended = f" ended with status {status} and" if status else ""
+    ended = f" exited with {status} and" if status else ""
     return f"`{command or 'a command'}` there{ended} gave no reason"
 
 
@@ -447,7 +447,11 @@ class Digests:
     def why(self, name: str) -> str:
         """Return why the site gave no hash of a file, as the end of a sentence."""
         mine = [words for words in self.troubles if name in words] or self.troubles
-        return f"it cannot be read: {mine[0].rstrip('.')}" if mine else "it is gone or unreadable"
+        return (
+            f"it cannot be read: {mine[0].rstrip('.')}"
+            if mine
+            else "it does not exist or is unreadable"
+        )
 
 
 def digests_of(

@@ -211,7 +211,7 @@ class _Stream:
             for event in self._events():
                 if isinstance(event, bytes):
                     if unit is None:
-                        raise _wrong("it begins with something else")
+                        raise _wrong("it begins with unexpected data")
                     yield from self._filled(unit, event)
                     continue
                 if unit is not None:
@@ -221,7 +221,7 @@ class _Stream:
                 unit = self._next(*event)
                 yield from self._filled(unit, b"")
         if not self._stop():
-            raise _wrong("it ends in the middle")
+            raise _wrong("it is truncated")
 
     def _events(self) -> Iterator[bytes | tuple[int, int] | None]:
         """Yield bytes of files, number and offset of a unit that begins, and None at the end."""
@@ -233,7 +233,7 @@ class _Stream:
                 if line is None and len(held) - at - len(mark) < _LONGEST_LINE:
                     break  # the rest of the line is still to come
                 if line is None:
-                    raise _wrong("a line in it has another form")
+                    raise _wrong("a line in it has an unexpected form")
                 if at:
                     yield held[:at]
                 held = held[line.end() :]
@@ -254,7 +254,8 @@ class _Stream:
                 if came < LEAST_BYTES:
                     raise LinkError(
                         f"The site sent {came:,} bytes in {now - begun:.0f} s.",
-                        "Fetch again later: what is here stays, and a partial file continues.",
+                        "Fetch again later: lumitui keeps complete files and resumes a partial "
+                        "one.",
                     )
                 begun, came = now, 0
             yield chunk
@@ -263,7 +264,7 @@ class _Stream:
         """Return the unit that begins; AnswerUnusable when it is not the next one."""
         self._at += 1
         if number != self._at or number >= len(self._units):
-            raise _wrong("its files have another order")
+            raise _wrong("its files are in a different order")
         unit = self._units[number]
         if offset not in (0, unit.file.skip):
             raise _wrong("a file in it begins elsewhere")
@@ -314,6 +315,6 @@ def _command(number: int, unit: _Unit) -> str:
 
 def _wrong(how: str) -> AnswerUnusable:
     return AnswerUnusable(
-        f"The site's stream of files is not what was requested: {how}.",
-        "Fetch again: whole files stay, and a partial file continues where it stopped.",
+        f"The site's stream of files differs from the request: {how}.",
+        "Fetch again: lumitui keeps complete files and resumes a partial one.",
     )

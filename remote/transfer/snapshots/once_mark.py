@@ -42,8 +42,8 @@ class AlreadySent(RefusedError):
         verb, by = "already sent" if begun else "being sent", f" by {host}" if host else ""
         super().__init__(
             f"{run} was {verb}{by}{at}: job {job}." if job else f"{run} was {verb}{by}{at}.",
-            "Nothing was sent twice. `lumitui status` shows that run; to train it once more, "
-            "resubmit it again.",
+            "lumitui sent nothing twice. `lumitui status` shows that run; to train it once "
+            "more, resubmit it again.",
         )
         self.run, self.job = run, job
 

@@ -74,7 +74,7 @@ def prepare(transport: Transport, plan: Plan) -> bool:
     limit = preparing_seconds(copies_checkpoints=plan.checkpoints_from is not None)
     result = transport.run(_script(plan), stdin=_packed(plan.files), timeout=limit)
     if result.code in (4, 5) and "-snapshot" in result.text:
-        gone = "no longer on the site" if result.code == 4 else "no longer whole on the site"
+        gone = "no longer on the site" if result.code == 4 else "no longer complete on the site"
         raise SnapshotGone(f"The code of that run is {gone}.", "Resubmit with `--code current`.")
     if result.code == 8 and "sent-already" in result.text:
         raise already_sent(result.text)
@@ -85,20 +85,20 @@ def prepare(transport: Transport, plan: Plan) -> bool:
     if result.code == 6 and "staged-gone" in result.text:
         name = result.text.partition("staged-gone")[2].strip()[:40]
         raise RefusedError(
-            f"What was staged as {name} is no longer on the site.",
+            f"The staged data {name} is no longer on the site.",
             "Resubmit with `--code current`, which stages it again.",
         )
     if result.code == 7 and "link-taken" in result.text:
         name = result.text.partition("link-taken")[2].strip()[:MOST_WORDS]
         raise RefusedError(
-            f"The place of the link {name} is taken: the code has a file or folder there.",
-            "Name another path for it in `links:` or `stage:`, or send the code as it is now: "
+            f"The path of the link {name} is taken: the code has a file or folder there.",
+            "Choose another path for it in `links:` or `stage:`, or send the current code: "
             "`--code current`.",
         )
     if result.code:
         words = last_words(result.err, result.out, default=f"exit status {result.code}")
         raise RefusedError(
-            f"The run's folder could not be made on the site: {words}.",
+            f"lumitui could not create the run's folder on the site: {words}.",
             "Check the disk there: `lumitui site check` shows space and quota, "
             "`lumitui site prune` removes old code.",
         )

@@ -135,8 +135,8 @@ def refuse_names(manifest: Manifest, folder: str) -> None:
     for entry in manifest.entries:
         if "\\" in entry.path:
             raise RefusedError(
-                f"The code did not arrive whole in {folder}: the name {entry.path!r} has a "
-                "backslash, which the tools there may not understand.",
+                f"The code in {folder} is incomplete: the name {entry.path!r} has a backslash, "
+                "which the tools there may not support.",
                 "Rename it, or exclude it in .lumituiignore.",
             )
     seen: dict[str, str] = {}
@@ -144,8 +144,8 @@ def refuse_names(manifest: Manifest, folder: str) -> None:
         other = seen.setdefault(entry.path.casefold(), entry.path)
         if other != entry.path:
             raise RefusedError(
-                f"The code did not arrive whole in {folder}: {other!r} and {entry.path!r} differ "
-                "only in case, and the disk there may not distinguish them.",
+                f"The code in {folder} is incomplete: {other!r} and {entry.path!r} differ only "
+                "in case, which the disk there may not distinguish.",
                 "Rename one of them, or exclude it in .lumituiignore.",
             )
 
@@ -276,8 +276,8 @@ def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool
     result = transport.run(prune_script(folder, keep, dry=dry), timeout=600.0)
     if result.code:
         raise RefusedError(
-            f"Old snapshots in {folder} could not be removed: {reason(result)}.",
-            "Check the permissions there, and prune again: what was removed stays removed.",
+            f"lumitui could not remove old snapshots in {folder}: {reason(result)}.",
+            "Check the permissions there, then prune again: already removed items stay removed.",
         )
     names, files, kib = list[str](), 0, 0
     for line in lines(result.out):
@@ -285,9 +285,10 @@ def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool
         more, size = (count(match[2]), count(match[3])) if match else (None, None)
         if match is None or more is None or size is None:
             raise AnswerUnusable(
-                f"The site does not say what was removed in {folder}; it says: {last_words(line)}.",
-                "`lumitui site prune SITE --dry-run` shows what is left. Check what your login "
-                "files print.",
+                f"The site answered with {last_words(line)} instead of the removed items in "
+                f"{folder}.",
+                "`lumitui site prune SITE --dry-run` lists the remaining items. Check the "
+                "output of your login files.",
             )
         if match[1] != "-":
             names.append(match[1])

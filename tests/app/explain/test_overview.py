@@ -67,7 +67,7 @@ def test_every_state_says_what_to_do_or_is_waiting() -> None:
     wrong = verdict_on([item | {"cores": "1-2"} for item in reports(RUN.layout)])
     assert run_overview.next_step(RUN, wrong) == run_overview.UNPROVED
     failed = replace(RUN, state=State.FAILED)
-    assert "Ask why" in run_overview.next_step(failed, None)
+    assert "Find out why" in run_overview.next_step(failed, None)
     assert run_overview.next_step(failed, None, explained=True) == run_overview.EXPLAINED
     assert run_overview.next_step(replace(RUN, state=State.DONE), wrong) != run_overview.UNPROVED
 
@@ -112,8 +112,8 @@ def test_a_cause_that_is_known_is_the_reason_and_needs_no_question() -> None:
     failed = replace(RUN, state=State.FAILED, rc=1, failed_rank=5, ended=NOW)
     known = replace(failed, cause="rank 5 model.py:88: A GPU ran out of memory")
     asked, told = (dict(run_overview.rows(run, NOW, None, None, None)) for run in (failed, known))
-    assert asked["reason"] == "rank 5, exit 1" and "Ask why" in asked["next"]
-    assert told["reason"] == known.cause and "Ask why" not in told["next"]
+    assert asked["reason"] == "rank 5, exit 1" and "Find out why" in asked["next"]
+    assert told["reason"] == known.cause and "Find out why" not in told["next"]
 
 
 CHAIN = replace(
@@ -148,7 +148,7 @@ def test_a_chain_that_waits_for_its_next_attempt_says_which_and_why() -> None:
     run = replace(CHAIN, state=State.QUEUED, reason="BeginTime", expected_start=NOW + 60)
     told = dict(run_overview.rows(run, NOW, None, None, None)) | dict(run_facts.facts(run, NOW))
     assert told["job"] == "7, attempt 2 of at most 3"
-    assert told["waits for"].startswith("its last attempt queued it again")
+    assert told["waits for"].startswith("its last attempt requeued it")
     assert "queued again" in told and "submitted" not in told and "time" not in told
     assert told["expected end"].endswith("; 1 attempt more may follow")
     assert told["timing"].startswith("ran 1 min in 1 attempt of at most 3 x 2 min")
@@ -192,7 +192,7 @@ def test_the_overview_names_what_the_ranks_wait_for() -> None:
     assert dict(run_overview.rows(RUN, NOW, None, waits, None))["idle"] == (
         "the ranks wait 35 % of each step for data: give the trainer more --workers; "
         "25 % of each step for other ranks: try fewer nodes, or larger batches; "
-        "40 % of the time for tests, saves and starts between steps"
+        "40 % of the time for evaluation, saves and starts between steps"
     )
     little = (("data_s", 0.05), ("exposed_s", 0.1))
     busy = replace(TOTALS, throughput=Throughput(over_all=60_000.0, parts=little))

@@ -53,7 +53,7 @@ def test_metrics_that_are_not_known_have_no_row() -> None:
         ("trained for", "12 s"),
         ("ranks", "16"),
         ("global batch", "256 samples per step over all ranks"),
-        ("left out", "1 line of metrics.jsonl that cannot be read"),
+        ("left out", "1 line of metrics.jsonl cannot be read"),
     ]
     assert run_facts.metrics(replace(totals, steps=0), 0) == []
     assert ("trained for", "1 h 30 min") in run_facts.metrics(replace(totals, seconds=5421.3), 0)
@@ -109,5 +109,5 @@ def test_the_parts_of_a_step_add_up_and_what_lies_within_them_is_said_apart() ->
     adding, _, within = rows["a step's time"].partition("; ")
     assert adding == "data 0 %, forward and backward 98 %, optimizer 1 %"
     assert within == (
-        "the backward pass includes: on the wire 15 %, waiting for the wire 10 % (in that)"
+        "the backward pass includes: on the wire 15 %, waiting for the network 10 % (in that)"
     )

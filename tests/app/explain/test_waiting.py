@@ -44,7 +44,7 @@ def test_a_run_that_does_not_wait_has_no_such_reason() -> None:
 
 def test_what_is_expected_of_a_run() -> None:
     lines = dict(waiting.expectations(QUEUED, NOW))
-    assert lines["expected start"] == "the scheduler has given no time yet"
+    assert lines["expected start"] == "the scheduler has not estimated a time yet"
     assert lines["waiting for"] == "10 min"
     assert "expected end" not in lines
     # Without the scheduler's word for it, the end follows from the time limit.

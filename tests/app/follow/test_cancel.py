@@ -19,7 +19,7 @@ from tests.support.jobs.made_runs import a_run
     ("error", "words"),
     [
         (LinkError("No route.", "Check the network."), "r-000001 is not cancelled: No route."),
-        (LinkLost("It was cut.", ""), "Whether r-000001 is cancelled is not known: It was cut."),
+        (LinkLost("It was cut.", ""), "It is unknown whether r-000001 is cancelled: It was cut."),
         (RefusedError("Not yours.", ""), "r-000001 is not cancelled: Not yours."),
         (OutcomeUnknown("No list.", ""), "r-000001 is cancelled, not yet confirmed: No list."),
     ],

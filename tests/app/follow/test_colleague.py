@@ -80,7 +80,7 @@ def test_a_user_is_a_plain_name(runs: Runs, user: str) -> None:
 def test_the_options_of_a_colleague_need_one(here: Here) -> None:
     assert "--site works only with --of" in here("show", "last", "--site", "lumi").stderr
     assert "Give --site SITE" in here("history", "--of", "anna").stderr
-    assert "exclude each other" in here("history", "--of", "anna", "--check").stderr
+    assert "cannot be combined" in here("history", "--of", "anna", "--check").stderr
     assert "has no {user}" in here("history", "--of", "anna", "--site", "laptop").stderr
 
 
@@ -128,7 +128,7 @@ def test_a_colleagues_run_on_the_mini_cluster_is_shown_and_nothing_is_kept(
                       cluster.account)  # fmt: skip
         assert listed.returncode == 0, listed.stderr
         assert run.id in listed.stdout and "failed" in listed.stdout
-        assert "closed-000001: you may not read it. games can open it: cd /" in listed.stderr
+        assert "closed-000001: you may not read it. games can open it with: cd /" in listed.stderr
         assert "foreign-000002: its record cannot be read" in listed.stderr
         words = ("--of", COLLEAGUE, "--site", "minilumi", "--account", cluster.account)
         shown = here("show", run.id, *words, "--json")
@@ -141,7 +141,7 @@ def test_a_colleagues_run_on_the_mini_cluster_is_shown_and_nothing_is_kept(
         why = here("why", run.id, *words)
         assert "the colleague's mistake" in why.stdout and "Do: lumitui" not in why.stdout
         absent = here("show", "absent-1", *words)
-        assert absent.returncode == 2 and "games has no run absent-1" in absent.stderr
+        assert absent.returncode == 2 and "games has no readable run absent-1" in absent.stderr
 
         runs = Runs(home.settings)
         with runs, runs.of_colleague(COLLEAGUE, "minilumi", account=cluster.account) as (_, found):

@@ -197,7 +197,7 @@ def test_a_port_of_the_job_is_here_until_the_job_ends(inside: Inside) -> None:
     )
     assert process.stderr is not None
     try:
-        assert f"127.0.0.1:{here} leads to port" in process.stderr.readline()
+        assert f"127.0.0.1:{here} forwards to port" in process.stderr.readline()
         assert "is up" in process.stderr.readline()
         with socket.create_connection(("127.0.0.1", here), timeout=30) as client:
             client.sendall(b"GET /hello.py HTTP/1.0\r\n\r\n")

@@ -208,7 +208,7 @@ def test_folders_without_a_run_are_named(folders: Path, here: Here) -> None:
         "huge-000004: its record has more than 1000000 bytes",
         "other-000005: its record cannot be read: it is the record of 'moved-000005'",
         "lumi-000006: its site is 'lumi': `lumitui history --recover lumi`",
-        "Rebuilt 0 runs of laptop; 0 were in the history already, 6 were skipped.",
+        "Rebuilt 0 runs of laptop; 0 were already in the history, 6 were skipped.",
     ):
         assert words in done.stderr
 
@@ -224,8 +224,8 @@ def test_a_run_that_was_never_submitted_is_settled(folders: Path, here: Here) ->
         os.utime(folder, (time.time() - 1000,) * 2)
     answer = envelope(here("history", "--recover", "laptop", "--json"))["data"]
     assert {item["folder"]: item["why"] for item in answer["passed_over"]} == {
-        str(young): "it may be on its way; try again in 5 min",
-        str(copied): "it may be on its way; try again in 1 h 00 min",
+        str(young): "lumitui may still be sending it; try again in 5 min",
+        str(copied): "lumitui may still be sending it; try again in 1 h 00 min",
     }
     (row,) = answer["rebuilt"]
     assert (row["id"], row["state"]) == (old.name, State.NOT_SENT)

@@ -183,7 +183,7 @@ def test_an_ambiguous_prefix_names_five_and_says_there_are_more(history: History
 
 def test_an_empty_history_says_so(history: History) -> None:
     for key in ("last", "x"):
-        with pytest.raises(InputError, match="no run yet"):
+        with pytest.raises(InputError, match="no runs yet"):
             history.get(key)
     assert (history.page(), history.unfinished(), history.count()) == ([], [], 0)
 

@@ -257,7 +257,7 @@ def test_every_cut_and_every_flipped_bit_is_noticed(
 @pytest.mark.parametrize(
     "change, words",
     [
-        ({"token": "f" * 16}, "another one than the run of that id"),
+        ({"token": "f" * 16}, "differs from the run with that id"),
         ({"root": "/"}, "root"),
         ({"root": "/scratch/me/../../etc"}, "root"),
         ({"folder": "/etc/runs/other"}, "the record of"),
@@ -288,7 +288,7 @@ def test_a_file_of_a_newer_lumitui_says_so(
     text = gzip.decompress(exported.read_bytes())
     text = text.replace(b'"lumitui history": 1', b'"lumitui history": 2')
     exported.write_bytes(gzip.compress(text))
-    assert "which is newer" in refused(other, exported)
+    assert "a newer version" in refused(other, exported)
 
 
 def poll(path: Path, rounds: int) -> None:

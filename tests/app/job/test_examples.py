@@ -183,7 +183,7 @@ def test_a_site_without_a_default_image_is_given_one(
         "extends: lumi\ncontainers: {laif: {image: '', images: null}, legacy: null}\n"
     )
     words = ("new", "--site", "ours", "--output", str(tmp_path / "job.yaml"))
-    told(here(*words), 2, "no default image", "Name the image with --image PATH")
+    told(here(*words), 2, "no default image", "Pass the image's path on the site with --image PATH")
     assert here(*words, "--image", "/appl/ours.sif").returncode == 0
     assert "/appl/ours.sif" in (tmp_path / "job.yaml").read_text()
 

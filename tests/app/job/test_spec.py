@@ -16,7 +16,9 @@ def job(count: int) -> JobSpec:
 
 def test_a_list_of_arguments_that_belongs_into_a_file_is_refused() -> None:
     assert len(job(MOST_ARGUMENTS).args) == MOST_ARGUMENTS
-    with pytest.raises(InputError, match=r"job\.yaml:6: args: 5,001 arguments are more than 5,000"):
+    with pytest.raises(
+        InputError, match=r"job\.yaml:6: args: 5,001 arguments exceed the limit of 5,000"
+    ):
         job(MOST_ARGUMENTS + 1)
     with pytest.raises(InputError, match="100,000 arguments"):
         changed(job(1), {"args": ["a"] * 100_000}, "--set")

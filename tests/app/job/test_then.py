@@ -55,8 +55,8 @@ def test_another_program_takes_over_no_arguments() -> None:
         ("nodes: 1", "nods: 1", "job.yaml:15: then.evaluate.nods: unknown key; did you mean"),
         ("nodes: 1", "nodes: many", "job.yaml:15: then.evaluate.nodes"),
         ("nodes: 1", "when: never", "job.yaml:15: then.evaluate.when"),
-        ("nodes: 1", "site: puhti", "`then:` has the key site in evaluate"),
-        ("nodes: 1", "then: {}", "`then:` has the key then in evaluate"),
+        ("nodes: 1", "site: puhti", "evaluate under `then:` sets site"),
+        ("nodes: 1", "then: {}", "evaluate under `then:` sets then"),
         ("evaluate:", 'eva\'luate "it":', 'job.yaml:13: then.eva\'luate "it"'),
         ("evaluate:", "$(id):", "job.yaml:13: then.$(id)"),
         ("script: evaluate.py", "trainer: ddp\n    script: x.py", "job.yaml:13: then.evaluate"),
@@ -69,7 +69,7 @@ def test_a_mistake_is_named_with_its_line(old: str, new: str, words: str) -> Non
 
 
 def test_a_grid_and_a_sequence_exclude_each_other() -> None:
-    with pytest.raises(InputError, match="exclude each other"):
+    with pytest.raises(InputError, match="cannot be combined"):
         _jobs(JOB + "grid: {lr: [1, 2]}\n")
 
 

@@ -43,7 +43,7 @@ def test_a_job_file_of_a_newer_version(here: Here, tmp_path: Path, words: str) -
     for verb in ("preview", "submit", "fix"):
         done = here(verb, str(path))
         said = done.stderr if verb == "fix" else told(done, 2)
-        assert "was written by lumitui 9.9.0" in said and "Upgrade lumitui" in said
+        assert "lumitui 9.9.0 wrote" in said and "Upgrade lumitui" in said
         assert "hovercraft" not in said
 
 
@@ -68,7 +68,7 @@ def test_a_profile_of_a_newer_version_and_one_that_extends_it(home: Home) -> Non
     (sites / "mine.yaml").write_text(newer(marked("extends: laptop\n")))
     (sites / "other.yaml").write_text("extends: mine\n")
     for name in ("mine", "other"):
-        with pytest.raises(LumiError, match=r"mine\.yaml was written by lumitui 9\.9\.0") as error:
+        with pytest.raises(LumiError, match=r"lumitui 9\.9\.0 wrote .*mine\.yaml") as error:
             Sites((sites, BUILT_IN)).load(name)
         assert "hovercraft" not in str(error.value) and "Upgrade" in error.value.hint
 
@@ -81,7 +81,7 @@ def test_a_run_of_a_newer_version(home: Home) -> None:
     row = json.loads(record_text(run))
     assert "lumitui" not in row["spec"] and run_of(json.dumps(row).encode(), f"/w/p/runs/{run.id}")
     row["spec"]["hovercraft"], row["lumitui"] = 1, "9.9.0"
-    with pytest.raises(ValueError, match=r"lumitui 9\.9\.0 wrote it.*upgrade"):
+    with pytest.raises(ValueError, match=r"lumitui 9\.9\.0, a newer version, wrote it.*upgrade"):
         run_of(json.dumps(row).encode(), f"/w/p/runs/{run.id}")
     kept.close()
 
@@ -105,7 +105,7 @@ def test_a_run_in_the_history_names_the_version_that_wrote_it(
     monkeypatch.undo()
     (listed,) = kept.page()
     assert listed.note == "later"
-    with pytest.raises(LumiError, match=r"new-000002 was written by lumitui 9\.9\.0") as error:
+    with pytest.raises(LumiError, match=r"lumitui 9\.9\.0 wrote .*new-000002") as error:
         _ = listed.spec
     assert "Upgrade" in error.value.hint and "hovercraft" not in error.value.message
     kept.close()

@@ -109,7 +109,7 @@ def test_a_limit_that_nobody_has_checked_is_no_error() -> None:
     ("rule", "text", "words"),
     [
         ("mpirun-count", "mpirun -np 8 --map-by ppr:4:node:PE=16 python train.py\n", "ppr:8:node"),
-        ("mpirun-count", "mpirun -np 8 python train.py\n", "Leave the number out"),
+        ("mpirun-count", "mpirun -np 8 python train.py\n", "Omit the number"),
     ],
 )  # fmt: skip
 def test_the_advice_fits_what_is_written(rule: str, text: str, words: str) -> None:

@@ -39,7 +39,7 @@ def test_a_profile_with_too_many_cores_for_a_gpu_is_blamed_itself() -> None:
         item for item in findings(read_script(text, site=site), site) if item.rule == "cores"
     ]
     assert "`cores_per_gpu` of karolina's profile is too large" in found.message
-    assert (found.do.startswith("Write at most 16 there"), found.fix, found.cure) == (
+    assert (found.do.startswith("Write at most 16,"), found.fix, found.cure) == (
         True,
         None,
         None,

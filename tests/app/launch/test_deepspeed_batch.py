@@ -131,7 +131,7 @@ def test_an_argument_that_differs_from_the_micro_batch_is_noted() -> None:
     first = launched(KEEP, "--batch-size", "32")
     same = scaled(first)
     assert same.launch.spec.args == ("--batch-size", "32")
-    assert "--batch-size was 32 where DeepSpeed's micro batch was 8" in same.notes[0]
+    assert "--batch-size was 32, but DeepSpeed's micro batch was 8" in same.notes[0]
     assert scaled(first, 2).launch.spec.args == ("--batch-size", "4")
     with pytest.raises(InputError, match="'many', not a number of samples"):
         scaled(first, None, "--batch-size=many")

@@ -27,9 +27,9 @@ from tests.support.program.home import Home
 from tests.support.servers.sshd import Sshd
 
 FORGED = (AttemptRecord(1, "1", "nid005001", started=1.9e9, ended=1.0, rc=0, end="done"),)
-USED = "it was used, or it is more than ten minutes old"
+USED = "it was already used, or it is more than ten minutes old"
 SLEEPS = "import time\ntime.sleep(60)\n"
-OTHER = "for something else than what this would do now"
+OTHER = "for a different action than this one"
 
 
 def sent(tools: AgentTools) -> int:
@@ -326,7 +326,7 @@ async def test_the_user_may_take_the_allowance_back_at_any_time(
 def test_an_agent_cancels_no_run_of_the_user(tools: AgentTools, home: Home, work: Path) -> None:
     (work / "hello.py").write_text(SLEEPS)
     assert lt(home, "submit", str(work / "job.yaml"), "--yes").returncode == 0
-    with pytest.raises(InputError, match="No agent has sent hello-") as caught:
+    with pytest.raises(InputError, match="No agent submitted hello-") as caught:
         tools.preview_cancel("last")
     assert "lumitui cancel hello-" in caught.value.hint
     assert lt(home, "cancel", "last", "--yes").returncode == 0
@@ -365,7 +365,7 @@ def test_what_is_too_large_for_a_job_file_is_not_written(tools: AgentTools, work
 
 
 def test_a_site_that_does_not_exist_has_no_status(tools: AgentTools) -> None:
-    with pytest.raises(InputError, match="no site called 'nowhere'"):
+    with pytest.raises(InputError, match="not a site"):
         tools.status("nowhere")
 
 

@@ -132,13 +132,13 @@ def test_a_run_of_which_nobody_knows_whether_it_is_a_job_ends_the_grid(
     runs.history.update("vit-1", state=State.UNKNOWN, job_id=None, updated=time.time())
     monkeypatch.setattr(runs.series, "_refresh", lambda site: None)
     outcomes = runs.series.send(series.id, agreed=series.members[2:3])
-    assert isinstance(outcomes[0].error, LumiError) and "not known yet" in str(outcomes[0].error)
+    assert isinstance(outcomes[0].error, LumiError) and "still unknown" in str(outcomes[0].error)
     assert "3" not in site.waits
 
 
 def test_preview_says_how_they_wait(here: Here, job: Path) -> None:
     said = here("preview", str(job)).stderr
-    assert "At most 2 of the 5 runs run at the same time" in said
+    assert "At most 2 of the 5 runs run at a time" in said
     job.write_text(JOB.replace("at_once: 2", "at_once: 5"))
     assert "same time" not in here("preview", str(job)).stderr
 
@@ -157,8 +157,8 @@ def test_it_needs_a_grid_and_a_queue(runs: Runs, job: Path) -> None:
     ("more", "words"),
     [
         ("grid: {lr: [1, 2], site: [lumi, roihu]}\n", "at several sites"),
-        ("sbatch: ['--exclude=nid1 --depend=singleton']\n", "exclude each other"),
-        ("sbatch: [-d singleton]\n", "exclude each other"),
+        ("sbatch: ['--exclude=nid1 --depend=singleton']\n", "cannot be combined"),
+        ("sbatch: [-d singleton]\n", "cannot be combined"),
     ],
 )
 def test_what_slurm_could_not_hold_back_is_refused(

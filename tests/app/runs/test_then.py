@@ -193,7 +193,7 @@ def test_a_resubmission_names_what_followed_and_takes_it_along(
     runs.history.update("vit-000000", state=State.FAILED, updated=time.time())
     alone = here("resubmit", "vit-000000", "--yes", "--set", "time=00:30:00")
     assert alone.returncode == 0, alone.stderr
-    assert "vit-evaluate-000001, vit-clean-000002 followed it. Add --then" in alone.stderr
+    assert "vit-evaluate-000001, vit-clean-000002 followed it. To resubmit" in alone.stderr
     assert site.sent[3:] == ["vit"]
     site.refuse = "vit-clean"
     assert here("resubmit", "vit-000000", "--yes", "--then").returncode == 3
@@ -228,13 +228,13 @@ def test_a_dependency_of_ones_own_is_refused_before_anything_is_sent(
     here: Here, site: Site, job: Path
 ) -> None:
     job.write_text(JOB.replace("nodes: 1\n", "nodes: 1\n    sbatch: [--dependency=singleton]\n"))
-    assert "exclude each other" in here("submit", str(job), "--yes").stderr
+    assert "cannot be combined" in here("submit", str(job), "--yes").stderr
     assert not site.sent
 
 
 def test_a_name_without_a_run_is_warned_of(here: Here, job: Path) -> None:
     job.write_text(JOB[: JOB.index("then:")].replace('"0.1"', '"$AFTER_DIR"'))
-    assert "names $AFTER_DIR, but has no `after:`" in here("preview", str(job)).stderr
+    assert "uses $AFTER_DIR, but has no `after:`" in here("preview", str(job)).stderr
     job.write_text(job.read_text() + "after: nothing-there\n")
     assert here("preview", str(job)).returncode != 0
 

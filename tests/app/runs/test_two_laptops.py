@@ -197,7 +197,7 @@ def test_a_run_that_both_send_again_is_trained_once(
     assert sorted(code for code, _ in ended) == [0, 4], ended
     (refused,) = (text for code, text in ended if code)
     # Who sent it is known where its mark was met, not where its folder was met first.
-    assert "Nothing was sent twice" in refused
+    assert "lumitui sent nothing twice" in refused
     assert laptops.trained() == (["-1"] if stopped else ["-1", "-1"])
 
 

@@ -18,7 +18,7 @@ from tests.support.jobs.made_runs import SPEC, a_run
         (("train.py",), "train.py differs from what ran."),
         (("a.py", "b.py"), "a.py and b.py differ from what ran."),
         (tuple("abcd"), "a, b, c and 1 more file differ from what ran."),
-        ((), "The project has changed since this ran; in which files is not known here."),
+        ((), "The project has changed since this run; lumitui does not know which files."),
     ],
 )
 def test_it_names_the_files(files: tuple[str, ...], words: str) -> None:

@@ -15,7 +15,7 @@ LOST = AttemptRecord(1, "7", "nid1", 100.0, 160.0, end="killed")
 @pytest.mark.parametrize(
     ("attempts", "start", "said"),
     [
-        ((SAVED,), "checkpoint", ["a-1 was cancelled: it continues from its last checkpoint."]),
+        ((SAVED,), "checkpoint", ["a-1 was cancelled: it resumes from its last checkpoint."]),
         ((LOST,), "scratch", []),
         ((), "scratch", []),
     ],

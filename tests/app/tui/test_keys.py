@@ -145,7 +145,7 @@ async def test_help_is_built_from_the_bindings_and_named_in_a_narrow_footer(
         console.print(keys_table(actions, max(map(len, names))))
         assert isinstance(console.file, StringIO)
         assert set(names) <= set(console.file.getvalue().split())
-        await sees(pilot, r"\+ =? *Send it again on twice the nodes")
+        await sees(pilot, r"\+ =? *Resubmit it on twice the nodes")
         await pilot.press("pagedown")
         await sees(pilot, r"/ +Show only some runs")
         await pilot.press("G")

@@ -49,7 +49,7 @@ def test_an_empty_queue_has_no_job_any_more(words: str) -> None:
 def test_a_squeue_that_prints_without_end_is_ended(programs: Path, stream: str) -> None:
     program(programs, "squeue", f'echo $$ >"$0.pid"; exec yes 999999999 {stream}')
     poll = Slurm(Local()).poll(WATCHES)
-    assert "more than a list of one person's jobs has" in poll.warning and poll.gone == frozenset()
+    assert "more than one user's job list can contain" in poll.warning and poll.gone == frozenset()
     pid = (programs / "squeue.pid").read_text().strip()
     assert not Path("/proc", pid).exists()
 

@@ -64,7 +64,7 @@ def test_a_job_that_the_queue_still_lists_is_not_ended(
 def test_a_job_that_has_the_id_by_now_is_not_cancelled(site: Path) -> None:
     (site / "name").write_text("of-another-user")
     (told,) = cancel(site).values()
-    assert "belongs to another job by now (of-another-user)" in told
+    assert "now belongs to another job (of-another-user)" in told
     assert (site / "calls").read_text().splitlines() == ["marked", "--name=run-1 7"]
 
 

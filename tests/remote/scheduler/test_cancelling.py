@@ -87,7 +87,7 @@ def test_a_stranger_s_job_in_the_run_s_folder_with_its_id_goes_on(running: Run) 
         running.cancel()
         running.here("rm attempt-1.claim")  # the folder is now the lost run's
         (words,) = running.bench.scheduler.cancel([stale.watch]).values()
-        assert f"{other} belongs to another job by now (plot), which keeps running" in words
+        assert f"{other} now belongs to another job (plot), which keeps running" in words
         said = running.here(f"squeue -h -t all -j {other} -o %T").strip()
         assert said in ("PENDING", "RUNNING")
     finally:

@@ -67,7 +67,7 @@ def test_a_list_of_a_million_jobs_counts_for_nothing(block: str) -> None:
     poll = parse_poll(queue + f"M {block} 0\n".encode() + many + b"M end\n", "M", WATCHES)
     assert poll.jobs == {} and poll.others == ()
     said = poll.warning if block == "queue" else poll.silent
-    assert "more than a list of one person's jobs has" in said
+    assert "more than one user's job list can contain" in said
     assert (poll.gone == frozenset()) == (block == "queue")
 
 

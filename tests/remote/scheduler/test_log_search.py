@@ -48,7 +48,7 @@ def test_an_answer_that_is_no_list_of_places_is_said() -> None:
     for answer in (b"Welcome\n", b"-1:x\n", b"x:1\n"):
         with pytest.raises(AnswerUnusable):
             find(FixedAnswer(answer), "/log", Sought("x"), 0, forward=True)
-    with pytest.raises(RefusedError, match="grep cannot say"):
+    with pytest.raises(RefusedError, match="grep does not report"):
         find(FixedAnswer(b"", log_search._NO_GREP), "/log", Sought("x"), 0, forward=True)
     with pytest.raises(RefusedError, match="memory exhausted"):
         find(FixedAnswer(b"", 0, b"grep: memory exhausted\n"), "/log", Sought("x"), 0, forward=True)

@@ -73,10 +73,9 @@ def test_each_part_fails_on_its_own(tools: Path) -> None:
     (tools / "budget").unlink()
     found = ask_overview(Local(), ":", "budget")
     assert found.faults["nodes"] == "`sinfo` failed: slurm_load_partitions: timed out."
-    assert found.faults["queue"] == "`squeue` prints more than is read here."
+    assert found.faults["queue"] == "`squeue` prints more than lumitui reads."
     assert found.faults["budget"] == (
-        "The site has no command `budget`. Name the right one in its profile "
-        "(`commands: balance:`)."
+        "The site has no command `budget`. Set the right one in its profile (`commands: balance:`)."
     )
     assert [item.name for item in found.reservations] == ["maint_1"]
     assert not found.partitions and not found.queue and not found.budget

@@ -96,7 +96,7 @@ def test_a_profile_that_comes_later_is_found_and_one_that_goes_is_not(tmp_path: 
     (tmp_path / "later" / "small.yaml").write_text(SMALL)
     assert (sites.names(), sites.load("small").title) == (["small"], "Small")
     (tmp_path / "later" / "small.yaml").unlink()
-    with pytest.raises(InputError, match="no site called 'small'"):
+    with pytest.raises(InputError, match="'small' is not a site"):
         sites.load("small")
 
 
@@ -113,10 +113,10 @@ def test_a_profile_that_extends_itself_is_refused(folder: Path, others: dict[str
 
 
 def test_an_unknown_profile_is_answered_with_the_known_ones(folder: Path) -> None:
-    with pytest.raises(InputError, match="no site called 'big'") as caught:
+    with pytest.raises(InputError, match="'big' is not a site") as caught:
         Sites([folder]).load("big")
     assert "small" in caught.value.hint
-    assert "no site called 'big'" in refused(folder, "mine", "extends: big\n")
+    assert "'big' is not a site" in refused(folder, "mine", "extends: big\n")
 
 
 def test_a_mistake_is_shown_in_the_file_it_is_in(folder: Path) -> None:
@@ -130,7 +130,7 @@ def test_another_kind_than_the_parents_is_named_at_the_childs_line(folder: Path)
     (folder / "base.yaml").write_text(SMALL)
     child = "extends: base\npartitions:\n  gpu:\n    billing:\n      kind: sum\n"
     message = refused(folder, "mine", child + "      per_gpu_hour: 1\n")
-    assert "mine.yaml:5: partitions.gpu.billing.kind: 'sum' is another kind than" in message
+    assert "mine.yaml:5: partitions.gpu.billing.kind: 'sum' differs from the kind" in message
     assert "write `per_node_hour: null` beside it" in message and "did you mean" not in message
     (folder / "mine.yaml").write_text(child + "      per_node_hour: null\n")
     assert Sites([folder]).load("mine").partitions["gpu"].billing.kind == "sum"
@@ -153,7 +153,7 @@ def test_a_key_of_another_kind_than_the_inherited_one_is_wrong_where_it_is(folde
         ("[1-3, 5-7]", "[0-3, 5-7]", "GPU 0: [0] are reserved or do not exist"),
         ("[1-3, 5-7]", "[1-3, 5-8]", "GPU 1: [8] are reserved or do not exist"),
         ("[1-3, 5-7]", "[1-3, 3]", "GPU 1: [3] belong to another GPU"),
-        ("[1-3, 5-7]", "[1-3]", "gpu_cores lists 1 GPUs, the node has 2"),
+        ("[1-3, 5-7]", "[1-3]", "gpu_cores lists 1 GPUs, but the node has 2"),
         ("[1-3, 5-7]", "[3-1, 5-7]", "runs backwards"),
         ("[1-3, 5-7]", "[1-3, true]", "gpu_cores.1: true is not text; put it in quotes"),
         ("gpus: 2", "gpus: 2\n  gpu_numa: [0]", "gpu_numa lists 1 GPUs"),
@@ -169,21 +169,25 @@ def test_a_key_of_another_kind_than_the_inherited_one_is_wrong_where_it_is(folde
         ("title: Small", "", "title: this key is required"),
         ("allocation: node", "allocation: nodes", "partitions.gpu.allocation"),
         ("work_root: /scratch/{user}", "work_root: ~/runs", "work_root: '~/runs' must be a whole"),
-        ("work_root: /scratch/{user}", "work_root: runs", "work_root: 'runs' must be a whole path"),
-        ("work_root: /scratch/{user}", 'work_root: ""', "work_root: '' must be a whole path"),
-        ("work_root: /scratch/{user}", "work_root: /", "work_root: '/' must be a whole path"),
-        ("work_root: /scratch/{user}", "work_root: '{user}/a'", "must be a whole path"),
-        ("work_root: /scratch/{user}", "work_root: '{home}a'", "must be a whole path"),
-        ("work_root: /scratch/{user}", "work_root: '{home}/a'", "is not known before the login"),
+        ("work_root: /scratch/{user}", "work_root: runs", "work_root: 'runs' must be a full path"),
+        ("work_root: /scratch/{user}", 'work_root: ""', "work_root: '' must be a full path"),
+        ("work_root: /scratch/{user}", "work_root: /", "work_root: '/' must be a full path"),
+        ("work_root: /scratch/{user}", "work_root: '{user}/a'", "must be a full path"),
+        ("work_root: /scratch/{user}", "work_root: '{home}a'", "must be a full path"),
+        ("work_root: /scratch/{user}", "work_root: '{home}/a'", "is unknown before the login"),
         ("title: Small", "node_folder: ~/a\ntitle: a", "node_folder"),
-        ("title: Small", "node_directories: [a]\ntitle: a", "'a' must be a whole path"),
+        ("title: Small", "node_directories: [a]\ntitle: a", "'a' must be a full path"),
         ("title: Small", "hosts: {login: ''}\ntitle: a", "hosts.login: it is empty"),
         ("title: Small", "hosts: {login: -oX}\ntitle: a", "hosts.login: '-oX' begins with `-`"),
-        ("kind: node", "kind: sum", "per_node_hour: this key is of another kind; `kind: sum` has"),
+        (
+            "kind: node",
+            "kind: sum",
+            "per_node_hour: this key belongs to another kind; `kind: sum` does",
+        ),
         (
             "title: Small",
             "launchers: [magic]\ntitle: a",
-            "no launcher 'magic'; known are accelerate",
+            "'magic' is not a launcher; the launchers are accelerate",
         ),
         ("title: Small", "launchers: []\ntitle: a", "launchers: "),
     ],

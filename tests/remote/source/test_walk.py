@@ -88,7 +88,7 @@ def test_names_that_cannot_travel_are_refused(tmp_path: Path) -> None:
     (tmp_path / "two\nlines").write_text("")
     with open(os.fsencode(tmp_path) + b"/latin\xe9", "w"):
         pass
-    with pytest.raises(InputError, match="line end") as raised:
+    with pytest.raises(InputError, match="line break") as raised:
         scan(tmp_path)
     assert raised.value.message.count("rename it") == 2
 
@@ -214,7 +214,9 @@ def test_links_inside_stay_links_where_the_project_is_behind_a_link(tmp_path: Pa
 def test_a_followed_circle_ends(tmp_path: Path) -> None:
     project = write(tmp_path / "p", "train.py")
     (project / "up").symlink_to("..")
-    with pytest.raises(InputError, match=r"'up/p/up' is a link to .*, which it is in itself"):
+    with pytest.raises(
+        InputError, match=r"'up/p/up' is a link to .*, which contains the link itself"
+    ):
         scan(project, follow=Follow(["up"]))
 
 

@@ -97,7 +97,7 @@ def test_one_session_only_is_shared(tmp_path: Path) -> None:
         assert answers == [f"{n}\n" for n in range(6)]
         stream = connection.stream("tail -f /dev/null", stop=lambda: False)
         next(stream)
-        with pytest.raises(LinkError, match="no more sessions"):
+        with pytest.raises(LinkError, match="not allow more sessions"):
             connection.run("true", timeout=0.5)
         stream.close()  # type: ignore[attr-defined]  # a generator
         assert connection.run("echo free").text == "free\n"

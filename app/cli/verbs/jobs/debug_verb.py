@@ -21,7 +21,7 @@ from lumitui.app.runs import RunFailed, State
     metavar="TIME",
     default="30m",
     show_default=True,
-    help="How long to hold the nodes, at least 5m.",
+    help="Time to hold the nodes, at least 5m.",
 )
 @click.option(
     "--idle",
@@ -51,7 +51,7 @@ def debug(reply: Reply, job: Path, length: str, idle: str, force: bool, yes: boo
         (preview,) = agree_to_submit([preview], yes=yes, force=force, price=price)
         run = runs.send(preview, report=show_step)
         reply.give(run_data(run), run.id)
-        say(f"Job {run.job_id} at {run.site}; waiting for its start.")
+        say(f"Job {run.job_id} at {run.site}; waiting for it to start.")
 
         def runs_now() -> bool:
             return runs.history.get(run.id).state is State.RUNNING

@@ -37,7 +37,10 @@ class _Beginning(TypedDict):
 @click.option(
     "--run-file",
     is_flag=True,
-    help="Also write lumitui_run.py, which lets your script save before the time limit and report.",
+    help=(
+        "Also write lumitui_run.py, with which your script saves before the time limit and "
+        "reports metrics."
+    ),
 )
 @click.option("--launcher", metavar="NAME", help="Launcher. [default: the example's]")
 @click.option(
@@ -90,7 +93,7 @@ def new(
                 and error.field == "container.image"
                 and not beginning.image
             ):
-                error.hint = "Name the image with --image PATH, its path on the site."
+                error.hint = "Pass the image's path on the site with --image PATH."
             raise
     beside = [str(path.parent / name) for name, _ in files]
     for name in beside:

@@ -125,12 +125,14 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
 @click.option(
     "--when",
     type=click.Choice(["done", "failed", "any"]),
-    help="How the runs of --after must end. [default: done]",
+    help="Required end of the runs of --after. [default: done]",
 )
 @click.option(
     "--first",
     metavar="SITE[=ACCOUNT],…",
-    help="Send it to whichever of these sites `lumitui where` expects to start it first.",
+    help=(
+        "Send it to the one of these sites that would start it first, according to `lumitui where`."
+    ),
 )
 @force_option
 @cluster_option
@@ -159,7 +161,7 @@ def submit(
     if when and not after:
         raise InputError("--when works only with --after.", "Add --after RUN.")
     if first is not None and (after or rest):
-        raise InputError("--first excludes --after and --rest.", "Give one of them.")
+        raise InputError("--first excludes --after and --rest.", "Choose one of them.")
     changes: Mapping[str, object] | None = None
     if after:
         changes = {"after": {"run": after, "when": when or "done"}}

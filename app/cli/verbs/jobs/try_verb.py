@@ -36,11 +36,11 @@ def try_(reply: Reply, job: Path, force: bool, yes: bool) -> None:
         price = price_line(runs, preview)
         (preview,) = agree_to_submit([preview], yes=yes, force=force, price=price)
         run = runs.send(preview, report=show_step)
-        say(f"Job {run.job_id} at {run.site}; waiting for its end.")
+        say(f"Job {run.job_id} at {run.site}; waiting for it to end.")
         try:
             run = runs.wait(run.id, warn=warn)
         except KeyboardInterrupt:
-            say(f"{run.id} runs for ten minutes at most; `lumitui cancel {run.id}` ends it now.")
+            say(f"{run.id} runs for at most ten minutes; `lumitui cancel {run.id}` ends it now.")
             raise
         verdict = runs.proof(run)
         say(f"{run.id}: {run.state} after {words.length(run.ran(run.ended or 0.0))}.")
@@ -62,7 +62,10 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
             warn(f"{error.message} {error.hint}")
             return
         if len(every) > 1:
-            say(f"This tried the first of {len(every)} runs; `lumitui preview {job}` lists them.")
+            say(
+                f"This tried only the first of {len(every)} runs; `lumitui preview {job}` lists "
+                "them all."
+            )
         else:
             say(f"The job itself: {price_line(runs, every[0])}")
         say(f"Next, run: lumitui submit {job}")
@@ -78,5 +81,5 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
     how = "has another binding than planned" if wrong else f"ended as {run.state}"
     raise RunFailed(
         f"The trial {run.id} {how}{f': {cause}' if cause else ''}.",
-        f"Run `lumitui why {run.id}`, and correct the job file before you submit it.",
+        f"Run `lumitui why {run.id}`, then correct the job file before you submit it.",
     )

@@ -90,8 +90,8 @@ def first_place(places: Sequence["StartPlace"]) -> "StartPlace":
     known = [place for place in places if not place.refusal and place.start is not None]
     if not known:
         raise InputError(
-            "No site says when the job would start.",
-            "Choose one yourself: `lumitui where` lists the changes that its job file needs.",
+            "No site estimates when the job would start.",
+            "Choose one yourself: `lumitui where` lists the necessary changes to the job file.",
         )
     now, units = time.time(), {place.price.unit for place in known if place.price}
 

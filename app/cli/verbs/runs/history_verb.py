@@ -70,7 +70,7 @@ class _Filters(TypedDict):
     "--account",
     metavar="NAME",
     default="",
-    help="With --recover and --of: project that the runs billed.",
+    help="With --recover or --of: project that the runs billed.",
 )
 @click.option(
     "--export",
@@ -111,8 +111,8 @@ def history(
         )
     if sum((check, recover is not None, target is not None, source is not None, bool(user))) > 1:
         raise InputError(
-            "--check, --recover, --export, --import and --of exclude each other.",
-            "Give one of them.",
+            "--check, --recover, --export, --import and --of cannot be combined.",
+            "Choose one of them.",
         )
     if user:
         with core_of(user, filters["site_name"], account) as (runs, _):
@@ -163,8 +163,8 @@ def _check(reply: Reply, runs: "Runs") -> None:
         )
     if facts.lost_texts:
         raise HistoryError(
-            f"The disk lost {words.count(facts.lost_texts, 'text')} of the history {facts.path}.",
-            "`lumitui history --recover SITE` restores what the runs' folders still contain.",
+            f"{words.count(facts.lost_texts, 'text')} of the history {facts.path} cannot be read.",
+            "`lumitui history --recover SITE` restores whatever the runs' folders still contain.",
         )
 
 
@@ -173,7 +173,7 @@ def _export(reply: Reply, runs: "Runs", target: Path) -> None:
     data = {"path": done.path, "runs": done.runs, "left_out": done.left_out}
     reply.give(data, f"{done.path}: {words.count(done.runs, 'run')}")
     if done.left_out:
-        say(f"{words.count(done.left_out, 'run')} left out: being sent, or lost by the disk.")
+        say(f"{words.count(done.left_out, 'run')} omitted: being sent, or unreadable.")
 
 
 def _import(reply: Reply, runs: "Runs", source: Path) -> None:
@@ -204,6 +204,6 @@ def _recover(reply: Reply, site_name: str, account: str) -> None:
     reply.give(data, tables.history_table(recovered.rebuilt, columns()))
     rebuilt = words.count(len(recovered.rebuilt), "run")
     say(
-        f"Rebuilt {rebuilt} of {site_name}; {recovered.known} were in the history already, "
+        f"Rebuilt {rebuilt} of {site_name}; {recovered.known} were already in the history, "
         f"{len(recovered.passed)} were skipped."
     )

@@ -41,7 +41,7 @@ rank_option = click.option(
     metavar="SECONDS",
     type=click.FloatRange(min=0),
     callback=no_nan,
-    help="Stop waiting after this time and exit with 124; the jobs continue.",
+    help="Stop waiting after this time and exit with 124; the jobs keep running.",
 )
 @json_option
 @click.pass_obj
@@ -107,10 +107,13 @@ def forward(run_id: str, ports: str, node: str, rank: int | None, opens: bool) -
     with core() as runs:
         forwarded = runs.forward(run_id, port, here, node=node, rank=rank)
         try:
-            say(f"127.0.0.1:{forwarded.port} leads to port {port} of the job. Ctrl-C closes it.")
+            say(
+                f"127.0.0.1:{forwarded.port} forwards to port {port} of the job. Press Ctrl-C to "
+                "close it."
+            )
             _keep(runs, run_id, f"http://127.0.0.1:{forwarded.port}", forwarded.is_up, opens)
         except KeyboardInterrupt:
-            say("Closed the port; the job continues.")
+            say("Closed the port; the job keeps running.")
         finally:
             forwarded.close()
 
@@ -149,5 +152,5 @@ def _ports(text: str) -> tuple[int, int | None]:
         raise InputError(f"{text!r} is not a port.", "Write 6006, or 6006:16006.")
     port, *here = map(int, numbers)
     if not all(0 < number < 65536 for number in (port, *here)):
-        raise InputError(f"{text!r} is not a port.", "Ports are from 1 to 65535.")
+        raise InputError(f"{text!r} is not a port.", "Use a port from 1 to 65535.")
     return port, here[0] if here else None

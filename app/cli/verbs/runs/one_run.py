@@ -29,7 +29,7 @@ from lumitui.app.runs import InputError
 
 @click.command()
 @run_argument
-@click.option("--gpus", is_flag=True, help="Show its GPUs instead: power, use, memory.")
+@click.option("--gpus", is_flag=True, help="Show its GPUs instead: power, utilization, memory.")
 @of_option
 @of_site_option
 @of_account_option
@@ -41,7 +41,7 @@ def show(
     """Show everything known about a run."""
     if gpus and user:
         raise InputError(
-            "--gpus and --of exclude each other.", "Only the job's owner can read them."
+            "--gpus and --of cannot be combined.", "Only the job's owner can read them."
         )
     if gpus:
         with core() as runs:
@@ -174,7 +174,7 @@ def fetch(
 
     if lists:
         if patterns or target:
-            raise InputError("--list copies nothing.", "Leave out PATTERN and --to.")
+            raise InputError("--list copies nothing.", "Omit PATTERN and --to.")
         with core() as runs:
             listing = runs.files.list(runs.history.get(run_id).id)
         reply.give(listing, tables.files_text(listing))

@@ -69,9 +69,9 @@ def why(
     if log is None and (state is not None or code is not None):
         raise InputError("--state and --exit work only with --log.", "Leave them out.")
     if log is not None and helpdesk:
-        raise InputError("--helpdesk works only with a RUN.", "Name the run instead of its log.")
+        raise InputError("--helpdesk works only with a RUN.", "Pass the run instead of its log.")
     if log is not None and user:
-        raise InputError("--log and --of exclude each other.", "Leave out one of them.")
+        raise InputError("--log and --of cannot be combined.", "Omit one of them.")
     whose = (user, site_name, account)
     answer = _of_run(run_id or "", *whose) if log is None else _of_log(log, state or "failed", code)
     if helpdesk and answer.why:

@@ -79,9 +79,9 @@ _PLANNED = ("ladder", "then", "nodes", "settings", "code", "start", "exclude", "
     "--from",
     "start",
     type=click.Choice(["scratch", "checkpoint"]),
-    help="Where to start. [default: a failed run continues from its checkpoint]",
+    help="Starting point. [default: a failed run resumes from its checkpoint]",
 )
-@click.option("--then", is_flag=True, help="Also send the runs again that followed it.")
+@click.option("--then", is_flag=True, help="Also resubmit the runs that followed it.")
 @click.option("--exclude", metavar="NODES", help="Exclude these nodes too.")
 @click.option("--batch", type=click.Choice(["half"]), help="Halve the samples per rank and step.")
 @force_option
@@ -111,7 +111,9 @@ def resubmit(
         refuse_wait((wait or timeout is not None) and bool(rest or ladder or then))
         for option, given in (("--nodes", changes["nodes"] is not None), ("--then", then)):
             if ladder is not None and given:
-                raise InputError(f"{option} and --ladder exclude each other.", "Give one of them.")
+                raise InputError(
+                    f"{option} and --ladder exclude each other.", "Choose one of them."
+                )
         if rest:
             refuse_options("changes what --rest sends, which was planned before", *_PLANNED)
             series_verbs.resubmit_rest(reply, runs, run_id, yes=yes, force=force)

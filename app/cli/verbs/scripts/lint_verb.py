@@ -40,8 +40,7 @@ class _LintOptions(TypedDict):
     "site_name",
     metavar="SITE",
     shell_complete=sites_beginning,
-    help="Target site, or the file of its profile. [default: guessed from partition, account and "
-    "paths]",
+    help="Target site, or its profile's file. [default: guessed from partition, account and paths]",
 )
 @click.option(
     "--fail-on",
@@ -77,7 +76,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
     read.
     """
     if reply.json and options["layout"] != "text":
-        raise InputError("--json and --format exclude each other.", "Leave out one of them.")
+        raise InputError("--json and --format exclude each other.", "Omit one of them.")
     if options["diff"]:
         refuse_options("has no effect with --diff", "fail_on")
     changed = False
@@ -137,12 +136,12 @@ def _site(checks: "Scripts", text: str, path: str, options: _LintOptions) -> "Si
         return guess.site
     if options["cluster"]:
         raise InputError(
-            f"Cannot tell which site {path} is for, so no cluster can be queried.",
-            "Name the site with --site.",
+            f"Cannot tell which site {path} is for, so lumitui cannot query a cluster.",
+            "Pass the site with --site.",
         )
     say(
-        f"{comment(path)}: only site-independent rules ran, because the site is unknown. Name it "
-        "with --site; `lumitui site show` lists the sites, and `lumitui site add` describes a new "
+        f"{comment(path)}: only site-independent rules ran, because the site is unknown. Pass it "
+        "with --site; `lumitui site show` lists the sites, and `lumitui site add` adds a new "
         "one."
     )
     return None

@@ -69,11 +69,11 @@ def check(
     """
     if profile is not None:
         if site_name is not None:
-            raise InputError("--file and SITE exclude each other.", "Leave out one of them.")
-        refuse_options("queries a cluster, and --file does not", "account", "probe", *_PROBE)
+            raise InputError("--file and SITE exclude each other.", "Omit one of them.")
+        refuse_options("queries a cluster, but --file does not", "account", "probe", *_PROBE)
         return _of_file(reply, profile)
     if site_name is None:
-        raise InputError("There is nothing to check.", "Name a SITE, or a profile with --file.")
+        raise InputError("There is nothing to check.", "Pass a SITE, or a profile with --file.")
     if probe:
         _probe(reply, site_name, account, options)
         return 0
@@ -123,7 +123,7 @@ def _sent(runs: "Runs", site_name: str, account: str, options: _Probe) -> "Run":
     """Return the job that measures a node: an unfinished one, or a new one after a question."""
     earlier = runs.surveys.under_way(site_name)
     if earlier is not None:
-        say(f"{earlier.id} is {earlier.state}; no second job is sent.")
+        say(f"{earlier.id} is {earlier.state}, so lumitui sends no second job.")
         return earlier
     preview = runs.surveys.preview(site_name, partition=options["partition"] or "", account=account)
     show_findings(preview)

@@ -66,9 +66,9 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
         say("There is nothing to remove.")
         return
     say(
-        "Kept: each project's newest code, on which the next send builds, the code of unfinished "
-        "runs, and each run's own copy (`code` in its folder). To free an ended run's copy, remove "
-        "it manually."
+        "Kept: each project's newest code, which speeds up the next send, the code of "
+        "unfinished runs, and each run's own copy (`code` in its folder). To free an ended "
+        "run's copy, remove it manually."
     )
 
 
@@ -91,7 +91,7 @@ def data(
 ) -> None:
     """List or remove the data that `stage:` uploaded to a site."""
     if removed and pruned:
-        raise InputError("--remove and --prune exclude each other.", "Give one of them.")
+        raise InputError("--remove and --prune exclude each other.", "Choose one of them.")
     with core() as runs:
         if removed or pruned:
             names = list(removed) if removed else None

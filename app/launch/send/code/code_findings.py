@@ -92,7 +92,8 @@ def weight_findings(files: Iterable[ManifestEntry]) -> Iterator[Finding]:
         yield hit(
             "code-large",
             "project",
-            f"Sent as code, although large or like results of a run: {names}{more}.",
+            "lumitui sends these as code, although they are large or look like results of a "
+            f"run: {names}{more}.",
             "If the job does not need them, exclude them in .lumituiignore; `stage:` uploads data "
             "once.",
         )
@@ -130,7 +131,7 @@ def secret_findings(
         yield hit(
             "secret-contents",
             "ship_secrets",
-            f"{item.path} is not sent: line {item.line} has the shape of {item.what}.",
+            f"lumitui does not send {item.path}: line {item.line} looks like {item.what}.",
             _way_out(item.path),
             source=item.source,
         )
@@ -139,7 +140,7 @@ def secret_findings(
         yield hit(
             "secret-contents",
             "ship_secrets",
-            f"Also not sent, because of lines with the shape of a key: {places}.",
+            f"lumitui also does not send these, because of lines that look like a key: {places}.",
             "List those that are not secrets under `ship_secrets:` in the job file.",
             source=more[0].source,
         )
@@ -149,7 +150,7 @@ def secret_findings(
             "secret-shipped",
             "ship_secrets",
             f"Sent, because `ship_secrets:` lists them: {names}.",
-            "Everyone who can read the run's folder at the site can read them.",
+            "Anyone who can read the run's folder at the site can read them.",
         )
     for word in guard.unused:
         if word in elsewhere:
@@ -157,7 +158,7 @@ def secret_findings(
         yield hit(
             "ship-secrets-unused",
             "ship_secrets",
-            f"`ship_secrets:` lists {word}, but lumitui would not keep back such a file.",
+            f"`ship_secrets:` lists {word}, but lumitui sends such a file anyway.",
             "Remove it, or correct the path from the project's root.",
         )
 
@@ -168,7 +169,7 @@ def _by_name(kept: Sequence[Suspect]) -> Iterator[Finding]:
         yield hit(
             "secret-files",
             "ship_secrets",
-            "Not sent, because files with such names contain secrets: "
+            "lumitui does not send files whose names suggest secrets: "
             f"{_listed([item.path for item in kept])}.",
             "Pass values with `secrets:`; list files that the job needs under `ship_secrets:`.",
             source="; ".join(list(sources)[:3]),
@@ -206,7 +207,7 @@ def needed_by(
     importers = _importers(root, modules, sent) if modules else {}
     for item in guard.kept_back:
         if use := uses.get(item.path) or importers.get(item.path):
-            shape = f"line {item.line} has the shape of" if item.line else "its name is that of"
+            shape = f"line {item.line} looks like" if item.line else "its name is that of"
             message = f"{item.path} is not sent, but {use}: {shape} {item.what}."
             yield item, InputError(message, _way_out(item.path))
 

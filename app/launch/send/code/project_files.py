@@ -223,7 +223,7 @@ def _no_secret(name: str) -> InputError:
 
 
 def _no_webhook(name: str, error: ValueError) -> InputError:
-    return InputError(f"{name} is not an address that can be told: {error}.", "Correct it.")
+    return InputError(f"{name} is not a valid address for notifications: {error}.", "Correct it.")
 
 
 def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:

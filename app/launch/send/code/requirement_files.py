@@ -41,7 +41,7 @@ def with_requirements(spec: JobSpec, root: Path) -> JobSpec:
     if venv.packages and any(" --hash=" in line for line in lines):
         raise InputError(
             f"{venv.requirements} has hashes, and pip then installs nothing without one.",
-            f"Leave out `packages:`, and add {', '.join(venv.packages)} to {venv.requirements}.",
+            f"Omit `packages:`, and add {', '.join(venv.packages)} to {venv.requirements}.",
             field="venv",
         )
     for line in (*lines, *venv.packages):

@@ -41,7 +41,7 @@ def installs_findings(texts: Mapping[str, str], spec: JobSpec, site: Site) -> It
     if match is None:
         return
     offline = not site.internet_on_compute_nodes
-    reason = "each job repeats that while its GPUs wait"
+    reason = "each job repeats this while its GPUs wait"
     if offline:
         reason = f"the nodes of {site.name} cannot reach a package index"
     yield hit(

@@ -166,7 +166,7 @@ class DraftViews(Vertical):
             text.append(f" {name} ", "bold reverse" if view == self._view else "")
             text.append(f"F{key}  ", "dim")
             panes[view].border_title = f"{name} F{key}"
-        stale = "script and node of the last right text" if self._stale else ""
+        stale = "script and node of the last valid text" if self._stale else ""
         unsaved = "not saved" if self._unsaved else ""
         opened = panes[self._view]
         opened.border_title = Content.from_rich_text(text) if alone else opened.border_title

@@ -45,7 +45,8 @@ def edited(app: App[int], text: str) -> str:
                 done = subprocess.run([*words, str(path)], check=False)
         except SuspendNotSupported as error:
             raise InputError(
-                "This terminal cannot be lent to an editor.", "Edit the YAML view instead (F2)."
+                "lumitui cannot start an editor in this terminal.",
+                "Edit the YAML view instead (F2).",
             ) from error
         except OSError as error:
             raise InputError(
@@ -53,11 +54,11 @@ def edited(app: App[int], text: str) -> str:
             ) from error
         if done.returncode:
             raise LumiError(
-                f"The editor {words[0]} ended with {done.returncode}.", "The text stays as it was."
+                f"The editor {words[0]} exited with {done.returncode}.", "The text is unchanged."
             )
         try:
             return path.read_bytes()[:_MOST_BYTES].decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise LumiError(
-                f"What {words[0]} left is no text: {error}.", "The text stays as it was."
+                f"{words[0]} saved a file that is not UTF-8: {error}.", "The text is unchanged."
             ) from error

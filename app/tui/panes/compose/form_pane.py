@@ -31,8 +31,8 @@ class FieldInput(LineInput):
     """The line in which a field is typed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "Keep", id="field.keep", tooltip="Keep what is typed"),
-        Binding("escape", "leave", "Leave", id="field.leave", tooltip="Leave the field as it was"),
+        Binding("enter", "submit", "Keep", id="field.keep", tooltip="Accept the value"),
+        Binding("escape", "leave", "Leave", id="field.leave", tooltip="Leave the field unchanged"),
     ]
 
     class Left(Message):

@@ -11,7 +11,7 @@ from lumitui.app.runs import MapLine, Preview, gpu_word, node_map, node_map_line
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import SERIES, plain
 
-_NOTHING = "The node map comes with the first launch: fix what the form names."
+_NOTHING = "The node map appears once the job file is valid: fix the fields marked in the form."
 
 
 class NodePane(Scroll):

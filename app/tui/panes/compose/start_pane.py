@@ -84,7 +84,7 @@ class StartList(OptionList):
             line = f"  {example.name:<20}{example.summary}"
             yield Option(plain(line), id=f"{_EXAMPLE}{example.name}")
         if runs:
-            yield Option(plain("A run, again with other settings", "bold"), disabled=True)
+            yield Option(plain("A previous run, with other settings", "bold"), disabled=True)
         for run in runs[:_MOST_RUNS]:
             about = f"{run.state}, {words.layout_size(run.layout)} at {run.site}"
             yield Option(plain(f"  {run.id}  {about}"), id=f"{_RUN}{run.id}")

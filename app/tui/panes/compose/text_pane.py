@@ -25,7 +25,7 @@ class TextEditor(TextArea):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "screen.view('form')", "Form", id="text.leave",
-                tooltip="Leave the text; every edit stays"),
+                tooltip="Leave the text; keeps all edits"),
         Binding("ctrl+w", "screen.save", "Save", show=False, id="text.save",
                 tooltip="Save the job file"),
     ]  # fmt: skip

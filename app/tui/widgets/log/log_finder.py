@@ -74,7 +74,7 @@ class LogFinder(LineInput):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "Search", id="log-search.go",
-                tooltip="Search the log: upwards from its end, else downwards"),
+                tooltip="Search the log: upwards from its end, otherwise downwards"),
         Binding("escape", "leave", "Close", id="log-search.close", tooltip="Close the search"),
     ]  # fmt: skip
 
@@ -97,7 +97,9 @@ class LogFinder(LineInput):
     def __init__(self, run_id: str) -> None:
         """Search the log of a run."""
         super().__init__(
-            placeholder="search the log; `rank 12` shows that one", id="log-search", compact=True
+            placeholder="search the log; `rank 12` shows only that rank",
+            id="log-search",
+            compact=True,
         )
         self._run_id = run_id
         self.attempt: int | None = None
@@ -208,7 +210,7 @@ class LogFinder(LineInput):
             lines = [(match.offset, match.text) for match in found.matches]
             self.errors = first_errors(lines, label_is_rank=self.label_is_rank)
             more = " in its beginning" if len(lines) == MOST_MATCHES else ""
-            self.words = f"no error was found{more}"
+            self.words = f"no errors found{more}"
             self.post_message(self.Jumped(None))
             self.next_error(self._errors_of)
         else:

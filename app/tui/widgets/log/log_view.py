@@ -44,7 +44,7 @@ class LogView(RowView, can_focus=True):
         Binding("w", "toggle_wrap", "Wrap", show=False, id="log.wrap",
                 tooltip="Wrap long lines, or stop wrapping"),
         Binding("enter", "toggle_fold", "Unfold", show=False, id="log.fold",
-                tooltip="Open the folded lines on the screen one after the other, then close them"),
+                tooltip="Open the folded lines on the screen one after another, then close them"),
     ]  # fmt: skip
 
     follow: reactive[bool] = reactive(True)

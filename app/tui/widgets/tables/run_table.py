@@ -64,7 +64,7 @@ class RunTable(ScrollView, can_focus=True):
         Binding("z", "fold", "Fold", show=False, id="table.fold",
                 tooltip="Hide or show the runs below this one"),
         Binding("left", "fold_in", show=False, id="table.fold-in",
-                tooltip="Hide the runs below this one, or go to the one above"),
+                tooltip="Hide the runs below this one, or go to its parent"),
         Binding("right", "fold_out", show=False, id="table.fold-out",
                 tooltip="Show the runs below this one"),
     ]  # fmt: skip

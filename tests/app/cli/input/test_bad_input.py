@@ -46,8 +46,8 @@ TRICKY = [
         ({"args": {"a": 1}}, ["job.yaml:10: args:"]),
         ({"time": 10}, ["job.yaml:5: time: 10 alone is ambiguous", "10:00 for 10 minutes"]),
         ({"time": "soon"}, ["'soon' is not a time"]),
-        ({"site": "lummi"}, ["no site called 'lummi'", "laptop, "]),
-        ({"partition": "big"}, ["no partition 'big'", "local"]),
+        ({"site": "lummi"}, ["not a site", "laptop, "]),
+        ({"partition": "big"}, ["not a partition", "local"]),
         ({"script": "../up.py"}, ["inside the project"]),
         ({"script": ""}, ["script: it is empty"]),
         ({"project": "p" * 5000}, ["the project", "File name too long", "project:"]),
@@ -116,7 +116,7 @@ def test_a_time_over_the_limit_and_a_missing_script_are_not_sent(
     here: Here, home: Home, path: Path
 ) -> None:
     write(path, LAPTOP | {"time": "2-00:00:00"})
-    told(here("submit", str(path), "--yes"), 2, "2-00:00:00 is more than local allows")
+    told(here("submit", str(path), "--yes"), 2, "2-00:00:00 is longer than local allows")
     done = here("submit", str(path), "--yes")
     assert "The job has 1 error (time-limit)" in done.stderr and "--force" in done.stderr
     assert here("submit", str(path)).returncode == 2
@@ -195,7 +195,7 @@ def test_a_preview_shows_what_a_send_would_refuse(here: Here, home: Home, path: 
 def test_runs_and_settings_that_are_not_there_are_refused(
     here: Here, home: Home, path: Path
 ) -> None:
-    told(here("show", "last"), 2, "There is no run yet.")
+    told(here("show", "last"), 2, "There are no runs yet.")
     write(path, LAPTOP)
     run = here("submit", str(path), "--yes", "--wait").stdout.strip()
     told(here("show", "hallo"), 2, "no run 'hallo'", run)

@@ -84,7 +84,7 @@ def test_a_ladder_is_one_question_and_each_size_once(here: Here, job: Path, runs
     (parent,) = runs.history.page()
     for words, said in (
         (("--ladder", "1,x"), "not a list of node counts"),
-        (("--ladder", "1,2", "--nodes", "2"), "exclude each other"),
+        (("--ladder", "1,2", "--nodes", "2"), "cannot be combined"),
         (("--ladder", "1,99"), "On 99 nodes: 99 nodes are more than"),
     ):
         refused = here("resubmit", "last", *words, "--yes")

@@ -59,7 +59,7 @@ def test_what_cannot_be_read_or_is_no_rule_exits_2(here: Here, tmp_path: Path) -
     told(here("lint", str(tmp_path / "none.sh")), 2, "Cannot read")
     bare = tmp_path / "bare.sh"
     bare.write_text("#!/bin/bash\nhostname\n")
-    told(here("lint", str(bare), "--cluster"), 2, "Name the site with --site.")
+    told(here("lint", str(bare), "--cluster"), 2, "Pass the site with --site.")
     told(here("lint", str(bare), "--site", "lumi", "--ignore", "accont"), 2, "mean account")
 
 
@@ -188,7 +188,7 @@ def test_a_broken_profile_is_left_out_with_a_warning(
     script.write_text(CLEAN)
     done = here(*words)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("warning: the site breeze is left out: ") == 1
+    assert done.stderr.count("warning: lumitui skips the site breeze: ") == 1
     assert "breeze.yaml:2: cores_per_gpuu: unknown key" in done.stderr
 
 

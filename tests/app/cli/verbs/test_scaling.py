@@ -13,9 +13,9 @@ def test_a_lineage_is_shown_and_given_as_json(here: Here, runs: Runs) -> None:
     assert "are for the 5,120 samples that" in " ".join(shown.stdout.split())
     assert "An epoch has 60,000 samples." in shown.stdout
     assert "97 %" in shown.stdout and "predicted" in shown.stdout
-    assert "Take 1 node." in shown.stdout and "for longer work." in shown.stdout
+    assert "Take 1 node." in shown.stdout and "for longer training." in shown.stdout
     longer = " ".join(here("scaling", run.id, "--samples", "100000000").stdout.split())
-    assert "Take 4 nodes." in longer and "Whether larger sizes reach that is not known" in longer
+    assert "Take 4 nodes." in longer and "It is unknown whether larger sizes reach this" in longer
     data = json.loads(here("scaling", run.id, "--json", "--deadline", "1h").stdout)["data"]
     assert data["advice"]["nodes"] == 1 and len(data["scaling"]["sizes"]) == 5
     assert here("scaling", run.id, "--deadline", "soon").returncode == 2

@@ -52,7 +52,7 @@ def test_of_places_that_start_in_the_same_minute_it_is_the_own_one_or_the_cheape
 
 
 def test_where_no_start_is_known_the_user_chooses() -> None:
-    with pytest.raises(InputError, match="No site says when"):
+    with pytest.raises(InputError, match="No site estimates when"):
         first_place([place("lumi", None), place("mn5", 10.0, "It is closed.")])
 
 

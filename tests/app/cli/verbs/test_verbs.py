@@ -93,10 +93,10 @@ def test_what_a_rule_finds_keeps_nobody_from_a_job_file_or_a_folder(
     words = ("--account", "project_465000009", "--script", "train.py", "--output", str(path))
     done = here("new", "--site", "lumi", *words)
     assert (done.returncode, path.exists()) == (0, True)
-    assert "error: train.py, line 4: Only rank 0 comes to barrier()" in done.stderr
+    assert "error: train.py, line 4: Only rank 0 calls barrier()" in done.stderr
     done = here("export", str(path), str(out))
     assert (done.returncode, (out / "job.sh").exists()) == (0, True), done.stderr
-    assert "error: train.py, line 4: Only rank 0 comes to barrier()" in done.stderr
+    assert "error: train.py, line 4: Only rank 0 calls barrier()" in done.stderr
     done = here("submit", str(path), "--yes")
     assert (done.returncode, runs_of(here)) == (2, [])
 
@@ -252,5 +252,5 @@ def test_submit_does_not_repeat_what_the_preview_has_just_shown(here: Here, job:
     assert warning not in again and f"as in the preview: lumitui preview {job}" in again
     job.write_text(job.read_text().replace('time: "00:05:00"', "time: 2-00:00:00"))
     for _ in range(2):
-        assert "error: 2-00:00:00 is more than" in here("submit", str(job)).stderr
+        assert "error: 2-00:00:00 is longer than" in here("submit", str(job)).stderr
         here("preview", str(job))

@@ -11,7 +11,7 @@ def test_a_line_says_what_a_person_wants_to_know() -> None:
     assert line == "staging DATA [##......]  25% 750 MB of 3.0 GB 22 MB/s 1m40 left"
     longest = ShipmentProgress("N" * 20, "reading", 999_000_000, 999_000_000_000, 1_000_000.0)
     assert len(progress_line(longest)) <= 82
-    assert progress_line(ShipmentProgress("D", "asking")) == "staging D: asking what the site has"
+    assert progress_line(ShipmentProgress("D", "asking")) == "staging D: checking what the site has"
     assert (
         progress_line(ShipmentProgress("D", "sending", 0, 0))
         == "staging D [########] 100% 0 B of 0 B"

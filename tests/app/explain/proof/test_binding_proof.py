@@ -164,14 +164,14 @@ def test_beyond_16_nodes_the_first_and_the_last_are_enough() -> None:
     found = verdict_on(reports(layout, [0, 16]), layout)
     assert (found.kind, found.measured, found.expected) == ("proved", 16, 16)
     assert found.sentence == (
-        "All 16 ranks measured on 2 nodes have the planned cores. The probe looked at 2 of the "
-        "run's 17 nodes, the first and the last; the cores of the other 15 are not known."
+        "All 16 ranks measured on 2 nodes have the planned cores. The probe measured 2 of "
+        "the run's 17 nodes, the first and the last; the cores of the other 15 are unknown."
     )
     # What differs there is said of these nodes, too; and a run that was measured whole is whole.
     items = reports(layout, [0, 16])
     items[3]["cores"] = "1-7"
     assert "2 of the run's 17 nodes" in verdict_on(items, layout).sentence
-    assert "looked at" not in verdict_on(reports(layout), layout).sentence
+    assert "measured" not in verdict_on(reports(layout), layout).sentence
 
 
 def test_a_rank_without_cores_is_not_counted_as_measured() -> None:
@@ -256,7 +256,7 @@ def test_ranks_that_share_their_nodes_cores_are_unbound() -> None:
 @pytest.mark.parametrize(
     ("probe", "says"),
     [
-        ({"probe": 124, "said": ""}, "ran out of time and was ended."),
+        ({"probe": 124, "said": ""}, "timed out."),
         ({"probe": 3, "said": "srun:  error"}, "ended with code 3: srun: error."),
     ],
 )

@@ -39,10 +39,10 @@ def test_wrong_devices_are_named_and_strict_ends_the_job(proving: Proving) -> No
     assert (warned.state, ended.state, ended.rc) == (State.DONE, State.FAILED, 78)
     found = proving.runs.proof(warned)
     # Seven GPUs instead of eight are every rank's trouble.
-    assert found.kind == "differs" and "shows it 7 GPUs, planned 8" in found.sentence
+    assert found.kind == "differs" and "shows 7 GPUs, planned 8" in found.sentence
     found = proving.runs.proof(ended)
     assert [row.rank for row in found.rows if not row.ok] == [1, 2]
-    assert "it sees GPU 0000:c9:00.0, the plan says c6" in found.sentence
+    assert "it sees GPU 0000:c9:00.0, planned c6" in found.sentence
     why = proving.runs.why(ended.id)[0]
     assert why.id == "proof-strict" and "local rank 1 its GPU c6 on 0 of 1 nodes" in why.sentence
     assert proving.where(ended) == []

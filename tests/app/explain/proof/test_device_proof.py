@@ -44,7 +44,7 @@ def test_a_rank_on_another_bus_is_named_with_the_plan() -> None:
     items = seen()
     items[3]["device"] = "0000:d1:00.0"
     assert on(items[:8] + items[8:]).sentence.startswith(
-        "Rank 3 on nid005001: it sees GPU 0000:d1:00.0, the plan says ce."
+        "Rank 3 on nid005001: it sees GPU 0000:d1:00.0, planned ce."
     )
 
 
@@ -59,7 +59,7 @@ def test_a_rank_that_sees_no_gpu_is_named() -> None:
 def test_a_lost_gpu_is_named() -> None:
     items = seen()
     items[7] |= {"devices": ALL.rpartition(",")[0], "device": ""}
-    assert "the driver shows it 7 GPUs, planned 8" in on(items).sentence
+    assert "the driver shows 7 GPUs, planned 8" in on(items).sentence
 
 
 def test_two_ranks_with_one_gpu_are_found_without_a_plan_of_buses() -> None:
@@ -72,14 +72,14 @@ def test_two_ranks_with_one_gpu_are_found_without_a_plan_of_buses() -> None:
 
 def test_a_whole_address_may_be_planned() -> None:
     whole = replace(LAYOUT, gpu_bus=tuple(f"0001:{bus}:00.0" for bus in BUSES))
-    assert "the plan says 0001:c1:00.0" in verdict_on(seen(), whole).sentence
+    assert "planned 0001:c1:00.0" in verdict_on(seen(), whole).sentence
 
 
 def test_devices_that_no_driver_shows_are_no_proof() -> None:
     items = [item | {"devices": "", "device": ""} for item in seen()]
     found = on(items)
     assert found.kind == "not measured"
-    assert found.sentence.endswith("Devices not measured: the driver said nothing of the GPUs.")
+    assert found.sentence.endswith("Devices not measured: the driver did not report the GPUs.")
     found = on(seen()[:15] + items[15:])
     assert found.kind == "not measured" and "the GPUs of rank 15." in found.sentence
     # Where no GPUs are asked for, none are missed.

@@ -188,7 +188,7 @@ def test_each_fault_is_found_and_named_by_its_rank(proving: Proving) -> None:
     ("cores", "kind", "says"),
     [
         # What `--numa-binding=exclusive` gives; CPU torch cannot, so that taskset does it here.
-        ("49-55 57-63 17-23 25-31", "proved", "have cores of their own NUMA domain"),
+        ("49-55 57-63 17-23 25-31", "proved", "have the cores of their own NUMA domain"),
         ("49-55 57-63 1-7 25-31", "differs", "Rank 2 on nid00500"),
         ("49-55 57-63 17-23 17-23,25", "differs", "it shares cores with rank 2"),
     ],

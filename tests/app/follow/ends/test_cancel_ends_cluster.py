@@ -181,7 +181,7 @@ def test_a_controller_that_lost_its_state_gave_the_id_to_another_job(
             assert in_shell(cluster, submit) == run.job_id
             with pytest.raises(OutcomeUnknown) as raised:
                 runs.cancel(run.id)
-            assert "belongs to another job by now (wrap), which keeps running" in raised.value.hint
+            assert "belongs to another job (wrap), which keeps running" in raised.value.hint
             assert queue(cluster, run) in ("PENDING", "RUNNING", "CONFIGURING")
         finally:
             cluster.login(f"scancel {run.job_id}")

@@ -33,7 +33,7 @@ def test_waiting_for_a_job_nobody_knows_ends(
         return refresh(watcher, site_name, attended=attended)
 
     monkeypatch.setattr("lumitui.app.follow.log_follower.refresh", watched)
-    with pytest.raises(OutcomeUnknown, match=r"unknown since .* accounting does not know it"):
+    with pytest.raises(OutcomeUnknown, match=r"unknown since .* accounting does not list it"):
         wait_for_end(Reply(json=False), runs, run, 30.0)
     assert refreshes[-1] and len(refreshes) > 1, "asked once more, as a person would"
 

@@ -197,7 +197,7 @@ def test_a_run_that_never_had_a_job_has_no_log_to_wait_for() -> None:
 
 def test_a_job_that_nobody_knows_ends_the_command_but_not_the_screen() -> None:
     site = Site({1: b"", 2: b"two"}, [])
-    lost = site.change(state=State.UNKNOWN, reason="accounting does not know it")
+    lost = site.change(state=State.UNKNOWN, reason="accounting does not list it")
     site.streams = [[b"one", lost]]
     assert site.events()[-1] == LogEnded("ended: unknown")
 

@@ -130,7 +130,7 @@ def test_an_address_that_others_could_read_is_refused(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setenv("HOOK", address)
-    with pytest.raises(InputError, match="HOOK is not an address") as caught:
+    with pytest.raises(InputError, match="HOOK is not a valid address") as caught:
         sent(runs, tmp_path)
     assert address not in str(caught.value).replace("https://HOST/PATH", "")
     monkeypatch.delenv("HOOK")

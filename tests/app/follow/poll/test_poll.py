@@ -182,7 +182,7 @@ def test_an_end_waits_for_a_folder_that_is_out_of_sight(
     other.refresh("laptop")
     away = runs.history.get("away")
     assert (away.state, away.reason) == (
-        State.FINISHING, "it has ended; its folder cannot be seen"
+        State.FINISHING, "it has ended; its folder is not visible"
     )  # fmt: skip
     other.refresh("laptop")
     other.close()

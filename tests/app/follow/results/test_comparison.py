@@ -50,7 +50,7 @@ def test_only_what_differs_is_told_of_three_runs(settings: Settings) -> None:
         "-#SBATCH --nodes=1", "+#SBATCH --nodes=2",
     ]  # fmt: skip
     (one, two) = runs.comparisons.code(["r0", "r1", "r2"])
-    assert one.unknown == two.unknown == "The code of r0 is not known: none was sent."
+    assert one.unknown == two.unknown == "The code of r0 is unknown: none was sent."
     for wrong in (["r0"], ["r0"] * 5):
         with pytest.raises(InputError, match="cannot be compared"):
             runs.comparisons.of(wrong)
@@ -75,9 +75,7 @@ def test_the_files_of_two_snapshots_are_compared_after_the_code_changed(
         sums.chmod(0o600)
         sums.write_text("no checksums")
     (change,) = runs.comparisons.code([three, one])
-    assert (
-        change.unknown == f"The code of {one} is not known: its list of files is not on the site."
-    )
+    assert change.unknown == f"The code of {one} is unknown: its list of files is not on the site."
     runs.close()
 
 

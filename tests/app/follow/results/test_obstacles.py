@@ -36,7 +36,7 @@ def test_files_that_cannot_come_are_named_and_the_others_come(
         "results/a/b (results/a is not a folder here)",
         "results/out/c (results/out is a link here that leads out of",
         "results/wanted (a folder of that name is here)",
-        "results/sparse (it has 1,099.5 GB, and this disk has room for",
+        "results/sparse (it has 1,099.5 GB, but this disk has room for",
         "(its name is not UTF-8)",
     ):
         assert words in error

@@ -61,10 +61,13 @@ def test_an_epoch_is_that_of_the_steps_after_the_first() -> None:
 @pytest.mark.parametrize(
     ("seconds", "sentence"),
     [
-        ((1.0, 0.5, 0.25, 0.245), "Take --workers=2: 4.0 times as fast as --workers=0; more make"),
-        ((1.0, 0.99, 0.97), "Take --workers=0: more make an epoch less than 5 % shorter."),
-        ((1.0, 0.5, 0.3), "It is the most that was tried: try more, as far as a rank has cores."),
-        ((1.0, 0.4, 0.9), "Take --workers=1: 2.5 times as fast as --workers=0; more make"),
+        (
+            (1.0, 0.5, 0.25, 0.245),
+            "Take --workers=2: 4.0 times as fast as --workers=0; more shorten",
+        ),
+        ((1.0, 0.99, 0.97), "Use --workers=0: more shorten an epoch by less than 5 %."),
+        ((1.0, 0.5, 0.3), "This is the largest value tried: if a rank has more cores, try more."),
+        ((1.0, 0.4, 0.9), "Take --workers=1: 2.5 times as fast as --workers=0; more shorten"),
     ],
 )
 def test_the_fewest_workers_are_advised_that_are_fast_enough(
@@ -76,7 +79,7 @@ def test_the_fewest_workers_are_advised_that_are_fast_enough(
 
 def test_a_loader_that_no_worker_helps_is_named() -> None:
     advice = workers(1.0, 0.99, waits=0.4).advice
-    assert "still waits for data in 40 % of its time: pack the samples" in advice[1]
+    assert "still spends 40 % of its time waiting for data: pack the samples" in advice[1]
 
 
 def test_what_is_not_known_is_said_and_other_grids_get_no_advice() -> None:
@@ -163,4 +166,4 @@ def test_a_run_that_was_sent_by_itself_has_no_grid(here: Here, runs: Runs) -> No
     runs.history.begin(a_run("alone-1"))
     done = here("grid", "alone-1")
     assert done.returncode == 2
-    assert "alone-1 is not one of the runs of a grid" in done.stderr
+    assert "alone-1 is not part of a grid" in done.stderr

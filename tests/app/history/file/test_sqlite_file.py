@@ -164,7 +164,7 @@ def test_a_lock_that_stays_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) 
     history = History(path)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LumiError, match="held by another lumitui") as caught:
+        with pytest.raises(LumiError, match="locked by another lumitui") as caught:
             history.begin(a_run())
         assert caught.value.hint
         assert history.count() == 0

@@ -63,7 +63,7 @@ def test_the_rank_that_never_started_what_the_others_waited_for_did_not_come() -
     log = caught(7, 7, 56119) + detected(7, DEFAULT.format(7), 56119, 56119)
     found = why(log + DUMP.format(4, 56118), rank=None, world_size=8)
     assert found[0].rank == 4
-    assert "Rank 4 is the one that did not join." in found[0].sentence
+    assert "Rank 4 did not join." in found[0].sentence
     # A frozen process has started nothing; and where several are behind, none is named.
     assert why(log + DUMP.format(4, -1), rank=None)[0].rank == 4
     found = why(log + DUMP.format(4, 56118) + DUMP.format(3, 56118), rank=None)

@@ -82,12 +82,14 @@ def test_a_first_rank_that_was_killed_is_not_said_to_have_lacked_memory() -> Non
     # Without an exit file nobody knows who was first, and Slurm's own words for memory stay.
     assert why(KILLED, rc=137, rank=None)[0].id == "host-memory"
     lacked = f"slurmstepd: error: Detected 1 oom_kill event in StepId=9.0.\n{KILLED}"
-    assert "no lack of memory" not in " ".join(one.sentence for one in why(lacked, rc=137, rank=3))
+    assert "did not report that it ran out of memory" not in " ".join(
+        one.sentence for one in why(lacked, rc=137, rank=3)
+    )
 
 
 def test_a_first_rank_that_was_asked_to_end_is_not_to_be_looked_for() -> None:
     (found,) = why("3: step 7", rc=143, rank=3)
-    assert found.sentence == "Rank 3 ended first: it was asked to end (signal 15)."
+    assert found.sentence == "Rank 3 ended first: it was told to end (signal 15)."
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", "accelerate", "deepspeed"])

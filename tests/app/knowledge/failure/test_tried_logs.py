@@ -26,7 +26,7 @@ RuntimeError: DataLoader worker (pid(s) 12345) exited unexpectedly
             "slurmstepd: error: couldn't chdir to `/scratch/p/run': Permission denied: going to "
             "/tmp instead\nslurmstepd: error: execve(): ./train.sh: No such file or directory",
             "permission",
-            "folder of yours",
+            "your own folders",
         ),
         (
             "Lmod has detected the following error: The following module(s) are unknown:\n"

@@ -128,5 +128,5 @@ def test_what_lists_nothing_is_read_as_nothing(value: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "cores", "--cpu-bind=cores", "$CPU_BIND", "'", "rank 0"])
 def test_what_has_no_list_is_refused_with_what_to_type(text: str) -> None:
-    with pytest.raises(InputError, match="no list of masks"):
+    with pytest.raises(InputError, match="not a list of masks"):
         explained(text)

@@ -27,7 +27,7 @@ def unknown(program: str, arguments: str, **others: str) -> list[str]:
         ("--batchsize=3", "Write --batch-size,"),
         ("--lr 0.1 --nproc_per_node=8", "before train.py"),
         ("--batch-size-per-gpu 3", "Write --batch-size,"),
-        ("--warmup 3", "Write one that it knows (--lr"),
+        ("--warmup 3", "Write one that it defines (--lr"),
         ("-x", "Write one"),
     ],
 )

@@ -103,7 +103,7 @@ def test_what_a_job_file_cannot_say_is_lost_loudly() -> None:
     text = LUMI.replace("#SBATCH --exclude", "#SBATCH --array=0-9\n#SBATCH --exclude")
     text = text.replace("src/train.py", "/users/me/train.py").replace("12:00:00", "720")
     found = imported(text, sites()["lumi"])
-    assert "--array=0-9: list the values under `grid:` for a run of each" in lost(found)
+    assert "--array=0-9: list the values under `grid:` to start a run for each" in lost(found)
     assert "/users/me/train.py: it is outside the project" in lost(found)
     assert found.spec.script == "train.py" and found.spec.time == "12:00:00"
 
@@ -113,7 +113,7 @@ def test_a_line_that_sbatch_ignores_is_lost_and_has_one_fate() -> None:
     text = text.replace("--nodes=2", "--nodes=2 --frobnicate=1 stray") + "#SBATCH --mem=0\n"
     found = imported(text, sites()["lumi"])
     for line in ("# SBATCH --mail-type=END", "#SBATCH --mem=0"):
-        assert f"{line}: sbatch ignores this line, so the job file leaves it out" in lost(found)
+        assert f"{line}: sbatch ignores this line, so the job file omits it" in lost(found)
     assert "--frobnicate=1: sbatch has no option `--frobnicate=1`" in lost(found)
     assert "stray: `stray` is neither an option" in lost(found)
     whats = [one.what for part in (found.kept, found.derived, found.lost) for one in part]

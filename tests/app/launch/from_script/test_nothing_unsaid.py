@@ -129,13 +129,13 @@ def test_the_program_finds_the_arguments_and_variables_that_it_found_or_it_is_sa
     ("name", "what", "words"),
     [
         ("turned round and timed", "!", "not the opposite"),
-        ("timed", "time -p", "the new launch lacks it"),
-        ("a program in a heredoc", "cat > train.py", "put the file that it writes into"),
+        ("timed", "time -p", "the new launch does not have it"),
+        ("a program in a heredoc", "cat > train.py", "put the file it writes into"),
         ("left before the launch", "[ -f done.txt ] && exit 0", "has no conditions"),
         ("left before the launch", "test -d multi || {", "has no conditions"),
         ("an alias", "alias go=", "has no aliases"),
-        ("a coprocess", "coproc nvidia-smi -l 5", "runs nothing beside"),
-        ("launched by xargs", "xargs -n 1", "the new launch lacks it"),
+        ("a coprocess", "coproc nvidia-smi -l 5", "runs only"),
+        ("launched by xargs", "xargs -n 1", "the new launch does not have it"),
         ("another separator", "IFS=,", "bash splits words at it"),
         (
             "attributes of variables",

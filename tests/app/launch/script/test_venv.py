@@ -104,8 +104,8 @@ def test_an_exported_job_builds_its_own(lumi: Site) -> None:
     ("venv", "more", "words"),
     [
         ("[]", "", "lists no package"),
-        ("r.txt", "", "own code lacks the files of"),
-        ("[einops]", "container: {venv: /scratch/e.sqsh}", "exclude each other"),
+        ("r.txt", "", "code lacks the files of"),
+        ("[einops]", "container: {venv: /scratch/e.sqsh}", "cannot be combined"),
         ("[-e .]", "", "is a path"),
     ],
 )

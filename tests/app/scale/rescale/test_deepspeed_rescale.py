@@ -99,7 +99,7 @@ def test_a_configuration_without_a_rate_is_noted() -> None:
     config = json.dumps({TRAIN: 32, "optimizer": {"type": "Adam"}})
     first = launched(zero(scale=LINEAR), config)
     scaled = rescale(first, LUMI, nodes=2, deepspeed_config=config)
-    assert any("names no learning rate" in note for note in scaled.notes)
+    assert any("has no learning rate" in note for note in scaled.notes)
     assert sent_config(scaled.launch)["optimizer"] == {"type": "Adam"}
 
 
@@ -144,10 +144,10 @@ def test_a_rate_that_is_typed_stays_beside_deepspeeds_configuration() -> None:
     [
         ({"type": "WarmupDecayLR", "params": {"total_num_steps": 9}}, "total_num_steps 9 stay"),
         ({"type": "WarmupLR", "params": {"warmup_max_lr": 0.1}}, ""),
-        ({"type": "WarmupLR"}, "names no learning rate|Without `warmup_max_lr`"),
+        ({"type": "WarmupLR"}, "has no learning rate|Without `warmup_max_lr`"),
         ({"type": "WarmupLR", "params": {"warmup_num_steps": 9}},
-         "names no learning rate|Without `warmup_max_lr`|warmup_num_steps 9 stay"),
-        ({"type": "WarmupCosineLR"}, "names no learning rate"),
+         "has no learning rate|Without `warmup_max_lr`|warmup_num_steps 9 stay"),
+        ({"type": "WarmupCosineLR"}, "has no learning rate"),
     ],
 )  # fmt: skip
 def test_a_rate_that_is_not_written_out_is_noted(schedule: dict[str, object], noted: str) -> None:

@@ -103,7 +103,7 @@ def test_a_configuration_named_by_hand_stands_as_it_is(runs: Runs, work: Path) -
     settings = ["deepspeed.config=other.json"]
     made = runs.plan_resubmission(run.id, nodes=4, settings=settings, code="current")
     assert batch_and_rate(made) == (256, 0.007)
-    with pytest.raises(InputError, match="runs again unchanged") as refused:
+    with pytest.raises(InputError, match="unchanged") as refused:
         runs.plan_resubmission(run.id, settings=settings)
     assert "--code current" in refused.value.hint
     with pytest.raises(InputError, match=r"Cannot read .*other2\.json"):
@@ -147,8 +147,8 @@ def test_a_strategy_named_by_hand_brings_its_configuration(runs: Runs, work: Pat
     made = runs.plan_resubmission(bundled.id, settings=settings, code="current")
     assert sent(made)["zero_optimization"]["stage"] == 1
     assert made.plan.start == "scratch"
-    assert any("made by ddp, not by deepspeed_zero" in note for note in made.plan.notes)
-    with pytest.raises(InputError, match="without the trainer deepspeed_zero"):
+    assert any("ddp wrote it, not deepspeed_zero" in note for note in made.plan.notes)
+    with pytest.raises(InputError, match="which lacks the trainer deepspeed_zero"):
         runs.plan_resubmission(bundled.id, settings=settings)
 
 
@@ -184,7 +184,7 @@ def test_other_checkpoints_are_continued_on_any_number_of_ranks(runs: Runs, work
     own = ran(runs, work, SCRIPT + "resume: [--resume]\n", state=State.TIMEOUT)
     made = runs.plan_resubmission(own.id, nodes=2)
     assert made.plan.start == "checkpoint"
-    assert any("The checkpoint was written by 8 ranks" in note for note in made.plan.notes)
+    assert any("8 ranks wrote the checkpoint" in note for note in made.plan.notes)
     assert not any("8 ranks" in note for note in runs.plan_resubmission(own.id).plan.notes)
 
 
@@ -222,7 +222,7 @@ def test_the_job_trains_with_the_edited_configuration(
     run = finish(runs, runs.send(runs.preview(JobSpec.model_validate(job), path.parent)))
     (path.parent / "ds.json").write_text(config(lr=9e-9))
     refused = here("resubmit", run.id, "--set", "deepspeed.config=ds.json", "--yes")
-    told(refused, 2, "runs again unchanged", "--code current")
+    told(refused, 2, "unchanged", "--code current")
     done = here("resubmit", run.id, "--code", "current", "--yes", "--json")
     again = finish(runs, runs.history.get(envelope(done)["data"]["id"]))
     assert "LR USED 9e-09" in runs.read_log(again.id)[1].decode()

@@ -145,7 +145,7 @@ def test_the_table_shows_the_learning_rate_of_arguments_and_of_deepspeed() -> No
 
 def test_a_rule_without_its_argument_is_noted() -> None:
     spec = job(trainer=None, script="t.py", args=["--lr", "0.1"], scale=LINEAR)
-    told = "`scale.lr.rule` is linear, but no `lr.arg` names the argument: the learning rate stays."
+    told = "`scale.lr.rule` is linear, but `lr.arg` is not set: the learning rate stays."
     assert told in rescale(launched(spec), LUMI, nodes=2).notes
     assert told not in rescale(launched(spec), LUMI).notes
 

@@ -43,7 +43,7 @@ def test_where_the_work_is_not_known_no_time_is_told_and_no_limit_passed() -> No
     found = scaling_of(RUN, family, offers)
     assert not found.knows_work and size_of(found, 1).over_limit  # of a million samples
     assert [rung.cells[2] for rung in rungs.rungs_of(found)] == ["-", "-"]
-    assert "limit" not in str(rungs.rungs_of(found)) and "not known" in rungs.basis(found)
+    assert "limit" not in str(rungs.rungs_of(found)) and "unknown" in rungs.basis(found)
     assert "limit" not in scaling_words.recommendation(found, advise_size(found, SizeGoal()))
     assert study(SPEEDS, 8).knows_work
 
@@ -124,7 +124,7 @@ def test_a_size_whose_steps_alone_are_efficient_is_not_called_inefficient() -> N
     offers = [Offer(n, 8 * n, 4.0 * n, 3600.0, 4.0 * n) for n in (1, 2, 4)]
     found = scaling_of(family[0].run, family, offers)
     assert advise_size(found, SizeGoal()).sentence.startswith(
-        "It is the largest size on which the whole run, with its start and end, keeps an "
+        "It is the largest size at which the whole run, including start and end, has an "
         "efficiency of at least 75 %. 4 nodes would save "
     )
 
@@ -143,7 +143,7 @@ def test_runs_that_cannot_be_compared_are_left_out_with_the_reason() -> None:
     assert [size.nodes for size in found.measured] == [1]
     assert [(item.run, item.why) for item in found.left_out] == [
         ("zero", "its strategy is zero2, not ddp"),
-        ("alone", "its training reports 1 rank of 16 ranks"),
+        ("alone", "it reports only 1 rank of 16 ranks"),
         ("elsewhere", "its site is leonardo, not lumi"),
     ]
 
@@ -250,7 +250,7 @@ def test_nothing_is_recommended_that_nobody_knows() -> None:
     found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
     advice = advise_size(found, SizeGoal())
     assert (advice.nodes, advice.certainty) == (2, "measured")
-    assert "Whether larger sizes reach that is not known: it may be 25 to 100 %" in advice.sentence
+    assert "It is unknown whether larger sizes reach this: it may be 25 to 100 %" in advice.sentence
     assert scaling_words.table(found).rows[3][5] == "25-100 %"
 
 
@@ -260,7 +260,7 @@ def test_a_size_of_another_partition_is_named_and_not_recommended_by_itself() ->
     found = scaling_of(family[0].run, family, [moved])
     found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
     assert advise_size(found, SizeGoal()).nodes == 2
-    said = "On 4 nodes the job moves to whole-nodes, where 6 GPUs of each node stay idle"
+    said = "On 4 nodes, the job moves to whole-nodes, where 6 GPUs of each node stay idle"
     assert any(note.startswith(said) for note in scaling_words.notes(found))
     chosen = scaling_words.recommendation(found, advise_size(found, SizeGoal(deadline=16)))
     assert chosen.startswith("Take 4 nodes.") and "The job moves to whole-nodes, where" in chosen

@@ -31,7 +31,7 @@ def test_the_history_and_the_profile_make_a_study(runs: Runs) -> None:
     assert runs.scaling.of(made[1].id) == runs.scaling.of(made[1].id)
     two = runs.scaling.of(made[1].id, ScalingQuestion(epochs=2)).whole
     assert two.samples == 120_000 and two.words == "120,000 samples"
-    with pytest.raises(InputError, match="is not known"):
+    with pytest.raises(InputError, match="is unknown"):
         runs.history.begin(trained("none", 1))
         runs.scaling.of("none", ScalingQuestion(epochs=1))
 
@@ -59,7 +59,7 @@ def test_one_size_predicts_others_where_the_links_of_the_site_are_known(runs: Ru
     assert scaling_words.table(found).rows[2][2].startswith("~")
     advice = advise_size(found, SizeGoal())
     assert (advice.nodes, advice.certainty) == (1, "measured")
-    assert "the only size that was measured: run one more" in advice.sentence
+    assert "the only measured size: run one more" in advice.sentence
 
 
 def test_an_exchange_that_the_run_measured_counts_not_the_profiles_links(runs: Runs) -> None:
@@ -77,7 +77,7 @@ def test_an_exchange_that_the_run_measured_counts_not_the_profiles_links(runs: R
     assert found.steps and found.steps.calibrated.exposed == 0.0256
     assert found.steps.step(8, 1).exposed == pytest.approx(0.0256)
     said = scaling_words.basis(found)
-    assert "waited 25.6 ms for the wire, as measured (38.4 ms on the wire); 230 ms" in said
+    assert "waited 25.6 ms for the network, as measured (38.4 ms of transfer); 230 ms" in said
     assert "times as long, as it did here" in said and "profile" not in said
     four, hoped = size_of(found, 4).speed, size_of(assumed, 4).speed
     assert four and hoped and four.likely and hoped.likely and four.likely < 0.95 * hoped.likely
@@ -126,5 +126,5 @@ def test_what_cannot_be_predicted_alone_says_what_is_missing(runs: Runs) -> None
     here = trained("here", 1, site="laptop", metrics_offset=2)
     runs.history.begin(here)
     runs.history.metrics.add("here", lines_of([1.0] * 20, 8, 256, 60_000, parameters=1))
-    with pytest.raises(InputError, match="The profile of laptop does not say how fast"):
+    with pytest.raises(InputError, match="The profile of laptop does not contain the speed of"):
         runs.scaling.of("here", ScalingQuestion(alone=True))

@@ -131,7 +131,7 @@ def test_a_path_is_judged_by_what_the_job_does_with_it(
         (FoundEnvironment("module load a", "unknown: a.", "3.11"), "", "warning",
          "`module load a` fails on the login node: unknown: a."),
         (FoundEnvironment("", "", ""), "", "warning", "python3, does not start"),
-        (FoundEnvironment("", "", "3.9"), ">=3.10", "error", "is 3.9, and `venv:` is for >=3.10"),
+        (FoundEnvironment("", "", "3.9"), ">=3.10", "error", "is 3.9, but `venv:` requires >=3.10"),
         (FoundEnvironment("", "", "3.13"), ">=3.10, <3.13", "error", "is 3.13"),
         (FoundEnvironment("", "", "3.13"), ">=3.10,<3.13.5", "", ""),
         (FoundEnvironment("", "", "3.11"), ">=3.9.2,<4.0", "", ""),
@@ -150,7 +150,7 @@ def test_the_environment_is_judged_by_what_the_login_node_has(
 def test_a_containers_python_is_compared_without_a_question() -> None:
     needs = replace(WANTED, python_version="3.9", python_bound=">=3.10")
     (only,) = said(ANSWERS, needs)
-    assert only.message == "The job's Python is 3.9, and `venv:` is for >=3.10."
+    assert only.message == "The job's Python is 3.9, but `venv:` requires >=3.10."
 
 
 def test_a_refusal_that_is_explained_is_not_said_twice() -> None:

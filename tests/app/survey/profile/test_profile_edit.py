@@ -69,5 +69,5 @@ def test_what_does_not_fit_the_rest_of_the_profile_is_refused(tmp_path: Path) ->
     measured = NodeFacts(
         "nid1", (ProfileChange(("node", "gpu_cores"), ("1-2",), "a node"),), (), ()
     )
-    with pytest.raises(InputError, match="gpu_cores lists 1 GPUs, the node has 8"):
+    with pytest.raises(InputError, match="gpu_cores lists 1 GPUs, but the node has 8"):
         change(tmp_path, "lumi", measured)

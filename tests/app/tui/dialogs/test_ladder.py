@@ -29,7 +29,7 @@ async def test_two_marked_sizes_are_sent_after_one_yes(settings: Settings, proje
         await sees(pilot, r"\[ \] +2 +4 +- +- +nothing")
         await sees(pilot, "space marks several")
         await pilot.press("?")  # in the field, where the dialog begins
-        await sees(pilot, "Send the code that ran, or the project")
+        await sees(pilot, "Send the code of this run, or the project's current code")
         await pilot.press("escape", "down")
         assert isinstance(pilot.app.screen.focused, SizeLadder), "as the frame says"
         await pilot.press("space", "g", "space")
@@ -74,7 +74,7 @@ async def test_what_fails_keeps_no_other_size_back_and_all_is_told(
         await pilot.press("+")
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
         await sees(pilot, r"\[ \] +16 +128 +\S+ +68 % +\S+ GPU-hours +predicted")
-        await sees(pilot, "A step trains 512 samples, before 256; the learning rate becomes 0.2")
+        await sees(pilot, "A step trains 512 samples, before 256; the learning rate changes from")
         await pilot.press("down", "a")
         await sees(pilot, "Send on 1, 2, 4, 8, 16 nodes")
         await pilot.press("j")  # the plan of another size; the button stays
@@ -128,7 +128,7 @@ async def test_errors_of_the_check_are_asked_about_and_a_no_leads_back(settings:
         await pilot.press("enter", "enter")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
         await sees(pilot, f"Send {run.id} again with 1 error")
-        await sees(pilot, "error +5-00:00:00 is more than")
+        await sees(pilot, "error +5-00:00:00 is longer than")
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog again")
         assert sent == []

@@ -114,7 +114,7 @@ async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
         await sees(pilot, "Send on 1 node ")
         app.screen.query_one("#start").focus()
         await pilot.press("space")
-        await until(pilot, lambda: "does not say how the script continues" in shown(pilot), "no")
+        await until(pilot, lambda: "does not define how the script resumes" in shown(pilot), "no")
         await pilot.press("escape")
         assert len(runs_of(pilot)) == 1
 

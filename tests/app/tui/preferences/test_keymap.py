@@ -54,8 +54,8 @@ def test_a_letter_means_one_thing_on_all_screens_but_for_a_short_list() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("run.cancle: x", "nothing is called run.cancle. Write run.cancel if you mean that."),
-        ("zzzz: x", "nothing is called zzzz. The help (?) shows what has a key."),
+        ("run.cancle: x", "run.cancle is not an action. Did you mean run.cancel?"),
+        ("zzzz: x", "zzzz is not an action. The help (?) shows what has a key."),
         ("run.cancel: kex", "'kex' is not a key"),
         ("run.cancel: ctrl+kex", "'ctrl+kex' is not a key"),
         ("run.cancel: ''", "'' is not a key"),
@@ -102,8 +102,8 @@ def test_without_a_block_nothing_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("kyes: {run.cancel: x}", "nothing is called kyes. Write keys if you mean that."),
-        ("theme: dark", "nothing is called theme. It may contain keys, notify, agents."),
+        ("kyes: {run.cancel: x}", "kyes is not a setting. Did you mean keys?"),
+        ("theme: dark", "theme is not a setting. It may contain keys, notify, agents."),
     ],
 )
 def test_a_misspelt_block_is_a_warning(tmp_path: Path, line: str, said: str) -> None:
@@ -127,13 +127,13 @@ async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> No
     app = LumiApp(settings)
     app.runs.history.begin(a_run(state=State.RUNNING, job_id="41"))
     async with app.run_test(size=(120, 50)) as pilot:
-        assert "line 3: nothing is called" in next(iter(app._notifications)).message
+        assert "is not an action" in next(iter(app._notifications)).message
         await until(pilot, lambda: "Z Cancel" in keys_below(pilot), "the key in the footer")
         await pilot.press("question_mark")
-        await sees(pilot, r"(?s)The table.*The run *│.*Z +Cancel the job; asks first")
-        await pilot.press("slash", *"asks first")
+        await sees(pilot, r"(?s)The table.*The run *│.*Z +Cancel the job, after confirmation")
+        await pilot.press("slash", *"after confirm")
         await until(pilot, lambda: "First run" not in shown(pilot), "only what was typed")
-        await sees(pilot, "Z +Cancel the job; asks first")
+        await sees(pilot, "Z +Cancel the job, after confirmation")
         await pilot.press("escape", "colon")
         await until(pilot, lambda: app.screen.query(Input), "the palette")
         # Each action on the chosen run, each screen; found by the words of its sentence.

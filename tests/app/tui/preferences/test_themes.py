@@ -20,7 +20,7 @@ async def test_the_chosen_theme_is_kept_or_said_not_to_be(settings: Settings) ->
         await pilot.press("colon", *"settings")
         await sees(pilot, "Settings")
         await pilot.press("enter")
-        await sees(pilot, "`keys:` and `notify:` stand in")
+        await sees(pilot, "Set `keys:` and `notify:` in")
         settings.theme.unlink()
         settings.theme.mkdir()
         app.theme = "gruvbox"

@@ -25,7 +25,7 @@ async def test_runs_are_shown_beside_each_other(settings: Settings) -> None:
         await sees(pilot, "code: the same")
         await sees(pilot, r"loss +a vit-1n 0.03\d+ +b vit-4n 0.03\d+[ │]*\n[\s\S]* 5 +10 +15 ")
         await sees(pilot, r"\+#SBATCH --nodes=4")
-        await sees(pilot, "The code of vit-1n is not known: none was")
+        await sees(pilot, "The code of vit-1n is unknown: none was")
         assert "samples/s  a" not in shown(pilot), "a chart without values is not shown"
         await pilot.press("escape")
         app.open_compare(("vit-1n",))

@@ -120,7 +120,7 @@ async def test_a_queued_run_shows_why_it_waits_and_one_that_is_done_what_it_cost
     )  # fmt: skip
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("enter")
-        await sees(pilot, r"waits for +it waits for free nodes, and is next in line \(Resources\)")
+        await sees(pilot, r"waits for +it waits for free nodes and is next in line \(Resources\)")
         await sees(pilot, r"waiting for +2 min")
         await sees(pilot, r"expected start +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, in 10 min")
         await sees(pilot, r"expected end +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, in 1 h 10 min")

@@ -141,7 +141,7 @@ async def test_the_filter_finds_what_is_shown_and_says_what_is_wrong(settings: S
         await pilot.press("escape")
         await until(pilot, lambda: table.row_count == 42, "all again")
         await pilot.press("slash", *"zzz", "enter")
-        await sees(pilot, "No run passes the filter. Press esc")
+        await sees(pilot, "No run matches the filter. Press esc")
         # The run that was just sent is the one that the next key is meant for.
         screen = app.screen
         assert isinstance(screen, RunsScreen)

@@ -15,7 +15,7 @@ from tests.support.servers.sshd import Answers, Sshd, new_key, running_sshd
 
 def refused(server: Sshd) -> None:
     answers = Answers("yes")
-    with pytest.raises(LinkError, match="share no algorithm"):
+    with pytest.raises(LinkError, match="no common algorithm"):
         Ssh(server.login(), answers).run("true")
     assert not answers.questions and server.logged("Accepted ") == 0
 

@@ -98,7 +98,10 @@ def test_what_is_not_shared_is_said_in_words_unless_its_only_name_is_damaged(
     greeting: bytes, replay: Replay
 ) -> None:
     said = replay(_with_one_kex(greeting, b"diffie-hellman-group1-sha1"))
-    assert "share no algorithm: as key exchange it offers only diffie-hellman-group1-sha1." in said
+    assert (
+        "have no common algorithm: as key exchange it offers only diffie-hellman-group1-sha1."
+        in said
+    )
     for name in (b"diffie-hellman-group14-sha257", b"curve25519-sha25\x16"):
         assert "was lost during the key exchange" in replay(_with_one_kex(greeting, name))
 

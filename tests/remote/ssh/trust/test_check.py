@@ -116,7 +116,7 @@ def test_a_published_key_needs_no_file_to_be_kept_in(server: Sshd) -> None:
     connection = Ssh(server.login(fingerprint(server.host_key)))
     assert connection.run("echo in").text == "in\n"
     connection.close()
-    with pytest.raises(LinkError, match="UserKnownHostsFile names no file"):
+    with pytest.raises(LinkError, match="UserKnownHostsFile is empty"):
         Ssh(server.login(), Answers("yes")).run("true")
 
 

@@ -103,7 +103,7 @@ def test_each_part_fails_on_its_own(tools: Path, tmp_path: Path) -> None:
     (tools / "sbatch").write_text("#!/bin/sh\nhead -c 4 >/dev/null\necho no; exit 3\n")
     found = inquire(Local(), LUMI, asked(str(tmp_path)))
     assert found.faults["jobs"] == "`squeue` failed: slurm_load_jobs error: timed out."
-    assert found.faults["associations"] == "`sacctmgr` prints more than is read here."
+    assert found.faults["associations"] == "`sacctmgr` prints more than lumitui reads."
     assert "`commands: balance:`" in found.faults["budgets"]
     assert found.trial is not None and (found.trial.accepted, found.trial.words) == (False, "no")
     assert found.paths[0].writable and found.partition is not None

@@ -44,7 +44,7 @@ def test_a_node_gives_the_profile_its_core_lists(site: Site) -> None:
         ("/tmp ext2/ext3 58329148 yes", "/tmp tmpfs 58329148 yes", "node.local_disk",
          "55 GiB free in $TMPDIR (ext2/ext3)"),
         ("ext2/ext3", "lustre", "node.local_disk",
-         "none; /tmp is in memory and counts against the job's"),
+         "none; /tmp is in memory and counts as the job's memory"),
         ("domain 3", "nvidia 00000000:17:00.0, 81920, Disabled, NVIDIA A100-SXM4-80GB\ndomain 3",
          "node.gpu_memory_gib", "80"),
         ("domain 3", "amd device,VRAM Total Memory (B),Used\namd card0,68702699520,1\ndomain 3",

@@ -132,13 +132,14 @@ def test_of_several_kinds_of_nodes_one_is_described_and_the_others_are_named() -
 @pytest.mark.parametrize(
     ("changes", "options", "words"),
     [
-        ([(GRES, "(null)")], {}, "no GPUs in zephyr. If its nodes have GPUs all the same"),
+        ([(GRES, "(null)")], {}, "no GPUs in zephyr. If its nodes have GPUs anyway"),
         ([(GRES, "gpu:a100:0")], {}, "no GPUs in zephyr"),
-        ([], {"partition": "nope"}, "no partition 'nope'. There are whole, parts, closed, a"),
-        ([("State=UP", "State=DRAIN")], {}, "You may use no partition of zephyr: partition whole"),
+        ([], {"partition": "nope"}, "'nope' is not a partition. There are whole, parts, closed, a"),
+        ([("State=UP", "State=DRAIN")], {}, "You may not use any partition of zephyr: "
+         "partition whole"),
         ([("MARKER groups", "MARKER lost")], {}, "no partitions or no nodes"),
         ([("slurm-wlm 22.05.8", "sh: sbatch: not found"), ("PartitionName", "Nope")], {},
-         "porch has no Slurm; sbatch prints 'sh: sbatch: not found'"),
+         "porch does not have Slurm; sbatch prints 'sh: sbatch: not found'"),
         ([("MARKER login", "login")], {}, "The host did not answer the survey"),
     ],
 )  # fmt: skip
@@ -179,6 +180,6 @@ def test_a_sites_words_cannot_leave_their_comment() -> None:
 
 def test_gpus_that_slurm_shows_otherwise_are_said_to_be_left_out() -> None:
     cluster = ask(FixedAnswer(SURVEY.encode()))
-    said = "--gpus 3, as Slurm itself shows 4 GPUs in each node"
+    said = "--gpus 3, but Slurm itself shows 4 GPUs in each node"
     assert said in choose(cluster, gpus=3).left_out
     assert choose(cluster, gpus=4).left_out == choose(cluster).left_out

@@ -107,7 +107,7 @@ def test_when_the_time_is_over_the_rest_is_not_asked(
 ) -> None:
     monkeypatch.setattr(image_listing, "ASKING_SECONDS", -1)
     found = find_images(Local(), site, ())
-    late = ImageContents(why_not="the time for asking was over")
+    late = ImageContents(why_not="the query ran out of time")
     assert [image.contents for image in found] == [late] * 4
     assert not (tmp_path / "asked").exists()
 

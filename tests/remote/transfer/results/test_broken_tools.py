@@ -74,7 +74,7 @@ def test_a_find_that_did_not_end_by_itself_is_no_list(
     run: Path, programs: Path, tmp_path: Path, body: str
 ) -> None:
     program(programs, "find", body)
-    with pytest.raises(AnswerUnusable, match="`find` ended with status"):
+    with pytest.raises(AnswerUnusable, match="`find` exited with"):
         fetch(Local(), str(run), ["checkpoints/*", "*"], tmp_path / "here")
 
 
@@ -82,7 +82,7 @@ def test_a_find_that_fails_without_a_word_has_its_status(
     run: Path, programs: Path, tmp_path: Path
 ) -> None:
     program(programs, "find", "exit 1")
-    with pytest.raises(RefusedError, match="`find` there ended with status 1") as told:
+    with pytest.raises(RefusedError, match="`find` there exited with 1") as told:
         check_fetch(fetch(Local(), str(run), ["*"], tmp_path / "here"), named=True)
     assert "No file matches" not in str(told.value)
 

@@ -148,7 +148,7 @@ def test_files_that_change_or_vanish_are_reported_and_the_rest_comes(
     target = tmp_path / "here"
     brought = fetch(Meanwhile(transport, change), str(results), ["*"], target)
     assert [(item.name, item.why) for item in brought.left] == [
-        ("gone", "it is gone or unreadable"), ("log", "it changed meanwhile")
+        ("gone", "it does not exist or is unreadable"), ("log", "it changed meanwhile")
     ]  # fmt: skip
     assert [item.name for item in brought.files if item.name.endswith("one.pt")]
     assert os.listdir(target) == ["checkpoints"]
@@ -273,6 +273,6 @@ def test_a_small_file_that_changes_harms_none_of_those_that_come_with_it(
     assert {name: came[name] for name in names if name != "small-7"} == {
         name: name * 10 for name in names if name != "small-7"
     }
-    gone = [("small-7", "it is gone or unreadable")] if change == "vanish" else []
+    gone = [("small-7", "it does not exist or is unreadable")] if change == "vanish" else []
     assert [(item.name, item.why) for item in brought.left] == gone
     assert site.streams == 2

@@ -51,7 +51,7 @@ def test_a_size_that_is_no_number_is_one_files(run: Path, tmp_path: Path) -> Non
     assert [item.name for item in brought.files] == ["a", "b", "c"]
     reasons = left(brought)
     assert set(reasons) == {f"bad{number}" for number in range(len(SIZES))}
-    assert all("no usable size" in reason for reason in reasons.values())
+    assert all("invalid size" in reason for reason in reasons.values())
     assert max(map(len, reasons.values())) < 200
 
 
@@ -107,7 +107,7 @@ def test_a_file_and_a_folder_of_one_name(tmp_path: Path, first: bytes) -> None:
 @pytest.mark.parametrize("unknown", ["what 1 ./a", "", "\x1b]0;x\x07", "q" * 60_000, "end"])
 def test_an_answer_that_is_no_list(run: Path, tmp_path: Path, unknown: str) -> None:
     site = LyingTransport(Lie("walk()", add=f"{unknown}\0"))
-    words = "before they had finished" if unknown == "end" else "no known kind"
+    words = "before they finished" if unknown == "end" else "unknown record"
     with pytest.raises(AnswerUnusable, match=words):
         fetch(site, str(run), ["*"], tmp_path / "here")
 
@@ -130,9 +130,9 @@ def test_an_answer_of_random_bytes(run: Path, tmp_path: Path, when: str) -> None
 
 
 WRONG = {
-    "another order": "MARK 1 0\n",
+    "different order": "MARK 1 0\n",
     "begins elsewhere": "MARK 0 77\n",
-    "another form": "MARK 0 -1\n" + " " * 40,
+    "unexpected form": "MARK 0 -1\n" + " " * 40,
     "longer": "MARK 0 0\n" + "z" * (2 << 20),
     "something else": "z" * 100,
 }

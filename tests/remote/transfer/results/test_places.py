@@ -114,7 +114,7 @@ def test_names_that_are_one_for_the_disk_do_not_replace_each_other(tmp_path: Pat
         brought = fetch(OneCase(here), str(run), ["A", "a"], here)
         assert [item.name for item in brought.files] == ["A"]
         assert [(item.name, item.why) for item in brought.left] == [
-            ("a", "this disk takes its name for that of A")
+            ("a", "this disk cannot distinguish its name from A")
         ]
         assert (here / "A").read_bytes() == (run / "A").read_bytes()
 

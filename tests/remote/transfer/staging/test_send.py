@@ -155,7 +155,7 @@ def test_what_must_not_be_sent_is_named(data: Path) -> None:
         find("DATA", data, follow=["from*"])
     for words in ("'id_rsa' looks like", "'gone' is a link to 'nowhere'", "'pipe' is neither"):
         assert words in refused.value.message
-    with pytest.raises(InputError, match="which is neither a file nor a folder"):
+    with pytest.raises(InputError, match="which is not a file or folder"):
         find("DATA", data / "absent")
 
 
@@ -174,7 +174,7 @@ LIES = [
 @pytest.mark.parametrize("said", LIES)
 def test_an_answer_that_is_none_is_a_sentence(said: bytes, data: Path, folder: str) -> None:
     item = read(find("DATA", data, follow=["from*"]))
-    with pytest.raises(AnswerUnusable, match="does not say what it has"):
+    with pytest.raises(AnswerUnusable, match="instead of its files"):
         staged(folder, item, FixedAnswer(said))
 
 

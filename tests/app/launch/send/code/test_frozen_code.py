@@ -98,9 +98,9 @@ def test_a_queued_run_is_touched_by_no_other_and_by_no_edit(
     ("harm", "words", "files"),
     [
         ("chmod -R u+w {at}; rm -rf {at} {at}.sums", "no longer on the site", 2),
-        ("chmod u+w {at}/pkg; rm -f {at}/pkg/a.py", "no longer whole", 0),
-        ("chmod u+w {at}/pkg/a.py; printf 'a = 9\\n' >{at}/pkg/a.py", "no longer whole", 1),
-        ("chmod u+w {at}; echo more >{at}/more.py", "no longer whole", 0),
+        ("chmod u+w {at}/pkg; rm -f {at}/pkg/a.py", "no longer complete", 0),
+        ("chmod u+w {at}/pkg/a.py; printf 'a = 9\\n' >{at}/pkg/a.py", "no longer complete", 1),
+        ("chmod u+w {at}; echo more >{at}/more.py", "no longer complete", 0),
     ],
     ids=["purged", "partly", "changed", "added"],
 )

@@ -107,11 +107,11 @@ def raw(name: bytes) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (fifo, "neither a file nor a folder"),
-        (bound, "neither a file nor a folder"),
-        (device, "neither a file nor a folder"),
-        (raw(b"two\nlines"), "line end"),
-        (raw(b"Icon\r"), "line end"),
+        (fifo, "not a file or folder"),
+        (bound, "not a file or folder"),
+        (device, "not a file or folder"),
+        (raw(b"two\nlines"), "line break"),
+        (raw(b"Icon\r"), "line break"),
         (raw(b"latin\xe9"), "not UTF-8"),
         (raw(b"half\xf0\x9f"), "not UTF-8"),
         (lambda path: path.symlink_to("/etc/hosts"), "points out of the project"),

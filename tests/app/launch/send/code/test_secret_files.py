@@ -91,7 +91,7 @@ def test_the_command_line_names_them(here: Here, tmp_path: Path) -> None:
     done = here("preview", str(job))
     assert done.returncode == 0
     assert "warning: Not sent" in done.stderr and ".env" in done.stderr
-    assert "conf/site.txt is not sent: line 3 has the shape of a token of GitHub" in done.stderr
+    assert "lumitui does not send conf/site.txt: line 3 looks like a token of GitHub" in done.stderr
     assert "ship_secrets: [conf/site.txt]" in done.stderr and KEY not in done.stderr
     data = envelope(here("preview", str(job), "--json"))["data"]
     kept = {item["path"]: item["line"] for item in data["kept_back"]}
@@ -153,7 +153,9 @@ def test_a_secret_that_came_after_the_preview_is_not_dropped_in_silence(
     root = hello_project(tmp_path / "project")
     preview = runs.preview(laptop_job(), root)
     write_files(root, "notes.txt", ".env")
-    with pytest.raises(InputError, match=r"\.env has changed since the preview"):
+    with pytest.raises(
+        InputError, match=r"\.env has changed since the preview. lumitui does not send it"
+    ):
         runs.send(preview)
     assert runs.history.page() == []
     assert runs.send(runs.preview(laptop_job(), root)).job_id

@@ -72,7 +72,7 @@ def test_the_verb_shows_the_changes_and_writes_what_was_agreed(here: Here, path:
     path.write_text(BAD)
     done = here("fix", str(path), "--diff")
     assert done.returncode == 0 and "+partition: standard-g" in done.stdout
-    assert "fix: 9 nodes are more than small-g gives" in done.stderr
+    assert "fix: 9 nodes are more than small-g allows for" in done.stderr
     told(here("fix", str(path)), 2, "Write ")
     assert path.read_text() == BAD
     assert envelope(here("fix", str(path), "--diff", "--json"))["data"]["written"] is False

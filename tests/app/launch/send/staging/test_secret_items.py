@@ -80,7 +80,7 @@ def test_what_other_people_may_not_read_is_a_warning_outside_of_home_and_project
             (top / "set" / name).write_text(name)
             (top / "set" / name).chmod(0o600 if name != "1" else 0o644)
     warning = said(runs, project, tmp_path / "shared" / "set")["stage-private"]
-    assert f"only you can read {tmp_path}/shared/set/2 and 1 more file here." in warning.message
+    assert f"only you can read {tmp_path}/shared/set/2 and 1 more file." in warning.message
     assert warning.severity == "warning" and "`ship_secrets: [set]`" in warning.do
     assert not said(runs, project, tmp_path / "shared" / "set", "set")
     assert not said(runs, project, tmp_path / "shared" / "set" / "1")
@@ -88,7 +88,7 @@ def test_what_other_people_may_not_read_is_a_warning_outside_of_home_and_project
     assert not said(runs, project, project / "set")
     os.chmod(tmp_path / "shared" / "set", 0o700)
     warning = said(runs, project, tmp_path / "shared" / "set")["stage-private"]
-    assert warning.message.endswith(f"only you can read {tmp_path}/shared/set here.")
+    assert warning.message.endswith(f"only you can read {tmp_path}/shared/set.")
 
 
 def test_a_pattern_for_nothing_is_named(runs: Runs, project: Path, tmp_path: Path) -> None:

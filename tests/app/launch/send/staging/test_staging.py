@@ -75,14 +75,14 @@ def test_a_job_finds_what_was_staged_and_a_resubmission_shares_it(
         ("DATA", 1, 3, False),
         ("MODEL", 1, 7, False),
     }
-    with pytest.raises(InputError, match="Nothing on laptop is staged as OTHER"):
+    with pytest.raises(InputError, match="laptop has no staged data called OTHER"):
         runs.stocks.remove("laptop", ["OTHER"])
     assert runs.stocks.remove("laptop", ["DATA"], dry=True)[0].bytes == 3
     runs.stocks.remove("laptop", ["DATA"])
     (stock,) = runs.stocks.list("laptop")
     assert [item.name for item in stock.items] == ["MODEL"]
     assert len(os.listdir(f"{stock.folder}/blobs")) == 1, "a content stayed that nobody has"
-    with pytest.raises(RefusedError, match="staged as DATA is no longer on the site"):
+    with pytest.raises(RefusedError, match="staged data DATA is no longer on the site"):
         runs.resubmit(runs.plan_resubmission(first.id, code="same"))
     modes = {stat.S_IMODE(path.stat().st_mode) for path in Path(stock.folder).rglob("*")}
     assert all(not mode & 0o077 for mode in modes)
@@ -179,11 +179,11 @@ def test_what_is_staged_inside_the_project_is_no_part_of_the_code(
     ("path", "words"),
     [
         ('""', "is the whole project"),
-        ("/", "with all files there are"),
-        ("/dev/zero", "which is neither a file nor a folder"),
+        ("/", "which contains all files of this machine"),
+        ("/dev/zero", "which is not a file or folder"),
         ("../data", "'.env' looks like"),
         ("../gone", "'link' is a link to 'nowhere', which is not a file"),
-        ("../empty", "has no file in it"),
+        ("../empty", "contains no files"),
     ],
 )
 def test_a_preview_says_what_the_send_refuses(

@@ -252,12 +252,13 @@ def test_an_id_that_is_another_job_s_by_now_is_not_cancelled(
     )  # fmt: skip
     runs.history.begin(lost)
     try:
-        with pytest.raises(OutcomeUnknown, match="How lost-000001 ended is not known"):
+        with pytest.raises(OutcomeUnknown, match="It is unknown how lost-000001 ended"):
             runs.cancel("lost-000001", warn=told.append)
         run = runs.history.get("lost-000001")
         assert (run.state, run.job_id) == (State.UNKNOWN, other)
         assert (
-            f"id {other} belongs to another job" in told[0] and "nothing was cancelled" in told[0]
+            f"id {other} now belongs to another job" in told[0]
+            and "nothing was cancelled" in told[0]
         )
         assert cluster.login(f"squeue -h -j {other} -o %t").stdout.strip() in ("PD", "R", "CF")
     finally:
