@@ -24,6 +24,8 @@ from lumitui.app.job.fields.text_fields import (
     Memory,
     Module,
     Name,
+    Place,
+    Places,
     Signal,
     Text,
     Walltime,
@@ -142,6 +144,13 @@ class JobSpec(MappingField):
     site's."""
     modules: tuple[Module, ...] = ()
     """Modules to load after those of the site's profile: `modules: [rocm/6.2.2]`."""
+    python: Place | None = None
+    """The Python that starts the program, a path on the site or a command: `python:
+    $HOME/envs/vit/bin/python`. Default: the image's or the site's."""
+    activate: Places = ()
+    """Environments on the site to activate after the modules: the folder of a virtual or a conda
+    environment, a folder with `pixi.toml`, or a conda environment's name: `activate:
+    $HOME/envs/vit`."""
     venv: Venv | None = None
     """Packages that the image or the modules lack: a requirements file of the project, or a list.
     lumitui installs them once for all runs that need the same: `venv: [einops==0.8.1]`."""
@@ -285,6 +294,8 @@ class JobSpec(MappingField):
         if self.trainer and self.strategy not in TRAINERS[self.trainer].strategies:
             fitting = ", ".join(TRAINERS[self.trainer].strategies)
             raise ValueError(f"the trainer {self.trainer} supports {fitting}, not {self.strategy}")
+        if self.venv and (self.python or self.activate):
+            raise ValueError("`venv:` has its own Python, so it excludes `python:` and `activate:`")
         if self.debug and (self.chain > 1 or self.relaunch):
             raise ValueError("`debug:` excludes `chain:` and `relaunch:`, since nothing trains")
         return self

@@ -63,6 +63,8 @@ _DEBUG = "debug.sh"
 """For jobs with `debug:`."""
 _STAGE = "stage.sh"
 """For jobs with `stage:`."""
+_ACTIVATE = "activate.sh"
+"""For jobs with `activate:` outside a container."""
 _NOTIFY = "notify.sh"
 """For jobs with `notify:`."""
 _GPUS = "gpus.sh"
@@ -138,6 +140,8 @@ def _machinery(place: Placement, layout: RankLayout) -> Iterator[str]:
         yield _DEBUG
     if spec.stage:
         yield _STAGE
+    if place.activations:
+        yield _ACTIVATE
     if spec.notify and spec.notify.webhook:
         yield _NOTIFY
     if _gpu_command(place, layout):
@@ -210,12 +214,16 @@ def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
     spec, site, container = place.spec, place.site, place.container
     venv = venv_name(place) if spec.venv else spec.container.venv or ""
     activate = container.activate if container and not venv else ""
+    if container and spec.activate:
+        activate = '. "$ACTIVATE"/bin/activate'
     environment = container_environment(place)
     own = [path.removeprefix(_OWN) for path in site.node_directories if path.startswith(_OWN)]
     needs_tmp = own or any("${NODE_TMP}" in value for value in environment.values())
     mpi = mpi_of(place)
     return {
         "modules": (*place.modules, *(mpi.modules if mpi else ())),
+        "activations": place.activations,
+        "activated": quote(spec.activate[0]) if container and spec.activate else "",
         "container": container_call(place),
         "venv": venv if spec.venv else "",
         "generation": spec.container.generation or site.default_container,

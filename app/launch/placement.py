@@ -36,6 +36,12 @@ class Placement:
         return (*self.runtime.modules, *([f"module load {own}"] if own else []))
 
     @property
+    def activations(self) -> tuple[str, ...]:
+        """The shell lines that activate the job's environments outside a container."""
+        words = () if self.container else self.spec.activate
+        return tuple(f"lumitui_activate {quote(word)}" for word in words)
+
+    @property
     def trainer(self) -> Trainer | None:
         """The bundled trainer; None for a user's own script."""
         return TRAINERS.get(self.spec.trainer or "")
@@ -96,6 +102,13 @@ def placement_of(spec: JobSpec, site: Site) -> Placement:
         InputError: there is no such partition, launcher or container generation.
     """
     launcher, container = _launcher_of(spec), _container_of(spec, site)
+    if container and (len(spec.activate) > 1 or not all("/" in one for one in spec.activate)):
+        raise InputError(
+            "In a container only one virtual environment can be activated, by its folder.",
+            "Write `activate: /folder/of/the/environment`, or run without a container: `container: "
+            "{none: true}`.",
+            field="activate",
+        )
     place = Placement(spec, site, partition_of(spec, site), launcher, container)
     if launcher.binding == "torchrun" and place.torchrun_binding == "masks":
         return replace(place, launcher=replace(launcher, binding="wrapper", starts="command"))

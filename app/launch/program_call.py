@@ -113,8 +113,10 @@ def interpreter(place: Placement) -> str:
 
 
 def own_python(place: Placement) -> str:
-    """Return the Python of the job's container or site as a shell word; `${NAME}` expands."""
-    python = place.runtime.python
+    """Return the job's own Python, or that of its container or site, as a shell word."""
+    if place.spec.python:
+        return quote(place.spec.python)
+    python = "python" if place.spec.activate else place.runtime.python
     return python if re.match(r"^[\w./-]+$", python) else expand(python)
 
 

@@ -13,7 +13,7 @@ from lumitui.remote.site.profile import Site
 
 Fill = Callable[[str], str]
 """Returns a template of the profile with `{account}`, `{user}` and `{home}` filled in."""
-KEYS = ("args", "resume", "env", "links")
+KEYS = ("args", "resume", "env", "links", "python", "activate")
 """The keys in whose texts the names are expanded; of `env:` and `links:` in the values."""
 
 
@@ -67,10 +67,12 @@ def mapped(spec: JobSpec, change: Callable[[str], str]) -> JobSpec:
     changes: dict[str, Any] = {}
     for key in KEYS:
         value = getattr(spec, key)
+        if not value:
+            continue
         if isinstance(value, dict):
             new: object = {name: change(text) for name, text in value.items()}
         else:
-            new = tuple(map(change, value))
+            new = change(value) if isinstance(value, str) else tuple(map(change, value))
         if new != value:
             changes[key] = new
     return spec.model_copy(update=changes) if changes else spec

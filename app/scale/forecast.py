@@ -25,7 +25,7 @@ _OTHER = frozenset({
     "name", "nodes", "time", "account", "partition", "chain", "relaunch", "proof", "preflight",
     "fetch", "metrics", "ship_secrets", "follow_links", "secrets", "notify", "project",
     "signal", "hang", "after", "grid", "at_once", "then", "scale", "keep_compiled", "memory",
-    "exclusive", "sbatch", "resume",
+    "exclusive", "sbatch", "resume", "python", "activate",
 })  # fmt: skip
 """Keys of a job file that do not change what is trained; `venv` is compared as it was requested."""
 

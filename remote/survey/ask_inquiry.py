@@ -88,18 +88,21 @@ class FoundEnvironment:
     """What it printed last."""
     python: str
     """The version of the job's Python, like `3.11`; "" if it does not start."""
+    torch: bool = False
+    """Whether that Python finds torch."""
 
 
 def environment(text: str) -> FoundEnvironment | None:
-    """Return what `at LINE`, `failed` and `python VERSION` say, with what else was printed."""
+    """Return what `at LINE`, `failed` and `python VERSION torch` say, and what else was printed."""
     line = last = failed = words = ""
     for row in lines(text):
         if row.startswith("lumitui at "):
             line, last = row[11:], ""
         elif row == "lumitui failed":
             failed, words = failed or line, words if failed else last
-        elif found := re.fullmatch(r"lumitui python (\d{1,2}\.\d{1,3}|)", row):
-            return FoundEnvironment(failed[:_LONGEST], words[:MOST_WORDS], found[1])
+        elif found := re.fullmatch(r"lumitui python (\d{1,2}\.\d{1,3}|)( torch)?", row):
+            torch = found[2] is not None
+            return FoundEnvironment(failed[:_LONGEST], words[:MOST_WORDS], found[1], torch)
         elif row.strip():
             last = row.strip()
     return None
@@ -209,7 +212,9 @@ class InquiryRequest:
     script: str = ""
     """The job script for `sbatch --test-only`; "": do not test it."""
     modules: tuple[str, ...] = ()
-    """The shell lines that load the job's modules."""
+    """The shell lines that load the job's modules and activate its environments."""
+    functions: str = ""
+    """The shell functions that these lines call."""
     python: str = ""
     """The job's Python as a shell word; "": do not start it."""
 
@@ -283,13 +288,20 @@ def _of_slurm(query: InquiryRequest) -> Iterator[Question[Any]]:
         yield Question("trial", TEST_ONLY, trial, "sbatch --test-only", given=query.script)
 
 
+# It only looks for torch: the import takes seconds, on a file system with millions of files more.
+_VERSION = (
+    "import sys; from importlib.util import find_spec; "
+    "print('%d.%d' % sys.version_info[:2] + ' torch' * bool(find_spec('torch')))"
+)
+
+
 def _environment(query: InquiryRequest) -> str:
     """Return sh that loads the modules as the job does, in a login shell, and starts its Python."""
     loads = (f"echo {quote(f'lumitui at {line}')}\n{line} || echo 'lumitui failed'"
              for line in query.modules)  # fmt: skip
-    version = f"{query.python or ':'} -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'"
+    version = f"{query.python or ':'} -c {quote(_VERSION)}"
     tell = f"printf 'lumitui python %s\\n' \"$({version} 2>/dev/null)\""
-    script = "\n".join(["exec 2>&1", *loads, tell])
+    script = "\n".join(["exec 2>&1", query.functions, *loads, tell])
     return f"bash -lc {quote(script)}"
 
 

@@ -73,6 +73,14 @@ def _positive(text: str) -> str:
     return text
 
 
+def _place(text: str) -> str:
+    if text.startswith("~"):
+        raise ValueError(f"no shell expands ~; write $HOME{text[1:]}")
+    if text.startswith("-"):
+        raise ValueError(f"{text!r} begins with `-`, so that it reads as an option")
+    return text
+
+
 def _a_minute(text: str) -> str:
     if walltime.seconds_of(text) < 60:
         raise ValueError("it must be at least a minute: the log names a hung rank after 40 seconds")
@@ -108,6 +116,15 @@ Word = _formed(
 MODULE = r"^[A-Za-z0-9._@+][A-Za-z0-9._@:/+-]*$"
 Module = _formed(MODULE, "is not a module like rocm/6.2.2", max_length=200)
 """An argument of `module load`: a name, optionally with a version."""
+Place = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_one_line),
+                  AfterValidator(_place)]  # fmt: skip
+"""A path on the site, or a name there."""
+Places = Annotated[
+    tuple[Place, ...],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    Field(json_schema_extra={"type": ["array", "string"]}),
+]
+"""Several of them, or one alone."""
 # The length comes first: after a validator, pydantic's message would count "items".
 Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_one_line)]
 """A job's name: one line of at most 100 characters."""
@@ -134,7 +151,7 @@ _LAUNCH = frozenset(
 )
 # Variables of job.sh and lumitui.sh, which also use all names in small letters.
 _SCRIPT = frozenset(
-    {"CODE", "CPU_BIND_MASKS", "NODE_TMP", "PROOF_DIR", "SIF", "VENV", "VIRTUAL_ENV"}
+    {"ACTIVATE", "CODE", "CPU_BIND_MASKS", "NODE_TMP", "PROOF_DIR", "SIF", "VENV", "VIRTUAL_ENV"}
 )
 _SMALL = re.compile(r"[a-z]+")
 # bash sets these itself, or ends at once if a job sets them (bash(1)).

@@ -159,6 +159,8 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("container.image", "text", "the site's", "the container image of the ranks"),
     ("container.generation", "choice", "the site's", "the image's modules and command"),
     ("modules", "words", "none", "modules to load after the site's own"),
+    ("python", "text", "the site's", "the Python that starts the program, by its path"),
+    ("activate", "words", "none", "environments there: folders, or names of conda's"),
     ("venv", "words", "none", "packages that the image lacks, or a requirements file"),
     ("env", "pairs", "none", "NAME=VALUE …: the program's environment variables"),
     ("secrets", "words", "none", "your laptop's variables that the job may read"),

@@ -55,7 +55,8 @@ _OWN = ("PATH", "PYTHONPATH", "PYTHONHOME")
 def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec, site = launch.spec, place.site
     program = place.trainer is not None or (spec.script or "").endswith(".py")
-    own = any(name in spec.env for name in _OWN) or not _SYSTEM.fullmatch(site.python)
+    own = any(name in spec.env for name in _OWN) or bool(spec.python or spec.activate)
+    own = own or not _SYSTEM.fullmatch(site.python)
     if place.container or site.modules or own or not program:
         return
     if site.python_on_compute_nodes is False and not spec.modules:
@@ -66,7 +67,7 @@ def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"The nodes of {site.name} have no {site.python}, so a job without a container or "
             "modules ends at once with exit code 127.",
             f"Run in an image (`container: {named}`), load a module that has Python (`modules: "
-            "[NAME]`), or activate your own environment in a shell script. If the nodes do have a "
+            "[NAME]`), or use your own environment (`activate: FOLDER`). If the nodes do have a "
             "Python, write its path into the profile (`python:`).",
         )
     elif spec.container.none and not spec.venv:
@@ -75,8 +76,8 @@ def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
             "container",
             f"Without a container and modules, {place.runtime.python} at {site.name} is the "
             "system's own, which has no PyTorch.",
-            "Omit `container: {none: true}`, install packages with `venv:`, or activate your "
-            "own environment in a shell script.",
+            "Omit `container: {none: true}`, install packages with `venv:`, or use your own "
+            "environment (`activate: FOLDER`).",
             fix=Fix("use the site's container", at_key("container"), None),
         )
 

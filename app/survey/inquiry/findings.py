@@ -131,7 +131,15 @@ def _path(place: JobPath, state: PathState) -> Iterator[Finding]:
 
 def _of_environment(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
     found = replies.environment
-    if found and found.failed:
+    if found and found.failed.startswith("lumitui_activate "):
+        yield finding(
+            "cluster-environment",
+            f"`activate:` fails on the login node: {found.words}",
+            "Check the folder or the name, and load the module that has conda with `modules:`.",
+            Position(field="activate"),
+            "error",
+        )
+    elif found and found.failed:
         yield finding(
             "cluster-environment",
             f"`{found.failed}` fails on the login node"
@@ -143,8 +151,15 @@ def _of_environment(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
         yield finding(
             "cluster-environment",
             f"The job's Python, {needs.python}, does not start on the login node.",
-            "Load a module that provides one: `modules: [...]`.",
+            "Check `python:`, or load a module that has it: `modules: [...]`.",
             Position(field="modules"),
+        )
+    elif found and needs.python and needs.torch and not found.torch:
+        yield finding(
+            "cluster-environment",
+            f"The job's Python, {needs.python}, has no torch.",
+            "Install it there, or use an environment that has it: `activate: FOLDER`.",
+            Position(field="python"),
         )
     version = needs.python_version or (found.python if found else "")
     if version and not _suits(version, needs.python_bound):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lumitui.app.launch.launcher_templates import TEMPLATES
 from lumitui.app.launch.placement import placement_of
 from lumitui.app.launch.program_call import own_python
 from lumitui.app.launch.rules.offline_rules import python_of
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from lumitui.app.launch.send.preview import Preview
     from lumitui.remote.connect import Connection
     from lumitui.remote.site.profile import Site
+
+_ACTIVATE = TEMPLATES / "job" / "activate.sh"
 
 FRESH_SECONDS = 300.0
 """How long an answer is reused: a queue changes in minutes."""
@@ -101,11 +104,14 @@ class Inquiries:
         paths = job_paths.of_spec(spec, site, work)
         place, sent = placement_of(spec, site), spec.venv.sent if spec.venv else None
         slurm = site.scheduler == "slurm"
+        asks_python = bool(sent or spec.python or spec.activate)
         return InquiryNeeds(
             paths,
-            modules=place.modules if slurm else (),
-            python=own_python(place) if slurm and sent and not place.container else "",
+            modules=(*place.modules, *place.activations) if slurm else (),
+            functions=_ACTIVATE.read_text(encoding="utf-8") if slurm and place.activations else "",
+            python=own_python(place) if slurm and asks_python and not place.container else "",
             python_version=python_of(place) if place.container else "",
+            torch=place.trainer is not None,
             python_bound=sent.python if sent else "",
             account="" if spec.account == "none" else spec.account,
             partition=partition.slurm_partition or spec.partition,
@@ -179,6 +185,7 @@ def _request_of(site: "Site", needs: InquiryNeeds, script: str) -> InquiryReques
         quota=site.quota.command if site.quota else "",
         balance=site.commands.get("balance", "") if site.budget else "",
         modules=needs.modules,
+        functions=needs.functions,
         python=needs.python,
         script=script if slurm else "",
     )

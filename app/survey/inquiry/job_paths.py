@@ -39,11 +39,15 @@ class InquiryNeeds:
     field_of: tuple[tuple[str, Position], ...] = ()
     """The positions of the job's `account`, `partition`, `time` and `nodes`."""
     modules: tuple[str, ...] = ()
-    """The shell lines that load its modules."""
+    """The shell lines that load its modules and activate its environments."""
+    functions: str = ""
+    """The shell functions that these lines call."""
     python: str = ""
     """Its Python as a shell word, where that is not a container's; "": it needs none."""
     python_version: str = ""
     """The version of its container's Python, as far as the profile tells."""
+    torch: bool = False
+    """Whether that Python needs torch."""
     python_bound: str = ""
     """The versions that `venv:` is for, like `>=3.10,<3.13`."""
 

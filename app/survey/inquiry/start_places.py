@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from lumitui.remote.connect import Connection
     from lumitui.remote.site.profile import Site
 
-_OF_A_SITE = ("memory", "cpus_per_task", "local_disk", "modules", "sbatch", "container",
-              "after")  # fmt: skip
+_OF_A_SITE = ("memory", "cpus_per_task", "local_disk", "modules", "python", "activate", "sbatch",
+              "container", "after")  # fmt: skip
 """Keys that apply only to one site, and are left out at another."""
 
 

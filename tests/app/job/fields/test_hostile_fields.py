@@ -70,6 +70,7 @@ def with_field(field: str, text: str) -> dict[str, object]:
         "stage link": {"stage": {"DATA": {"path": ".", "link": text}}},
         "packages": {"venv": [text]},
         "modules": {"modules": [text]},
+        "activate": {"activate": [text]},
         "after": {"after": [text]},
         "requirements": {"venv": text},
         "wheels": {"venv": {"requirements": ["x"], "wheels": text}},
@@ -101,6 +102,8 @@ OTHERS = (
     "deepspeed",
     "after",
     "modules",
+    "python",
+    "activate",
 )
 ALL = (*FREE, *PATTERNED, *OTHERS, "batch", "site", "launcher", "project")
 

@@ -151,7 +151,7 @@ async def test_one_key_makes_all_fixes(settings: Settings, project: Path) -> Non
         await sees(pilot, "`hang:` has no effect")
         await pilot.press("ctrl+f")
         await sees(pilot, r"partition +standard-g")
-        await sees(pilot, "25 more, at their defaults ▸")
+        await sees(pilot, "27 more, at their defaults ▸")
         await until(pilot, lambda: can_submit(pilot), "no error")
 
 
@@ -296,11 +296,11 @@ async def test_a_field_keeps_its_place_while_it_is_set_and_cleared(
     settings: Settings, project: Path
 ) -> None:
     async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 60)) as pilot:
-        await sees(pilot, "25 more, at their defaults ▸")
+        await sees(pilot, "27 more, at their defaults ▸")
         await pilot.press("G", "enter", "G", "k", "k", "plus")
         await sees(pilot, r"defaults ▾[\s\S]*grid[\s\S]*> +keep_compiled +false")
         await pilot.press("g", *"jjjjjjjjjjjj", "enter", "k")
-        await sees(pilot, r"> +keep_compiled +false[\s\S]*24 more, at their defaults ▸")
+        await sees(pilot, r"> +keep_compiled +false[\s\S]*26 more, at their defaults ▸")
         await pilot.press("delete")
         await sees(pilot, r"> +keep_compiled +\(true\)")
 

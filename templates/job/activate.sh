@@ -1,0 +1,30 @@
+
+# ---- What a job with `activate:` does besides, after the functions above (templates/job/activate.sh).
+
+# lumitui_activate PLACE: a virtual environment or a conda environment by its folder, a folder with pixi.toml, or
+# a conda environment by its name. It works without -e: the hooks are written for a user's shell.
+lumitui_activate() {
+  local tool hook file why= strict=${-//[^e]/}
+  set +e
+  if [[ -f $1/bin/activate && ! -d $1/conda-meta ]]; then
+    . "$1/bin/activate"
+  elif [[ -f $1/pixi.toml || -d $1/.pixi ]]; then
+    file=$1/pixi.toml; [[ -f $file ]] || file=$1/pyproject.toml
+    PATH=$PATH:$HOME/.pixi/bin
+    hook=$(pixi shell-hook --shell bash --frozen --manifest-path "$file") && eval "$hook"
+  elif [[ $1 == /* && ! -d $1/conda-meta ]]; then
+    why='it has neither bin/activate, conda-meta nor pixi.toml'
+    false
+  elif tool=$(command -v conda) || tool=$(command -v mamba) || tool=$(command -v micromamba); then
+    tool=${tool##*/}
+    hook=$("$tool" shell.bash hook 2>/dev/null) || hook=$("$tool" shell hook --shell bash) && eval "$hook"
+    "$tool" activate "$1"
+  else
+    why='no conda, mamba or micromamba is found'
+    false
+  fi
+  set -- "$1" "$?"
+  [[ -z $strict ]] || set -e
+  [[ $2 == 0 ]] || echo "lumitui: cannot activate $1${why:+: $why}" >&2
+  return "$2"
+}
