@@ -44,6 +44,18 @@ class StartPlace:
     """The time of its time limit, in epoch seconds."""
     price: Price | None = None
     """Its maximum price."""
+    caution: str = ""
+    """Why the partition does not suit a production job, in a word or two; "" if it does."""
+
+    @property
+    def partition_words(self) -> str:
+        """The partition, with what speaks against it."""
+        return f"{self.partition} ({self.caution})" if self.caution else self.partition
+
+    @property
+    def suits(self) -> bool:
+        """Whether the partition is for production, or the job file itself names it."""
+        return not self.caution or "partition" not in self.changes
 
     def cells(self, now: float) -> tuple[str, ...]:
         """Return start, waiting jobs, latest end and price, as people read them."""
@@ -125,11 +137,12 @@ def _variants(
             ranks = per_node * spec.nodes
             changes["gpus_per_node"] = site.node.gpus
             sizes = nodes or (math.ceil(ranks / site.node.gpus),)
-    for name in site.partitions:
+    for name, partition in site.partitions.items():
+        caution = "for trials" if partition.trials else "preemptible" if partition.preempts else ""
         for size in sizes:
             own = {"partition": name} if name != spec.partition else {}
             more: dict[str, object] = {"nodes": size} if size != spec.nodes else {}
-            yield StartPlace(site.name, name, size, changes | own | more)
+            yield StartPlace(site.name, name, size, changes | own | more, caution=caution)
 
 
 def _default(key: str) -> object:

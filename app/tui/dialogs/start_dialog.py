@@ -38,7 +38,7 @@ class StartDialog(DialogBox[StartPlace | None]):
         """Yield the heading, the places that take the job, and why others do not."""
         now = time.time()
         rows = [
-            (at.site, at.partition, str(at.nodes), *at.cells(now), at.change_words(*_SHOWN))
+            (at.site, at.partition_words, str(at.nodes), *at.cells(now), at.change_words(*_SHOWN))
             for at in self._open
         ]
         columns = list(zip(TITLES, *rows, strict=True))

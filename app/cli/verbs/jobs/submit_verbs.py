@@ -207,7 +207,10 @@ def _first_site(runs: "Runs", job: Path, sites: str) -> "Mapping[str, object]":
     places = runs.start_places(job, sites=accounts)
     say_rows(places_table(places))
     place = first_place(places)
-    say(f"It starts first at {place.site}, in {place.partition}.")
+    others = [at.partition_words for at in places if not (at.refusal or at.suits or at is place)]
+    if others:
+        say(f"Not considered: {', '.join(others)}. To use one, set it as `partition:`.")
+    say(f"It starts first at {place.site}, in {place.partition_words}.")
     return place.values
 
 

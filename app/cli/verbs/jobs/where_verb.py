@@ -63,7 +63,8 @@ def places_table(places: Sequence["StartPlace"]) -> str:
     for line in _refusals(places):
         say_rows(line)
     rows = [
-        (at.site, at.partition, at.nodes, *at.cells(now), at.change_words()) for at in open_places
+        (at.site, at.partition_words, at.nodes, *at.cells(now), at.change_words())
+        for at in open_places
     ]
     if not rows and any(place.unreachable for place in places):
         raise LinkError(
@@ -82,12 +83,16 @@ def places_table(places: Sequence["StartPlace"]) -> str:
 def first_place(places: Sequence["StartPlace"]) -> "StartPlace":
     """Return the place with the earliest start.
 
-    Of those that start in the same minute it is the job file's own, or else the cheapest.
+    Of those that start in the same minute it is the job file's own, or else the cheapest. A
+    partition for trials, or one whose jobs Slurm may preempt, counts only if the job file names it
+    or no other partition accepts the job.
 
     Raises:
         InputError: no site estimates a start.
     """
-    known = [place for place in places if not place.refusal and place.start is not None]
+    accepting = [place for place in places if not place.refusal]
+    suitable = [place for place in accepting if place.suits] or accepting
+    known = [place for place in suitable if place.start is not None]
     if not known:
         raise InputError(
             "No site estimates when the job would start.",

@@ -51,6 +51,24 @@ def test_of_places_that_start_in_the_same_minute_it_is_the_own_one_or_the_cheape
     assert first_place([whole, priced("gpularge", 0.1, "billing units")]) is whole
 
 
+def test_a_partition_for_trials_or_with_preemption_wins_only_if_named_or_alone() -> None:
+    def at(
+        partition: str, start: float | None, caution: str = "", named: bool = False
+    ) -> StartPlace:
+        changes = {} if named else {"partition": partition}
+        return StartPlace("lumi", partition, 1, changes, start=start, caution=caution)
+
+    trials, spare = at("dev-g", NOW, "for trials"), at("spare-g", NOW + 100, "preemptible")
+    late = at("small-g", NOW + 9000)
+    assert first_place([trials, spare, late]) is late
+    named = at("dev-g", NOW, "for trials", named=True)
+    assert first_place([named, spare, late]) is named
+    closed = replace(late, refusal="It is closed.")
+    assert first_place([trials, spare, closed]) is trials
+    with pytest.raises(InputError, match="No site says when"):
+        first_place([trials, spare, replace(late, start=None)])
+
+
 def test_where_no_start_is_known_the_user_chooses() -> None:
     with pytest.raises(InputError, match="No site estimates when"):
         first_place([place("lumi", None), place("mn5", 10.0, "It is closed.")])
@@ -86,6 +104,17 @@ def test_it_is_sent_once_with_the_keys_changed(here: Here, job: Path) -> None:
     assert "It starts first at laptop, in local." in done.stderr
     assert json.loads(here("history", "--json").stdout)["data"][0]["site"] == "laptop"
     assert len(json.loads(here("history", "--json").stdout)["data"]) == 1
+
+
+def test_places_that_are_not_considered_are_listed(
+    here: Here, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near = StartPlace("lumi", "dev-g", 1, {"partition": "dev-g"}, start=NOW, caution="for trials")
+    far = StartPlace("lumi", "small-g", 1, {}, start=NOW + 9000)
+    monkeypatch.setattr(Runs, "start_places", lambda *args, **rest: (near, far))
+    done = here("submit", str(job), "--first", "lumi")
+    assert "Not considered: dev-g (for trials). To use one, set it as `partition:`." in done.stderr
+    assert "It starts first at lumi, in small-g." in done.stderr
 
 
 def test_no_other_site_is_tried_where_the_send_fails(

@@ -73,6 +73,7 @@ def test_at_another_site_it_says_what_must_change(runs: Runs, tmp_path: Path) ->
     refusals = {place.refusal for place in places}
     assert any("The host is down" in refusal for refusal in refusals), refusals
     assert any(place.unreachable for place in places)
+    assert {place.partition: place.caution for place in places}["acc_debug"] == "for trials"
     own = start_places(spec, LUMI, LUMI, "project_462000009", (), preview, unreachable)
     assert {place.changes["account"] for place in own} == {"project_462000009"}
 
