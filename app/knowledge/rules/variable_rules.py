@@ -136,7 +136,7 @@ def threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 _WHOLE = "Write the full path on the site."
-_PATH = re.compile(r"\$\{?[A-Za-z_]\w*\}?(?:/.*)?")
+_PATH = re.compile(r"\$\{?([A-Za-z_]\w*)\}?(?:/.*)?")
 
 
 @rule(
@@ -153,10 +153,13 @@ def literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
         image = variable.at.field == "container.image"
         if variable.quoted != "'" or not (variable.exported or image) or variable.shell != "batch":
             continue
-        if not _PATH.fullmatch(variable.value):
+        named = _PATH.fullmatch(variable.value)
+        if named is None:
             continue
         if job.origin == "job file" and variable.at.field:
-            yield _of_job_file(variable, "$")
+            # lumitui has expanded these names, so here the user has doubled the dollar.
+            if image or named[1] not in ("USER", *site.folders):
+                yield _of_job_file(variable, "$")
         elif not is_named(job, variable.name):
             yield Hit(
                 f"{variable.name} becomes the literal text {variable.value}, because single "

@@ -139,6 +139,16 @@ def test_a_doubled_dollar_gets_no_warning(runs: Runs, tmp_path: Path) -> None:
         assert [item.rule for item in preview.findings if "literal" in item.rule] == expected
 
 
+@pytest.mark.parametrize(
+    "text, expected", [("$$USER", []), ("$${HOME}/x", []), ("$LR", ["literal-variable"])]
+)
+def test_a_doubled_dollar_in_env_gets_no_warning(
+    runs: Runs, tmp_path: Path, text: str, expected: list[str]
+) -> None:
+    preview = runs.preview(laptop_job(tmp_path, env={"A": text}), tmp_path)
+    assert [item.rule for item in preview.findings if "literal" in item.rule] == expected
+
+
 @pytest.mark.cluster
 def test_the_ranks_of_a_cluster_get_the_literal_bytes(
     cluster_runs: Runs, cluster: Cluster, home: Home, tmp_path: Path
