@@ -177,6 +177,7 @@ def preview_data(job: "Preview") -> dict[str, object]:
         "code": {"files": job.files.count, "bytes": job.files.bytes},
         "kept_back": job.files.kept_back,
         "shipped_secrets": job.files.shipped,
+        "links": launch.spec.links,
         "price": launch.price,
         "layout": launch.layout,
         "global_batch": launch.global_batch,

@@ -18,6 +18,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.sites.lumi_job import JOB
 from tests.support.jobs.small_jobs import finish
+from tests.support.program.command_line import LAPTOP, Here, write
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
@@ -147,6 +148,16 @@ def test_a_doubled_dollar_in_env_gets_no_warning(
 ) -> None:
     preview = runs.preview(laptop_job(tmp_path, env={"A": text}), tmp_path)
     assert [item.rule for item in preview.findings if "literal" in item.rule] == expected
+
+
+def test_the_preview_shows_where_links_point(here: Here, tmp_path: Path) -> None:
+    laptop_job(tmp_path)
+    path = write(tmp_path / "job.yaml", LAPTOP | {"script": "show.py", "links": {"d": "$HOME/x"}})
+    home = os.environ["HOME"]
+    assert f"link: d -> {home}/x" in here("preview", str(path)).stderr
+    assert json.loads(here("preview", str(path), "--json").stdout)["data"]["links"] == {
+        "d": f"{home}/x"
+    }
 
 
 @pytest.mark.cluster

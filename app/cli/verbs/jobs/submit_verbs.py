@@ -66,6 +66,10 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
         each = f", {words.rank_memory(memory)} of memory each" if memory else ""
         say(f"{words.layout_size(launch.layout)}{each}; {price}{code}")
     shown = every if sequence else every[:1]
+    if not only_script:
+        links = (link for one in shown for link in one.launch.spec.links.items())
+        for line in dict.fromkeys(f"link: {name} -> {target}" for name, target in links):
+            say(line)
     texts = [_sent_text(one, whole=all_files, command=not only_script) for one in shown]
     if sequence:
         headings = (words.file_heading(one.cell) for one in shown)
