@@ -13,6 +13,7 @@ from lumitui.app.cli.session import columns
 from lumitui.app.cli.views.tables import cut
 from lumitui.app.runs import (
     LogFilter,
+    NeverStarts,
     OutcomeUnknown,
     RunFailed,
     State,
@@ -105,20 +106,29 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
 
     Raises:
         RunFailed: the run failed.
+        NeverStarts: a run that it waits for did not end as required.
         OutcomeUnknown: Slurm no longer knows its job.
         WaitTimedOut: it has not ended after `timeout` seconds.
     """
     began = time.monotonic()
     run = runs.wait(run.id, timeout=timeout, stop=lambda: False, warn=warn)
     reply.keep(run_data(run))
+    if run.never_starts:
+        raise NeverStarts(
+            f"{run.id} can never start: {' or '.join(run.awaited) or 'the job it waits for'} did "
+            "not end as required.",
+            f"Remove it from the queue with `lumitui cancel {run.id}`.",
+        )
     if not run.state.is_final and (timeout is None or time.monotonic() - began < timeout):
         raise OutcomeUnknown(
             f"{run.id} is {run.reason}.",
             f"Read its log with `lumitui logs {run.id}`, or query again with `lumitui status`.",
         )
     if not run.state.is_final:
+        stays = "stays in the queue" if run.state is State.QUEUED else "keeps running"
+        seconds = timeout if timeout is not None and timeout < 1 else round(timeout or 0)
         raise WaitTimedOut(
-            f"{run.id} is still {run.state} after {timeout:g} s.", "The job keeps running."
+            f"{run.id} is still {run.state} after {seconds:g} s.", f"The job {stays}."
         )
     show_end(run)
 

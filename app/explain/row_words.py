@@ -17,6 +17,7 @@ _PLACES = {
     "Resources": "next in line",
     "Priority": "others are ahead",
     "Dependency": "waits for another job",
+    "DependencyNeverSatisfied": "can never start: cancel it",
     "BeginTime": "not before its time",
     "JobHeldUser": "you hold it",
     "JobHeldAdmin": "held by the site",
@@ -117,11 +118,23 @@ def news(run: Run, now: float) -> str:
     return words.reason(run) if run.state is State.CANCELLED else ""
 
 
+def short_reason(run: Run) -> str:
+    """Return why a run waits, with the scheduler's own word, or why it is as it is."""
+    word = words.scheduler_reason(run)
+    place = _place(run) if run.state is State.QUEUED else ""
+    if not place:
+        return words.reason(run)
+    return place if not word or word in place else f"{place} ({word})"
+
+
+def _place(run: Run) -> str:
+    word = (words.scheduler_reason(run) or "None").split(",")[0]
+    place = "queued again" if again(run) else _PLACES.get(word)
+    return plain_reason(run) if place is None else place
+
+
 def _queued(run: Run, now: float) -> str:
-    reason = (words.scheduler_reason(run) or "None").split(",")[0]
-    place = "queued again" if again(run) else _PLACES.get(reason)
-    if place is None:
-        place = plain_reason(run)
+    place = _place(run)
     if run.expected_start is None:
         return place or "no start time yet"
     start = run.expected_start

@@ -24,6 +24,8 @@ Stop = Callable[[], bool]
 def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn: Warn) -> Run:
     """Return the run when it has ended, or as it is after `timeout` seconds or `stop()`.
 
+    A queued run that can never start is returned at once.
+
     Its state is `unknown` when neither the queue nor accounting has known its job for
     ACCOUNTING_SECONDS, and at a last refresh. A site that cannot be asked is waited for; `warn`
     is called when the reason changes.
@@ -49,7 +51,8 @@ def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn:
         lost = (lost or now) if transitions.nobody_knows(run) else None
         given_up = lost is not None and now - lost > transitions.ACCOUNTING_SECONDS
         rest = None if deadline is None else deadline - now
-        if run.state.is_final or stop() or (rest is not None and rest <= 0):
+        over = run.state.is_final or run.never_starts
+        if over or stop() or (rest is not None and rest <= 0):
             return run
         if given_up and attended:
             return run

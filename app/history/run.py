@@ -244,6 +244,11 @@ class Run:
         return runs
 
     @property
+    def never_starts(self) -> bool:
+        """Whether it waits in vain: a run that it waits for did not end as required."""
+        return self.state is State.QUEUED and self.reason.startswith("DependencyNeverSatisfied")
+
+    @property
     def files(self) -> dict[str, str]:
         """The scripts that were sent, by name: job.sh, and what it calls."""
         texts = {JOB_SCRIPT: self.script, MACHINERY: self.machinery, PROBE_SCRIPT: self.probe}

@@ -191,6 +191,7 @@ from lumitui.remote.site.errors import HistoryError as HistoryError
 from lumitui.remote.site.errors import InputError as InputError
 from lumitui.remote.site.errors import LinkError as LinkError
 from lumitui.remote.site.errors import LumiError as LumiError
+from lumitui.remote.site.errors import NeverStarts as NeverStarts
 from lumitui.remote.site.errors import OutcomeUnknown as OutcomeUnknown
 from lumitui.remote.site.errors import RefusedError as RefusedError
 from lumitui.remote.site.errors import RunFailed as RunFailed

@@ -237,6 +237,8 @@ class RunsCore:
     ) -> Run:
         """Wait until the run has ended, or for `timeout` seconds, and return it.
 
+        A queued run that can never start (`never_starts`) is returned at once.
+
         Raises:
             InputError: there is no such run.
             AnswerNeeded: the connection was lost, and a new one needs an answer of the user; the

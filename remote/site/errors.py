@@ -74,6 +74,12 @@ class OutcomeUnknown(LumiError):
     exit_code = 6
 
 
+class NeverStarts(LumiError):
+    """A queued job can never start, because a job it waits for did not end as required."""
+
+    exit_code = 7
+
+
 class WaitTimedOut(LumiError):
     """The time limit for waiting passed; the job continues."""
 

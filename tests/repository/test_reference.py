@@ -16,6 +16,7 @@ from lumitui.app.runs.rulebook import topics
 from lumitui.remote.site.errors import (
     InputError,
     LinkLost,
+    NeverStarts,
     OutcomeUnknown,
     RefusedError,
     RunFailed,
@@ -55,6 +56,7 @@ def exit_codes(kind: type[LumiError]) -> set[int]:
         (RefusedError, "The cluster refused"),
         (RunFailed, "The job itself failed"),
         (OutcomeUnknown, "The outcome is unknown"),
+        (NeverStarts, "it can never start"),
         (WaitTimedOut, "The wait timed out"),
     ],
 )

@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumitui.app.explain import words
+from lumitui.app.explain import row_words, words
 from lumitui.app.runs import GPU_TITLES, gpu_rows, gpu_summary, spell_out
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collectio
         stale = run.site in silent and not run.state.is_final
         elapsed = words.clock_of_limit(run, run.updated if stale else now)
         news = [words.recent_clock(run.updated, now) if stale else "now"] if silent else []
-        facts = (run.job_id or "-", elapsed, run.site, words.reason(run))
+        facts = (run.job_id or "-", elapsed, run.site, row_words.short_reason(run))
         rows.append((run.id, run.state.value, *news, run.layout.nodes, *facts))
     titles = ["RUN", "STATE", "NODES", "JOB", "ELAPSED/LIMIT", "SITE", "REASON"]
     shrink = [6, 5, 0, 6, 4, 3]

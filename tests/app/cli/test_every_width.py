@@ -27,7 +27,7 @@ WIDTHS = ["1", "20", "80"]
 ODD = ["0", "-5", "x", "", "1e9", "9" * 5000, "١"]  # noqa: RUF001  # a digit
 """No widths: all verbs read the same variable by the same function."""
 RARE = pytest.mark.slow
-DESIGNED = {0, 1, 2, 3, 4, 5, 6, 124, 130}
+DESIGNED = {0, 1, 2, 3, 4, 5, 6, 7, 124, 130}
 NAME = "long-names-" * 4 + "a1b2c3"
 
 

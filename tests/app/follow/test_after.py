@@ -72,6 +72,7 @@ def test_a_job_starts_once_the_last_attempt_of_a_chain_is_done(
             assert runs.history.get(train.id).ended <= ended.started  # type: ignore[operator]
             # What can never start is told, and ends when a user says so.
             wait_until(lambda: "cancel it (DependencyNeverSatisfied)" in reason(rescue))
+            assert runs.wait(rescue.id).never_starts, "it is not waited for"
             assert runs.cancel(rescue.id).state is State.CANCELLED
             late = waiting(runs, train.id)
             assert "--dependency" not in late.launch.script and late.launch.spec.after is None

@@ -7,14 +7,18 @@ from typing import cast
 
 import pytest
 
+from lumitui.app.cli.output import Reply
+from lumitui.app.cli.send_progress import wait_for_end
 from lumitui.app.follow import log_follower as waiting
 from lumitui.app.follow import transitions
 from lumitui.app.follow.log_follower import wait
 from lumitui.app.follow.refresh import Refreshed, Watcher
 from lumitui.app.history.run import Run
+from lumitui.app.job.fields.mapping_fields import After
+from lumitui.app.runs import NeverStarts, Runs, WaitTimedOut
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import AnswerNeeded
-from tests.support.jobs.made_runs import a_run
+from tests.support.jobs.made_runs import SPEC, a_run
 
 RUN = a_run("vit", state=State.RUNNING, job_id="7")
 LOST = replace(RUN, state=State.UNKNOWN, reason=f"the job left the queue; {transitions._NOBODY}")
@@ -63,6 +67,37 @@ def test_a_timeout_returns_the_run_as_it_is(monkeypatch: pytest.MonkeyPatch) -> 
     assert wait(site.watcher, RUN, timeout=3, stop=lambda: False, warn=print) == RUN
     assert len(site.attended) == 3
     assert wait(site.watcher, RUN, timeout=None, stop=lambda: True, warn=print) == RUN
+
+
+def test_a_job_that_can_never_start_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    queued = replace(RUN, state=State.QUEUED, reason="Dependency")
+    never = replace(queued, reason="DependencyNeverSatisfied")
+    site = Site(monkeypatch, queued, never)
+    assert wait(site.watcher, RUN, timeout=None, stop=lambda: False, warn=print) == never
+    assert len(site.attended) == 2
+
+
+def test_the_verb_names_the_runs_that_it_waited_for_in_vain() -> None:
+    spec = SPEC.model_copy(update={"after": After(run=("train-000001",))})
+    never = replace(RUN, spec=spec, state=State.QUEUED, reason="DependencyNeverSatisfied")
+    runs = cast(Runs, SimpleNamespace(wait=lambda run_id, **rest: never))
+    with pytest.raises(NeverStarts, match="can never start: train-000001 did not end") as raised:
+        wait_for_end(Reply(json=False), runs, never, None)
+    assert raised.value.hint == f"Remove it from the queue with `lumitui cancel {never.id}`."
+
+
+@pytest.mark.parametrize(
+    "state, stays", [(State.QUEUED, "stays in the queue"), (State.RUNNING, "keeps running")]
+)
+def test_the_end_of_a_wait_names_whole_seconds_and_where_the_job_is(
+    monkeypatch: pytest.MonkeyPatch, state: State, stays: str
+) -> None:
+    clock = iter((100.0, 107.9))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    runs = cast(Runs, SimpleNamespace(wait=lambda run_id, **rest: replace(RUN, state=state)))
+    with pytest.raises(WaitTimedOut) as raised:
+        wait_for_end(Reply(json=False), runs, RUN, 7.86254)
+    assert str(raised.value) == f"{RUN.id} is still {state} after 8 s. The job {stays}."
 
 
 def test_a_job_nobody_knows_is_given_up_after_one_more_refresh_as_a_person(

@@ -48,7 +48,8 @@ rank_option = click.option(
 def wait(reply: Reply, run_ids: tuple[str, ...], timeout: float | None) -> None:
     """Wait until runs have ended.
 
-    The exit code is that of the first run that did not end as done: 5 if it failed.
+    The exit code is that of the first run that did not end as done: 5 if it failed, 7 if it can
+    never start.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     failure: LumiError | None = None

@@ -1,6 +1,7 @@
 """The verb that explains why a job failed, from a run or any log."""
 
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -73,7 +74,11 @@ def why(
     if log is not None and user:
         raise InputError("--log and --of cannot be combined.", "Omit one of them.")
     whose = (user, site_name, account)
-    answer = _of_run(run_id or "", *whose) if log is None else _of_log(log, state or "failed", code)
+    calm = ""
+    if log is None:
+        answer, calm = _of_run(run_id or "", *whose)
+    else:
+        answer = _of_log(log, state or "failed", code)
     if helpdesk and answer.why:
         reply.give(answer, answer.letter)
         return
@@ -90,12 +95,14 @@ def why(
         if answer.idle:
             show(f"\nIdle: {answer.idle}.")
     if not answer.why:
-        say("No failure is recorded for this run.")
+        say(calm or "No failure is recorded for this run.")
 
 
-def _of_run(run_id: str, user: str, site_name: str | None, account: str) -> WhyReply:
+def _of_run(run_id: str, user: str, site_name: str | None, account: str) -> tuple[WhyReply, str]:
+    """Return what `why` says of a run, and why there may be no failure to explain."""
     from lumitui.app.explain.actions import action_of, letter
     from lumitui.app.explain.idle_words import idle_remark
+    from lumitui.app.explain.waiting import no_failure
 
     with core_of(user, site_name, account, run_id) as (runs, theirs):
         diagnoses, run = runs.why(run_id), runs.history.get(run_id)
@@ -107,7 +114,8 @@ def _of_run(run_id: str, user: str, site_name: str | None, account: str) -> WhyR
     telling = diagnoses[0].telling if diagnoses else ()
     command = action.command(run.id) if action else ""
     lines = [code.path, *code.rows] if code else []
-    return WhyReply(diagnoses, telling, command, letter(diagnoses, run), lines, idle)
+    answer = WhyReply(diagnoses, telling, command, letter(diagnoses, run), lines, idle)
+    return answer, no_failure(run, time.time())
 
 
 def _of_log(path: Path, state: str, code: int | None) -> WhyReply:

@@ -10,7 +10,7 @@ from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.program.command_line import Here
 
 STRANGE = ["-1", "0", str(2**63), "9" * 400, "9" * 5000, "nan", "inf", "-inf", "1e999", "0.5", "x"]
-DESIGNED = {0, 1, 2, 3, 4, 5, 6, 124, 130}
+DESIGNED = {0, 1, 2, 3, 4, 5, 6, 7, 124, 130}
 ARGUMENTS = {"run_id": "last", "run_ids": "last", "site_name": "lumi", "job": "none.yaml"}
 ARGUMENTS |= {"ports": "6006", "command": "true", "page": "lint", "folder": "/"}
 

@@ -3,6 +3,9 @@
 import subprocess
 from pathlib import Path
 
+from lumitui.app.history.history import History
+from lumitui.remote.scheduler.scheduler_protocol import State
+from tests.support.jobs.made_runs import a_run
 from tests.support.program.command_line import PROGRAM, Here, envelope, environ, told
 from tests.support.program.home import Home
 
@@ -75,3 +78,13 @@ def test_the_line_of_an_unknown_end_is_shown_once(here: Here, tmp_path: Path) ->
     log = tmp_path / "job.out"
     log.write_text("solver failed at x=3\nmesh error 7\n")
     assert here("why", "--log", str(log)).stdout.count("mesh error 7") == 1
+
+
+def test_of_a_run_that_waits_in_vain_it_says_so(here: Here, home: Home) -> None:
+    history = History(home.settings.history)
+    never = {"state": State.QUEUED, "job_id": "7", "reason": "DependencyNeverSatisfied"}
+    history.begin(a_run("late-000001", site="laptop", **never))
+    history.close()
+    done = here("why", "late-000001")
+    assert done.returncode == 0
+    assert "did not end as required: cancel it (DependencyNeverSatisfied)" in done.stderr

@@ -41,6 +41,23 @@ def test_a_row_says_why_a_run_waits_or_failed(run: Run, words: str) -> None:
     assert row_words.news(run, NOW) == words
 
 
+@pytest.mark.parametrize(
+    ("state", "word", "words"),
+    [
+        (State.QUEUED, "Priority", "others are ahead (Priority)"),
+        (State.QUEUED, "DependencyNeverSatisfied",
+         "can never start: cancel it (DependencyNeverSatisfied)"),
+        (State.QUEUED, "QOSMaxGRES", "you use as much at once as its quality of service allows "
+         "(QOSMaxGRES)"),
+        (State.QUEUED, "SomethingNew", "SomethingNew"),
+        (State.QUEUED, "None", ""),
+        (State.FAILED, "Priority", "Priority"),
+    ],
+)  # fmt: skip
+def test_a_reason_is_in_words_with_the_schedulers_own(state: State, word: str, words: str) -> None:
+    assert row_words.short_reason(a_run(state=state, reason=word)) == words
+
+
 def test_a_waiting_run_says_when_it_starts() -> None:
     run = a_run(state=State.QUEUED, reason="Priority", expected_start=NOW + 3540)
     assert row_words.news(run, NOW).endswith(" in 59m, others are ahead")
