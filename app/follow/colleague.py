@@ -16,6 +16,17 @@ from lumitui.remote.site.profile import Site
 
 MOST_RUNS = 50
 """Most runs that are read, the newest: their records have some 3 MB together."""
+OPENING = (
+    "chmod g+rx . .. ../.. ../../..",
+    "find . -maxdepth 1 ! -type l \\( -name '*.json*' -o -name '*.sh' -o -name 'attempt-*' \\) "
+    "-exec chmod g+r {} +",
+    "chmod g+x ../../../..",
+)
+"""What opens a run to its owner's group, from its folder up to the user's own above the work root.
+
+Not `chmod -R`: the values of `secrets:` are in a file of the folder while its job may run. Not all
+runs have the same files, and the claim is a link that leads nowhere. The folder above the work root
+comes last: if it belongs to somebody else, the rest is done."""
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 
@@ -53,8 +64,8 @@ def read_colleague(
     if not found.roots:
         raise InputError(
             f"You cannot list a folder {' or '.join(roots)}.",
-            f"Ask {user} to run `chmod g+rx` on the folder and each of {user}'s folders above "
-            "it. For another project, pass --account NAME.",
+            f"Ask {user} to run `chmod g+rx` on the folder and `chmod g+x` on each of {user}'s "
+            "folders above it. For another project, pass --account NAME.",
         )
     runs: dict[str, Run] = {}
     passed = [PassedOver(path, _closed(user, path)) for path in found.closed]
@@ -122,8 +133,4 @@ def _work_roots(
 
 
 def _closed(user: str, path: str) -> str:
-    # Not `chmod -R`: the values of `secrets:` are in a file of the folder while its job may run.
-    return (
-        f"you may not read it. {user} can open it with: cd {path} && chmod g+rx . .. ../.. "
-        "../../.. && chmod g+r *.json *.jsonl *.sh attempt-*"
-    )
+    return f"you may not read it. {user} can open it with: cd {path} && {' && '.join(OPENING)}"

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.follow.colleague import MOST_RUNS
+from lumitui.app.follow.colleague import MOST_RUNS, OPENING
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.run_folders import RECORD_BYTES, read_newest
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.transport.transport import Transport
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
+from tests.support.places import ROOT
 from tests.support.program.command_line import Here, envelope
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
@@ -69,6 +70,26 @@ def test_hostile_folders_neither_lead_away_nor_stop_the_reading(
     assert len(newest.folders) == 2
     one = read_newest(transport, [str(work)], "good-000001", 50)
     assert [folder.path for folder in one.folders] == [f"{runs}/good-000001"]
+
+
+def test_the_recipe_that_opens_a_run_works_and_leaves_secrets_closed(tmp_path: Path) -> None:
+    theirs = tmp_path / "anna"
+    run = made(theirs / "lumitui" / "project" / "runs", "vit-000001")
+    (run / "attempt-1.claim").symlink_to("node:4711")
+    for name in ("job.sh", "attempt-1.log", "secrets"):
+        (run / name).write_text("x")
+    for path in (theirs, *theirs.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o700 if path.is_dir() else 0o600)
+    for line in OPENING:
+        subprocess.run(["sh", "-c", line], cwd=run, check=True)
+        assert f"    {line}\n" in (ROOT / "docs" / "laptops.md").read_text()
+    for folder in (run, *run.parents[:3]):
+        assert folder.stat().st_mode & 0o070 == 0o050
+    assert theirs.stat().st_mode & 0o070 == 0o010, "its list stays hers"
+    for name in ("lumitui.json", "job.sh", "attempt-1.log"):
+        assert (run / name).stat().st_mode & 0o040
+    assert not (run / "secrets").stat().st_mode & 0o077
 
 
 @pytest.mark.parametrize("user", ["", "../root", "a b", "$(id)", "-x", "a/b", "a\n"])
