@@ -85,7 +85,7 @@ class FoundEnvironment:
     failed: str
     """The first line that fails; "": none does."""
     words: str
-    """What it printed last."""
+    """The error that it printed."""
     python: str
     """The version of the job's Python, like `3.11`; "" if it does not start."""
     torch: bool = False
@@ -94,18 +94,31 @@ class FoundEnvironment:
 
 def environment(text: str) -> FoundEnvironment | None:
     """Return what `at LINE`, `failed` and `python VERSION torch` say, and what else was printed."""
-    line = last = failed = words = ""
+    line = failed = words = ""
+    printed: list[str] = []
     for row in lines(text):
         if row.startswith("lumitui at "):
-            line, last = row[11:], ""
+            line, printed = row[11:], []
         elif row == "lumitui failed":
-            failed, words = failed or line, words if failed else last
+            failed, words = failed or line, words if failed else _reason(printed)
         elif found := re.fullmatch(r"lumitui python (\d{1,2}\.\d{1,3}|)( torch)?", row):
             torch = found[2] is not None
             return FoundEnvironment(failed[:_LONGEST], words[:MOST_WORDS], found[1], torch)
         elif row.strip():
-            last = row.strip()
+            printed.append(" ".join(row.split()))
     return None
+
+
+def _reason(printed: Sequence[str]) -> str:
+    """Return the first line of a failed `module load` that names an error, or else the last one.
+
+    Lmod puts the names on the line below, and ends with advice about its cache and #%Module.
+    """
+    for number, row in enumerate(printed):
+        if re.search(r"(?i)error|unknown|unable|cannot|not found", row):
+            more = printed[number + 1 : number + 2] if row.endswith(":") else []
+            return " ".join([row, *more])
+    return printed[-1] if printed else ""
 
 
 def path_state(path: str, text: str) -> PathState | None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from itertools import dropwhile
 from re import _constants as kinds  # type: ignore[attr-defined]  # private, since Python 3.11
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
@@ -276,6 +277,8 @@ def diagnosis_of(
     rank = int(named) if named else line.rank
     what = next((text for text in groups.values() if text), "see the line")
     what = _SIGNALS.get(what, what).strip().rstrip(".")
+    if what.endswith(":"):  # Lmod puts the names of the modules on the line below
+        what = " ".join([what, *_next_text(line, evidence)])
     sentence = rule.sentence.replace("{what}", what[:120])
     if rule.id == "collective-timeout" and (
         late := hung(evidence.lines) or straggler(evidence.lines, evidence.world_size)
@@ -285,6 +288,13 @@ def diagnosis_of(
     at = evidence.log.number_of(line)
     node = node_of(line, rank, evidence)
     return Diagnosis(rule.id, sentence, rule.do, line.text, rank, node=node, number=at)
+
+
+def _next_text(line: LogLine, evidence: Evidence) -> list[str]:
+    """Return the text of the next line of the same rank, or nothing where it is empty."""
+    rest = dropwhile(lambda other: other is not line, evidence.lines)
+    own = [other.text.strip() for other in rest if other.rank == line.rank][1:2]
+    return [text for text in own if text]
 
 
 def node_of(line: LogLine, rank: int | None, evidence: Evidence) -> str:

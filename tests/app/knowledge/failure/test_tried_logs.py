@@ -145,3 +145,15 @@ def test_a_step_that_slingshot_refuses_beside_a_running_one() -> None:
 )  # fmt: skip
 def test_lines_of_which_nothing_was_known(log: str, cause: str) -> None:
     assert why(f"starting\n{log}\n")[0].id == cause
+
+
+def test_a_module_whose_name_is_on_the_next_line_is_named() -> None:
+    log = (
+        "Lmod has detected the following error:  The following module(s) are unknown:\n"
+        '"rocm/6.2.2"\n\nAlso try "module spider ..."\n'
+    )
+    first = why(log)[0]
+    assert '(The following module(s) are unknown: "rocm/6.2.2")' in first.sentence
+    assert "`modules:` in the job file" in first.do
+    ranks = '0: Lmod has detected the following error: These are unknown:\n1: x\n0: "a/1"\n'
+    assert 'unknown: "a/1"' in why(ranks)[0].sentence

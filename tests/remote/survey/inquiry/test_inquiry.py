@@ -11,6 +11,7 @@ from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.survey.ask_inquiry import (
     Answers,
     InquiryRequest,
+    environment,
     inquire,
     parse_answers,
     questions,
@@ -177,3 +178,30 @@ def test_the_mini_cluster_answers_in_one_request(cluster_runs: Runs, cluster: Cl
     wrong = script.replace("462000001", "462000009")
     refused = inquire(connection.transport, site, InquiryRequest((), True, script=wrong)).trial
     assert refused is not None and "Invalid account" in refused.words
+
+
+LMOD = """Lmod has detected the following error:  The following module(s) are unknown:
+"rocm/6.2.2"
+
+Please check the spelling or version number. Also try "module spider ..."
+
+Also make sure that all modulefiles written in TCL start with the string
+#%Module
+"""
+
+
+@pytest.mark.parametrize(
+    "printed, words",
+    [
+        (LMOD, "Lmod has detected the following error: The following module(s) are unknown: "
+               '"rocm/6.2.2"'),
+        ("ERROR: Unable to locate a modulefile for 'a'\n", "ERROR: Unable to locate a modulefile "
+                                                           "for 'a'"),
+        ("loading a\nno luck\n", "no luck"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_a_module_that_fails_to_load_is_told_by_its_error(printed: str, words: str) -> None:
+    text = f"lumitui at module load x\n{printed}lumitui failed\nlumitui python 3.11\n"
+    found = environment(text)
+    assert found is not None and (found.failed, found.words) == ("module load x", words)
