@@ -419,6 +419,13 @@ class LumiApp(OrderedKeysApp):
 
     # -- the palette
 
+    def action_command_palette(self) -> None:
+        """Open the palette."""
+        from lumitui.app.tui.dialogs.palette import Palette
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
+
     def action_help(self) -> None:
         """Show the keys that work here, and explain what was found."""
         from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog

@@ -8,16 +8,30 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
-from textual.app import App
+from rich.segment import Segment
+from textual.app import App, ComposeResult
 from textual.binding import Binding
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import (
+    CommandInput,
+    CommandList,
+    CommandPalette,
+    DiscoveryHit,
+    Hit,
+    Hits,
+    Provider,
+)
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
+from textual.strip import Strip
+from textual.widgets import LoadingIndicator
 
 from lumitui.app.runs import LumiError
 from lumitui.app.tui.asking import tui
+from lumitui.app.tui.widgets import styled
 
 AREAS = {
     "run": "The run",
@@ -31,8 +45,10 @@ AREAS = {
 
 MOST_RUNS = 200
 """The newest runs, which the palette finds by their names."""
-NAMES, _KEYS = 24, 10
-"""Cells of a name and of its keys in the palette."""
+NAMES = 24
+"""Cells of a name in the palette."""
+WIDE, _AROUND = 100, 8
+"""Cells of the palette, and of them for its frame, its blanks and its scrollbar."""
 MOVING = "Moving"
 _MOVES = frozenset({"Up", "Down", "Top", "End", "Left", "Right", "Page up", "Page down"})
 
@@ -101,11 +117,12 @@ class PaletteCommand:
     words: str
     run: Callable[[], object]
 
-    def titled(self, name: Content) -> Content:
-        """Return a line of the palette: `name`, the keys and the words, each in a column."""
+    def titled(self, name: Content, width: int) -> Content:
+        """Return a line of `width` cells: `name`, the words, and the keys at its end."""
         name = name.pad_right(max(2, NAMES - name.cell_length))
-        keys = (self.keys.ljust(_KEYS), "$text-accent")
-        return Content.assemble(name, keys, (self.words, "not bold dim"))
+        room = max(0, width - name.cell_length - len(self.keys) - 2)
+        words = (styled.fit(self.words, room), "not bold dim")
+        return Content.assemble(name, words, "  ", (self.keys, "$text-accent"))
 
 
 def by_area(actions: Iterable[KeyAction]) -> dict[str, list[KeyAction]]:
@@ -118,6 +135,10 @@ def by_area(actions: Iterable[KeyAction]) -> dict[str, list[KeyAction]]:
 
 class Actions(Provider):
     """The palette's commands: each action of the screen below with its key, then the app's own."""
+
+    @property
+    def _width(self) -> int:
+        return min(WIDE, self.app.size.width) - _AROUND
 
     def _commands(self) -> list[PaletteCommand]:
         found = [
@@ -157,7 +178,7 @@ class Actions(Provider):
     async def discover(self) -> Hits:
         """Yield all of them, before anything is typed."""
         for command in self._commands():
-            title = command.titled(Content(command.name))
+            title = command.titled(Content(command.name), self._width)
             yield DiscoveryHit(title, command.run, text=command.name)
 
     async def search(self, query: str) -> Hits:
@@ -169,5 +190,34 @@ class Actions(Provider):
             if all(word in sentence for word in query.casefold().split()):
                 score = max(score, 0.5)
             if score > 0:
-                title = command.titled(matcher.highlight(command.name))
+                title = command.titled(matcher.highlight(command.name), self._width)
                 yield Hit(score, title, command.run, text=command.name)
+
+
+class Palette(CommandPalette):
+    """Textual's palette in a frame, with a mark before the chosen line."""
+
+    def compose(self) -> ComposeResult:
+        """Yield the line to type in, and the commands."""
+        with Vertical(id="--container") as frame:
+            frame.border_title, frame.border_subtitle = "Commands", "enter runs it"
+            with Horizontal(id="--input"):
+                yield CommandInput(placeholder=self._placeholder, select_on_focus=False)
+            with Vertical(id="--results"):
+                yield Commands()
+                yield LoadingIndicator()
+
+
+class Commands(CommandList):
+    """The commands; a bar is before the chosen one."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"commands--bar"}
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a line."""
+        strip, at = super().render_line(y), self.scroll_offset.y + y
+        if at >= len(self._lines) or self._lines[at][0] != self.highlighted:
+            return strip
+        style = self.get_visual_style("option-list--option", "option-list--option-highlighted")
+        bar = Segment("▌", style.rich_style + self.get_component_rich_style("commands--bar"))
+        return Strip.join([Strip([bar]), strip.crop(1)])

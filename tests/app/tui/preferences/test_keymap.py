@@ -137,8 +137,11 @@ async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> No
         await pilot.press("escape", "colon")
         await until(pilot, lambda: app.screen.query(Input), "the palette")
         # Each action on the chosen run, each screen; found by the words of its sentence.
-        await sees(pilot, r"(?s)Why +d .*Script +b ")
-        for words, title in (("asks first", "Cancel +Z "), ("screen sites", "Sites +3 ")):
+        await sees(pilot, r"(?s)Why +Show [^│]+ d .*Script +Show [^│]+ b ")
+        for words, title in (
+            ("asks first", "Cancel +Cancel the job; asks first +Z "),
+            ("screen sites", "Sites +Open the screen Sites +3 "),
+        ):
             app.screen.query_one(Input).value = words
             await sees(pilot, title)
         for words, said in (
@@ -148,6 +151,6 @@ async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> No
             app.screen.query_one(Input).value = words
             await sees(pilot, said)
         app.screen.query_one(Input).value = "asks first"
-        await sees(pilot, "Cancel +Z ")
+        await sees(pilot, "asks first +Z ")
         await pilot.press("down", "enter")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
