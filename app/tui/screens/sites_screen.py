@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import ClassVar
 
+from rich.table import Table
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
@@ -21,11 +22,16 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.input import FilterInput
 from lumitui.app.tui.widgets.scroll import Scroll
 
-ROOMY = 36
-"""Lines of a terminal in which there is room for a profile below the list."""
+LEAST = 24
+"""Cells in which the names of partitions can be read."""
+TWO_PAGES = 130
+"""Cells from which on a profile is in two columns."""
 COLUMNS = (("Site", 13), ("Name", 20), ("GPUs", 16), ("Runs", 5), ("Every", 7), ("Requests", 10),
            ("Slurm", 7), ("Logins", 8), ("Sent", 9), ("Received", 10))  # fmt: skip
-"""Headings and widths in cells, the most useful first; what has no room is left out."""
+"""Headings and widths in cells, the most useful first; what has no room is left out.
+
+So is a column of figures that no site has. The partitions are in the cells that are left.
+"""
 _WORDS = 3
 """Columns of words; the others are figures."""
 
@@ -53,11 +59,13 @@ class SitesScreen(FullScreen):
         self._schedule = schedule
         self._known: dict[str, Site | None] = {}
         """The profiles in the order of their rows; None: one that cannot be read."""
+        self._columns: Sequence[int] = ()
+        """The columns of `COLUMNS` that some site has."""
         self._page: str | None = None
         """The site whose profile is below the list."""
 
     def body(self) -> ComposeResult:
-        """Yield the filter, the list, and a line on the site under the cursor."""
+        """Yield the filter, the list, and the profile of the site under the cursor."""
         yield FilterInput(placeholder="type to filter", id="site-filter", compact=True)
         with Vertical(id="site-list", classes="frame") as frame:
             frame.border_title = "Sites"
@@ -65,7 +73,6 @@ class SitesScreen(FullScreen):
             yield OptionList(id="sites", compact=True, markup=False)
         with Scroll(id="site-page", classes="frame"):
             yield Static(markup=False)
-        yield Static(id="site-line", markup=False)
 
     def begin(self) -> None:
         """Read the profiles once; draw the counts again every second."""
@@ -107,11 +114,16 @@ class SitesScreen(FullScreen):
             return
         watched = [run.site for run in self.runs.history.unfinished()]
         typed = self.query_one(FilterInput).value.casefold().split()
-        rows = {
-            name: self._row(name, site, watched.count(name))
+        sites = {
+            name: self._cells(name, site, watched.count(name))
             for name, site in self._known.items()
             if all(word in f"{name} {site.title if site else ''}".casefold() for word in typed)
         }
+        self._columns = [at for at in range(len(COLUMNS))
+                         if at < _WORDS or any(cells[at] for cells in sites.values())]  # fmt: skip
+        rows = {name: self._row(cells, self._known[name]) for name, cells in sites.items()}
+        heads = self._row([*(name for name, _ in COLUMNS), "Partitions"], None)
+        self.query_one("#site-heading", Static).update(heads)
         menu, chosen = self.query_one(OptionList), self._selected
         if [option.id for option in menu.options] != list(rows):
             menu.clear_options()
@@ -121,74 +133,76 @@ class SitesScreen(FullScreen):
             if option.prompt != (text := rows[option.id or ""]):
                 menu.replace_option_prompt(option.id or "", text)
         seconds = time.monotonic() - self._schedule.began_at
-        self.title_text("3 Sites", f"counted for {words.short_length(seconds)}")
+        counted = f"counted for {words.short_length(seconds)}"
+        self.query_one("#site-list").border_subtitle = counted if rows else "No such site."
+        self.title_text("3 Sites")
         name = self._selected
-        line = self._line(name, watched.count(name), seconds) if name else Text("No such site.")
-        self.query_one("#site-line", Static).update(line)
+        page = self.query_one("#site-page")
+        page.border_subtitle = self._line(name, watched.count(name), seconds) if name else ""
         self._show_page(name)
 
     def on_resize(self) -> None:
-        """Show the profile below the list where there is room for both."""
+        """Show the profile for this width."""
         super().on_resize()
         if self.query("#site-page"):
-            self.set_class(self.app.size.height >= ROOMY, "roomy")
-            heads = "".join(self._cells([name for name, _ in COLUMNS]))
-            self.query_one("#site-heading", Static).update(heads)
             self._page = None
             self.reread()
 
     def _show_page(self, name: str) -> None:
         """Show the profile of a site below the list, as `lumitui site show` prints it."""
-        page, width = self.query_one("#site-page", Scroll), self.size.width - 6
-        if self.has_class("roomy") and name != self._page:
+        page, width = self.query_one("#site-page", Scroll), max(20, self.size.width - 6)
+        if name != self._page:
             self._page, site = name, self._known.get(name)
             page.border_title = styled.plain(f"Profile of {name}" if name else "")
-            wide = min(site_page.WIDE, max(20, width))
-            text = site_page.page(site, date.today(), wide) if site else ""
-            page.query_one(Static).update(styled.plain(text))
+            columns = 2 if width >= TWO_PAGES else 1
+            text = site_page.page(site, date.today(), width // columns - 2) if site else ""
+            page.query_one(Static).update(beside(text) if columns > 1 else styled.plain(text))
             page.scroll_home(animate=False)
 
-    def _row(self, name: str, site: Site | None, open_runs: int) -> Text:
+    def _cells(self, name: str, site: Site | None, open_runs: int) -> list[str]:
+        """Return what there is to say of a site; "" where there is nothing."""
         cost = self.runs.footprint(name)
         every = words.short_length(site.poll_seconds) if open_runs and site else ""
         counts = (open_runs, cost.requests, cost.commands, cost.logins)
-        runs, requests, commands, logins = (str(number or "·") for number in counts)
-        moved = (words.size(size) if size else "·" for size in (cost.bytes_up, cost.bytes_down))
-        figures = (runs, every or "·", requests, commands, logins, *moved)
-        what = ("its profile cannot be read", "")
+        runs, requests, commands, logins = (str(number or "") for number in counts)
+        moved = (words.size(size) if size else "" for size in (cost.bytes_up, cost.bytes_down))
+        what = ("its profile cannot be read", "", "")
         if site is not None:
             gpus = f"{site.node.gpus} {site.node.gpu.partition(' (')[0]}"
-            what = (site.title, gpus if site.node.gpus and not site.node.on_cpu else "·")
-        line = Text(no_wrap=True, style="dim" if _is_closed(site) else "")
-        for cell in self._cells((name, *what, *figures)):
-            line.append(cell, "dim" if cell.strip() == "·" else "")
-        return line
+            has_gpus = site.node.gpus and not site.node.on_cpu
+            what = (site.title, gpus if has_gpus else "", ", ".join(site.partitions))
+        title, gpus, partitions = what
+        return [name, title, gpus, runs, every, requests, commands, logins, *moved, partitions]
 
-    def _cells(self, texts: Sequence[str]) -> list[str]:
+    def _row(self, cells: Sequence[str], site: Site | None) -> Text:
         """Return the texts of a row in their columns, as many as there is room for."""
-        cells, room = [], self.size.width - 4
-        for at, (text, (_, width)) in enumerate(zip(texts, COLUMNS, strict=True)):
+        line, room = (
+            Text(no_wrap=True, style="dim" if _is_closed(site) else ""),
+            self.size.width - 4,
+        )
+        for at in self._columns:
+            width = COLUMNS[at][1]
             room -= width
             if room < 0:
                 break
-            cells.append(styled.fit(text, width, right=True) if at >= _WORDS
-                         else styled.fit(styled.shorten(text, width - 1), width))  # fmt: skip
-        return cells
+            line.append(styled.fit(cells[at], width, right=True) if at >= _WORDS
+                        else styled.fit(styled.shorten(cells[at], width - 1), width))  # fmt: skip
+        if room > LEAST:
+            line.append("  ").append(styled.fit(cells[-1], room - 2))
+        return line
 
     def _line(self, name: str, open_runs: int, seconds: float) -> Text:
-        line = Text(no_wrap=True, overflow="ellipsis").append(name, "bold")
+        """Return how often a site is polled, and what that costs."""
         site = self._known[name]
         if site is None:
-            hint = f"  run `lumitui site show {name}`: its profile cannot be read"
-            return line.append(hint, "yellow")
+            return Text(f"run `lumitui site show {name}`: it cannot be read", "yellow")
         if site.retired and _is_closed(site):
             instead = f"; {site.replaced_by} takes its place" if site.replaced_by else ""
-            return line.append(f"  no jobs since {site.retired}{instead}", "yellow")
+            return Text(f"no jobs since {site.retired}{instead}", "yellow")
         wait = self._schedule.next_refresh(name, time.monotonic()) if open_runs else None
         next_poll = "not polled" if wait is None else f"next poll in {words.short_length(wait)}"
-        line.append(f"  {next_poll}")
         cost = self.runs.footprint(name)
-        return line.append(f"; an hour at this rate: {hourly(cost, seconds)}")
+        return Text(f"{next_poll}; an hour at this rate: {hourly(cost, seconds)}")
 
     def action_requests(self) -> None:
         """Open the log of requests."""
@@ -243,6 +257,19 @@ class SitesScreen(FullScreen):
 
 def _is_closed(site: Site | None) -> bool:
     return site is not None and site.is_closed(date.today())
+
+
+def beside(text: str) -> Table:
+    """Return the sections of a page in two columns of about one height."""
+    sections = text.split("\n\n")
+    cuts = range(1, len(sections))
+    halves = [("\n\n".join(sections[:at]), "\n\n".join(sections[at:])) for at in cuts]
+    lower = min(halves, key=lambda half: max(part.count("\n") for part in half), default=(text, ""))
+    table = Table.grid(expand=True, padding=(0, 2, 0, 0))
+    table.add_column(ratio=1)
+    table.add_column(ratio=1)
+    table.add_row(*map(styled.plain, lower))
+    return table
 
 
 def hourly(cost: Footprint, seconds: float) -> str:

@@ -11,6 +11,7 @@ from lumitui.app.runs import HostAddress, InputError, Runs, WrittenProfile
 from lumitui.app.survey.profile.surveys import Surveys
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.new_cluster import NewClusterDialog, ssh_hosts
+from lumitui.app.tui.dialogs.notice_dialogs import SitePageDialog
 from lumitui.app.tui.screens.sites_screen import SitesScreen, hourly
 from lumitui.remote.transport.request_log import Footprint
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
@@ -54,12 +55,12 @@ async def test_the_sites_screen_shows_what_was_asked(settings: Settings, project
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
         await pilot.press("3")
         await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites")
-        await sees(pilot, r"laptop +This machine( +·){4}")
+        await sees(pilot, r"Site +Name +GPUs +Partitions.*(?s:.*)laptop +This machine +local")
         run = await sent(pilot)
         await ended(pilot, run.id)
         requests = app_of(pilot).runs.footprint("laptop").requests
         assert requests > 2
-        await sees(pilot, r"laptop +This machine( +·){3} +[1-9]\d*")
+        await sees(pilot, r"(?s)Requests.*laptop +This machine +[1-9]\d* ")
         await pilot.press("H")
         await sees(pilot, r"(?s)\d\d:\d\d:\d\d +laptop +(poll|tidy) .* ok.*laptop +submit .* ok")
         log = app_of(pilot).runs.requests()["laptop"]
@@ -72,7 +73,10 @@ async def test_the_sites_screen_shows_what_was_asked(settings: Settings, project
             "metrics",
         }
         await pilot.press("escape")
-        await sees(pilot, r"laptop +not polled; an hour at this rate: [1-9]\d* requests, 0 Slurm")
+        await sees(
+            pilot,
+            r"Profile of laptop (?s:.*)not polled; an hour at this rate: [1-9]\d* requests, 0",
+        )
 
 
 async def test_closed_sites_are_at_the_end_and_say_what_takes_their_place(
@@ -82,7 +86,9 @@ async def test_closed_sites_are_at_the_end_and_say_what_takes_their_place(
         await pilot.press("3")
         await sees(pilot, r"(?s)laptop +This machine .*karolina .*roihu .*mahti .*puhti ")
         await pilot.press("end")
-        await sees(pilot, r"puhti +no jobs since 2026-07-31; roihu takes its place")
+        await sees(
+            pilot, r"Profile of puhti (?s:.*)no jobs since 2026-07-31; roihu takes its place"
+        )
 
 
 async def test_a_site_is_shown_as_a_page(settings: Settings) -> None:
@@ -90,6 +96,7 @@ async def test_a_site_is_shown_as_a_page(settings: Settings) -> None:
         await pilot.press("3")
         await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites")
         await pilot.press("v")
+        await until(pilot, lambda: isinstance(pilot.app.screen, SitePageDialog), "the page")
         await sees(pilot, r"(?s)Profile of \w+.*Where.*Partitions")
         drawn = pilot.app.screen.query_one("Scroll Static", Static)
         lines = str(drawn.content).splitlines()
