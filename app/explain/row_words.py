@@ -53,9 +53,9 @@ def share(run: Run, now: float) -> float | None:
 
 
 def cost(run: Run, now: float) -> str:
-    """Return what a run has cost so far, without its unit; `-` for nothing."""
+    """Return what a run has cost so far, without its unit; '' for nothing."""
     spent = run.billed(now)
-    return f"{spent:,.2f}" if spent else "-"
+    return f"{spent:,.2f}" if spent else ""
 
 
 def in_column(value: float, decimals: int) -> str:

@@ -62,7 +62,7 @@ def facts(run: Run, now: float) -> list[Row]:
             words.layout_size(run.layout) + (f" on {run.nodes_used}" if run.nodes_used else ""),
         ),
         ("time", _limit(run)),
-        ("created", words.clock(run.created)),
+        ("created", "" if run.submitted else words.clock(run.created)),
         # Of a job that went back into the queue Slurm knows only when that was.
         ("queued again" if run.queued_again else "submitted", words.clock(run.submitted)),
         ("after", ", ".join(run.awaited)),
@@ -76,7 +76,7 @@ def facts(run: Run, now: float) -> list[Row]:
         ("continues from", run.resumed_from or ""),
         ("folder", run.folder),
         ("project", run.project),
-        ("job file", run.job_file or ""),
+        ("job file", (run.job_file or "").removeprefix(f"{run.project}/")),
         ("logs", ", ".join(f"{at}: {words.size(size)}" for at, size in run.log_sizes.items())),
         ("note", text),
         ("tags", tags),
@@ -153,7 +153,7 @@ def proof_table(verdict: Verdict) -> ProofTable:
     titles: tuple[str, ...] = ("rank", "host", "found")
     if not shared:
         titles = ("rank", "local", "host", "planned", "found")
-    titles += (*(("GPUs",) if gpus else ()), *(("PCI",) if bus else ()), "")
+    titles += (*(("GPUs",) if gpus else ()), *(("PCI",) if bus else ()), "verdict")
     rows = sorted(verdict.rows, key=lambda row: row.ok)
     made = (_proof_row(row, shared=shared, gpus=gpus, bus=bus) for row in rows)
     return ProofTable(titles, tuple(made))

@@ -54,7 +54,7 @@ def story(run: Run, now: float) -> str:
         return _chain_story(run, now)
     if run.started is None:
         return f"ended after {queue}" if run.state.is_final else queue
-    ran = f"{words.length(run.elapsed(now))} of at most {_limit(run)}"
+    ran = f"{words.length(run.elapsed(now))} of {_limit(run)}"
     again = f", {run_phrases.attempt(run)}" if run.attempt > 1 or run.brief.chain > 1 else ""
     ended = f"; ended {words.length(now - run.ended)} ago" if run.ended else ""
     verb = "ran" if run.state.is_final else "runs for"

@@ -128,7 +128,7 @@ class Curve:
     first_step: int = 0
     last_step: int = 0
     values: tuple[float, ...] = ()
-    """The mean of each of the equal shares of the steps, in their order."""
+    """The mean of each of the equal shares of the steps, in their order; at the end the last."""
 
 
 def curve(
@@ -151,7 +151,8 @@ def curve_of(values: Mapping[int, float], most: int = 240) -> Curve:
     if not values:
         return Curve()
     steps = sorted(values)
-    return Curve(steps[0], steps[-1], thinned_curve([values[step] for step in steps], most))
+    means = thinned_curve([values[step] for step in steps], most)
+    return Curve(steps[0], steps[-1], (*means[:-1], values[steps[-1]]))
 
 
 def thinned_curve(values: Sequence[float], most: int) -> tuple[float, ...]:

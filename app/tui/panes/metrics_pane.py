@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
-from lumitui.app.explain import run_facts, words
+from lumitui.app.explain import run_facts
 from lumitui.app.explain.row_words import figure
 from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask
@@ -124,8 +124,9 @@ class MetricsPane(Scroll):
         )
         if self.has_focus and chart.display:
             chart.focus()
-        self.query_one("#series", Static).update(series_table(series, drawn, self.size.width))
-        self.border_subtitle = plain(f"{drawn.name} {words.number(drawn.last)}" if drawn else "")
+        beside = self.has_class("beside")  # the chart has the last value of what it draws
+        listed = [one for one in series if one is not drawn or not beside]
+        self.query_one("#series", Static).update(series_table(listed, drawn, self.size.width))
 
     def _log_figures_found(self, found: LogFigures) -> None:
         self.query_one("#log-series", Static).update(log_table(found))
@@ -136,7 +137,10 @@ def summary_table(found: Figures, width: int) -> RenderableType:
     rows = run_facts.metrics(found.summary, found.broken)
     if not rows and not found.series:
         return Text(run_facts.NO_METRICS)
-    return side_by_side(rows) if width >= TWO_COLUMNS else labelled(rows)
+    half = (len(rows) + 1) // 2
+    if width < TWO_COLUMNS:
+        return labelled(rows)
+    return side_by_side(labelled(rows[:half]), labelled(rows[half:]))
 
 
 def series_table(
@@ -155,7 +159,7 @@ def series_table(
         if roomy and one.low != one.high:
             cells.append(Text(f"{figure(one.low)} to {figure(one.high)}", "dim"))
         table.add_row(*cells)
-    return table if len(series) > 1 else Text()
+    return table if len(series) > 1 or drawn not in series else Text()
 
 
 def log_table(found: LogFigures) -> RenderableType:

@@ -22,6 +22,7 @@ from lumitui.app.explain import row_words, run_facts, run_overview, words
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask
+from lumitui.app.tui.widgets.chart import Chart, lines_of
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.steady import Steady
@@ -47,6 +48,15 @@ _SETTLED = 0.15
 """Seconds that the cursor of a table rests on a run before its figures are read."""
 _SOUGHT = 120
 """Characters of a line that is looked for: a longer one may be shown shortened."""
+_ORIGIN = frozenset(
+    {"created", "submitted", "last news", "global batch", "code", "snapshot", "folder", "project",
+     "job file", "logs"}
+)  # fmt: skip
+"""Facts of where a run came from and where it is, which are the last and dim."""
+_WIDE = 150
+"""Cells from which on they are beside the rest."""
+_ROOMY = (27, 22)
+"""Lines from which on the loss is drawn below the facts; in a wide pane they are fewer."""
 _Drawn = tuple[object, ...]
 
 
@@ -66,9 +76,10 @@ class OverviewPane(Scroll):
             super().__init__()
             self.text = text
 
-    def __init__(self, *, id: str = "overview") -> None:  # noqa: A002 - Textual's name
-        """Show nothing yet."""
+    def __init__(self, *, id: str = "overview", chart: bool = False) -> None:  # noqa: A002 - Textual's name
+        """Show nothing yet; `chart`: draw the loss where there is room."""
         super().__init__(id=id)
+        self._chart = Chart("loss") if chart else None
         self._run: Run | None = None
         self._asked: _Drawn = ()
         self._timer: Timer | None = None
@@ -89,6 +100,8 @@ class OverviewPane(Scroll):
         """Yield the reasons, then the facts."""
         yield Static(classes="why", markup=False)
         yield Steady(classes="facts")
+        if self._chart is not None:
+            yield self._chart
 
     def draw(self, run: Run) -> None:
         """Show what history says about `run` now."""
@@ -101,13 +114,23 @@ class OverviewPane(Scroll):
         self._ask(run)
         now, width = time.time(), self.size.width
         found = self._found if self._found and self._found.run.id == run.id else None
-        told = rows(run, found, now, explained=self._explained)
-        facts = run_facts.facts(run, now)
-        drawn = (run.id, run.state, told, facts, width, found)
+        known = (found.proof, found.figures.summary, found.comparison) if found else (None,) * 3
+        told = run_overview.rows(run, now, *known, explained=self._explained)
+        told = run_overview.with_grid(told, found.advice if found else ())
+        facts, plotted = run_facts.facts(run, now), self._plot(found)
+        drawn = (run.id, run.state, told, facts, width, found, plotted)
         if drawn != self._drawn:
             self._drawn = drawn
-            shown = page(run, found, now, width, explained=self._explained)
-            self.query_one(".facts", Steady).show(shown)
+            shown = [row for row in told if row[0] != "loss"] if plotted else told
+            self.query_one(".facts", Steady).show(page(run, found, now, width, shown, facts))
+
+    def _plot(self, found: RunOverview | None) -> bool:
+        """Draw the loss where there is room; return whether a plot shows it, here or beside."""
+        if self._chart is None:
+            return self.has_class("beside")
+        roomy = found is not None and self.size.height >= _ROOMY[self.size.width >= _WIDE]
+        self._chart.show(lines_of([found.figures.loss], ["loss"]) if found and roomy else ())
+        return self._chart.display
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw again: one column, or two."""
@@ -189,40 +212,35 @@ class OverviewPane(Scroll):
             self.scroll_home(animate=False)
 
 
-def rows(
-    run: Run, found: RunOverview | None, now: float, *, explained: bool = False
-) -> list[run_facts.Row]:
-    """Return the overview of `run`; without `found`, what its own fields say."""
-    known = (found.proof, found.figures.summary, found.comparison) if found else (None,) * 3
-    shown = run_overview.rows(run, now, *known, explained=explained)
-    return run_overview.with_grid(shown, found.advice if found else ())
-
-
 def page(
-    run: Run, found: RunOverview | None, now: float, width: int, *, explained: bool = False
+    run: Run,
+    found: RunOverview | None,
+    now: float,
+    width: int,
+    told: Sequence[run_facts.Row],
+    facts: Sequence[run_facts.Row],
 ) -> RenderableType:
-    """Return the overview and the facts of a run in `width` cells.
-
-    `explained`: see `rows`.
-    """
+    """Return what is told of a run in `width` cells, its facts, and where it came from."""
     state = plain(run_facts.state(run, now), COLOURS[run.state])
     if (share := row_words.share(run, now)) is not None:
         state.append("  ").append_text(bar([(share, "━", "green"), (1 - share, "─", "dim")], _BAR))
     top: list[tuple[str, str | Text]] = [("state", state)]
-    for label, text in rows(run, found, now, explained=explained):
+    for label, text in told:
         if label == "proof" and found:
             top.append((label, verdict_line(found.proof, run.layout.world_size)))
         elif label == "loss" and found:
             curve = sparkline(found.figures.loss.values, _BAR)
             top.append((label, Text.assemble((curve, SERIES[0]), f" {text}")))
-        elif label == "next":
-            top.append((label, plain(text, "bold")))
         else:
-            top.append((label, text))
-    facts = run_facts.facts(run, now)
-    labels = max(len(label) for label, _ in [*top, *facts])  # of both halves below each other
-    below = side_by_side(facts, labels) if width >= TWO_COLUMNS else labelled(facts, labels)
-    return Group(labelled(top, labels), Text(), below)
+            top.append((label, plain(text, "bold" if label == "next" else "")))
+    labels = max(len(label) for label, _ in [*top, *facts])  # of all parts below each other
+    first = labelled(top, labels)
+    other = labelled([row for row in facts if row[0] not in _ORIGIN], labels)
+    origin = labelled([row for row in facts if row[0] in _ORIGIN], labels, "dim")
+    if width >= _WIDE:
+        return side_by_side(Group(first, Text(), other), origin)
+    below = [side_by_side(other, origin)] if width >= TWO_COLUMNS else [other, origin]
+    return Group(first, Text(), *below)
 
 
 def verdict_line(proof: Verdict, ranks: int) -> Text:

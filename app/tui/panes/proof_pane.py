@@ -21,7 +21,6 @@ from lumitui.app.runs import (
     measured_map,
     node_map_lines,
 )
-from lumitui.app.tui.panes.compose.node_map_pane import map_texts
 from lumitui.app.tui.widgets.styled import VERDICTS, plain
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
@@ -59,7 +58,6 @@ class ProofPane(RowList):
         if found is not self._shown:
             self._shown, self._site = found, run.site
             self._hosts, self._all_ranks = nodes_of(found), rank_table(found)
-            self.border_subtitle = plain(found.kind)
             self._show()
             self.refresh_bindings()
 
@@ -89,7 +87,9 @@ class ProofPane(RowList):
         lines, table = proof_lines(found), self._all_ranks
         if len(self._hosts) > 1:
             lines.append(node_cells(self._hosts, self._at, width, max(1, height // 5)))
-        if self._hosts:
+        if self.has_class("beside") and found.kind == "proved":
+            table = None  # nothing to look at
+        elif self._hosts:
             name = list(self._hosts)[self._at % len(self._hosts)]
             lines += self._map(name, width)
             if self._opened:
@@ -105,7 +105,13 @@ class ProofPane(RowList):
             drawn = measured_map(site, name, cores)
         except (LumiError, ValueError):  # a probe may have written anything
             return []
-        lines = map_texts(node_map_lines(drawn, width, gpu_word(site)))
+        wrong = {row.local_rank for row in ranks if not row.ok}
+        lines = [
+            Text("", no_wrap=True, overflow="crop").join(
+                plain(part.text, "bold red" if part.rank in wrong else "dim") for part in line
+            )
+            for line in node_map_lines(drawn, width, gpu_word(site))
+        ]
         return [lines[0], *lines[3:-1]] if cores else []
 
 
@@ -123,13 +129,11 @@ def node_cells(nodes: Mapping[str, Sequence[RankProof]], at: int, width: int, mo
     cells = Text()
     for number, ranks in enumerate(list(nodes.values())[first : first + width * most], first):
         right = all(row.ok for row in ranks)
-        style = f"{'green' if right else 'bold red'}{' reverse' if number == at else ''}"
+        style = f"{'green' if right else 'red'}{' bold' if number == at else ' dim'}"
         cells.append("■" if right else "✖", style)
     wrong = sum(not all(row.ok for row in ranks) for ranks in nodes.values())
-    said = (
-        f"  {words.count(len(nodes), 'node')}, {f'{wrong} differ' if wrong else 'all as planned'}"
-    )
-    return cells.append(said, "dim")
+    differ = f"{wrong} differ" if wrong else "all as planned"
+    return cells.append(f"  {words.count(len(nodes), 'node')}, {differ}", "dim")
 
 
 def proof_lines(found: Verdict) -> list[Text]:
@@ -146,8 +150,10 @@ def rank_table(found: Verdict) -> TitledRows | None:
     if not found.rows:
         return None
     table = run_facts.proof_table(found)
-    wrong = ((table.titles.index("found"), "bold red"),)
+    found_at, last = table.titles.index("found"), len(table.titles) - 1
+    wrong = ((found_at, "bold red"), (last, "bold red"))
+    right = tuple((at, "dim") for at in range(table.titles.index("host"), last + 1))
     safe = cache(log_line)  # thousands of ranks have few different cells
-    rows = [ListRow(tuple(map(safe, row.cells)), () if row.ok else wrong) for row in table.rows]
-    right = frozenset(at for at, title in enumerate(table.titles) if title in ("rank", "local"))
-    return TitledRows(table.titles, rows, right)
+    rows = [ListRow(tuple(map(safe, row.cells)), right if row.ok else wrong) for row in table.rows]
+    numbers = frozenset(at for at, title in enumerate(table.titles) if title in ("rank", "local"))
+    return TitledRows(table.titles, rows, numbers)

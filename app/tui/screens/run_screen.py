@@ -34,7 +34,7 @@ DASHBOARD = ("overview", "metrics", "proof", "log")
 """The panes that are beside each other with the overview in a wide terminal."""
 WIDE = 160
 """Columns of such a terminal."""
-BELOW = ("overview", "log", "metrics")
+BELOW = ("overview", "metrics", "log")
 """Those in a terminal of at least `ROOM` columns and lines: two of them below the overview."""
 ROOM = (100, 36)
 _FOCUS = {"log": "log-view", "folder": "files-tree"}
@@ -207,8 +207,9 @@ class RunScreen(RunScreenBase):
                 new = made(name, self.runs, self._run_id)
                 widget = _framed(new, name)
                 widget.display = False
-                await self.query_one("#panes").mount(widget)
+                await (panes := self.query_one("#panes")).mount(widget)
                 self._panes[name] = new
+                panes.sort_children(key=lambda pane: [*DASHBOARD, *PANES].index(pane.id or ""))
         # A key may have asked for another pane meanwhile, which then has its own turn.
         if self.query(Tab) and self._panes.keys() >= set(self.shown_panes):
             self._show()
@@ -262,6 +263,7 @@ class RunScreen(RunScreenBase):
         shown = self.shown_panes
         for name, pane in self._panes.items():
             _widget(pane).display = name in shown
+            _widget(pane).set_class(len(shown) > 1, "beside")
         self.query_one("#panes").set_class(len(shown) > 1, "dashboard")
         self.query_one("#panes").set_class(shown == BELOW, "tall")
         first = _widget(self._panes[shown[0]])

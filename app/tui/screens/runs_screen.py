@@ -91,7 +91,7 @@ class RunsScreen(MarkedPage):
             table.add_class("frame")
             table.border_title = "Runs"
             yield table
-            yield OverviewPane(id="detail").add_class("frame")
+            yield OverviewPane(id="detail", chart=True).add_class("frame")
         yield Vertical(id="empty")
         yield RunFilter()
         yield Static(id="selected", markup=False)
@@ -313,19 +313,17 @@ class RunsScreen(MarkedPage):
 
 def _line(run: Run | None) -> Text:
     """Return a run in the one line that a small terminal has for it."""
-    line = Text()
-    if run is not None:
-        job = f"  job {run.job_id}" if run.job_id else ""
-        line.append(styled.plain(run.id, "bold")).append(
-            styled.plain(f"{job}  {words.layout_size(run.layout)}, {run.brief.partition}")
-        )
-        if said := row_words.news(run, time.time()):
-            line.append(styled.plain(f"  {' '.join(said.split())}", "yellow"))
-        note, tags = split_tags(run.note)
-        if tags:
-            line.append(styled.plain(f"  {tags}", "cyan"))
-        if note:
-            line.append(styled.plain(f"  {note}", "italic"))
-        if run.parent:
-            line.append(styled.plain(f"  from {run.parent}"))
-    return line
+    if run is None:
+        return Text()
+    note, tags = split_tags(run.note)
+    parts = (
+        (run.id, "bold"),
+        (f"job {run.job_id}" if run.job_id else "", ""),
+        (f"{words.layout_size(run.layout)}, {run.brief.partition}", ""),
+        (row_words.news(run, time.time()), "yellow"),
+        (tags, "cyan"),
+        (note, "italic"),
+        (f"from {run.parent}" if run.parent else "", ""),
+    )
+    return Text("  ").join(styled.plain(" ".join(text.split()), style) for text, style in parts
+                           if text)  # fmt: skip

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from rich.cells import cell_len, set_cell_size
+from rich.console import RenderableType
 from rich.segment import Segment
 from rich.style import Style
 from rich.table import Table
@@ -73,16 +74,16 @@ def plain(text: str, style: str = "") -> Text:
     return Text("\n".join(log_line(line) for line in text.split("\n")), style)
 
 
-def labelled(lines: Iterable[tuple[str, str | Text]], labels: int = 0) -> Table:
+def labelled(lines: Iterable[tuple[str, str | Text]], labels: int = 0, style: str = "") -> Table:
     """Return lines of (label, value) as a table without rules; no `str` in it is markup.
 
-    The labels have at least `labels` cells.
+    The labels have at least `labels` cells; `style` is that of values without one.
     """
-    table = Table.grid(padding=(0, 2))
+    table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, min_width=labels or None)
     table.add_column(overflow="fold")
     for label, value in lines:
-        words = value if isinstance(value, Text) else plain(value)
+        words = value if isinstance(value, Text) else plain(value, style)
         table.add_row(plain(label, "dim"), words)
     return table
 
@@ -91,13 +92,12 @@ TWO_COLUMNS = 110
 """Cells from which on lines of (label, value) stand in two columns."""
 
 
-def side_by_side(lines: Sequence[tuple[str, str]], labels: int = 0) -> Table:
-    """Return lines as `labelled` does, in two columns, to be read downwards."""
-    half = (len(lines) + 1) // 2
+def side_by_side(left: RenderableType, right: RenderableType) -> Table:
+    """Return two parts beside each other; the left one has a little more room."""
     table = Table.grid(expand=True, padding=(0, 2, 0, 0))
-    table.add_column(ratio=1)
-    table.add_column(ratio=1)
-    table.add_row(labelled(lines[:half], labels), labelled(lines[half:], labels))
+    table.add_column(ratio=6)
+    table.add_column(ratio=5)
+    table.add_row(left, right)
     return table
 
 

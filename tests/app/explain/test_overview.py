@@ -25,12 +25,11 @@ TOTALS = Summary(812, 0.41, 61_000.0, None, 12.0, 16, 256)
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "runs for 31 min of at most 1 h 00 min, after 4 min in the queue"),
+        ({}, "runs for 31 min of 1 h 00 min, after 4 min in the queue"),
         ({"started": None, "state": State.QUEUED}, "35 min in the queue"),
         (
             {"state": State.DONE, "ended": NOW - 179, "attempt": 2},
-            "ran 28 min of at most 1 h 00 min, attempt 2, after 4 min in the queue; "
-            "ended 2 min 59 s ago",
+            "ran 28 min of 1 h 00 min, attempt 2, after 4 min in the queue; ended 2 min 59 s ago",
         ),
         (
             {"state": State.CANCELLED, "started": None, "ended": NOW - 100},

@@ -83,7 +83,7 @@ def test_the_proof_has_a_row_a_rank_and_says_which_differs() -> None:
     items = reports(EXACT)
     items[3]["cores"] = "0-63"
     found = run_facts.proof_table(verdict_on(items))
-    assert found.titles == ("rank", "local", "host", "planned", "found", "GPUs", "")
+    assert found.titles == ("rank", "local", "host", "planned", "found", "GPUs", "verdict")
     assert [row.cells[-1] for row in found.rows] == ["differs"] + ["ok"] * 15
     assert found.rows[0].cells[:5:4] == ("3", "0-63") and not found.rows[0].ok
 
@@ -91,14 +91,14 @@ def test_the_proof_has_a_row_a_rank_and_says_which_differs() -> None:
 def test_a_plan_that_all_ranks_share_has_no_column() -> None:
     layout = replace(EXACT, masks=(), planned_cores=("1-63",) * 8)
     found = run_facts.proof_table(verdict_on(reports(layout), layout))
-    assert found.titles == ("rank", "host", "found", "GPUs", "")
+    assert found.titles == ("rank", "host", "found", "GPUs", "verdict")
     assert all(len(row.cells) == 5 for row in found.rows)
 
 
 def test_the_proof_has_no_column_for_gpus_that_no_rank_told_of() -> None:
     items = [item | {"gpus": ""} for item in reports(EXACT)]
     found = run_facts.proof_table(verdict_on(items, replace(EXACT, on_cpu=True)))
-    assert found.titles == ("rank", "local", "host", "planned", "found", "")
+    assert found.titles == ("rank", "local", "host", "planned", "found", "verdict")
     assert {len(row.cells) for row in found.rows} == {6}
 
 

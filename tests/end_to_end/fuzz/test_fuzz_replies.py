@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console, Group
 
 from lumitui.app.cli.views import tables
-from lumitui.app.explain import run_facts, words
+from lumitui.app.explain import run_facts, run_overview, words
 from lumitui.app.explain.proof import binding_proof
 from lumitui.app.follow import transitions
 from lumitui.app.history.history import History
@@ -94,7 +94,9 @@ def test_whole_replies_to_a_poll_are_kept_and_shown(
             history.update_many(changes[-50:])
             now = history.get(run.id)
             tables.run_table([now], time.time(), 80)
-            shown = drawn(page(now, overviews.of(run.id), 1.0, 60))
+            found = overviews.of(run.id)
+            told = run_overview.rows(now, 1.0, found.proof, found.figures.summary, None)
+            shown = drawn(page(now, found, 1.0, 60, told, run_facts.facts(now, 1.0)))
             assert not CONTROL_CHARACTERS & set(shown) - {"\n"}
 
     survive(worse([ANSWER, process_answer()], count), take)

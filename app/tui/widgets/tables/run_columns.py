@@ -92,18 +92,8 @@ def _shape(shown: RowValues, width: int) -> Part:
     return row_words.shape(shown.glance.loss, width), "cyan"
 
 
-def _loss(shown: RowValues, width: int) -> Part:
-    loss = shown.glance.last_loss
-    return "" if loss is None else row_words.in_column(loss, 3), ""
-
-
-def _speed(shown: RowValues, width: int) -> Part:
-    speed = shown.glance.samples_per_s
-    return "" if speed is None else row_words.in_column(speed, 0 if speed >= 10 else 2), ""
-
-
-def _cost(shown: RowValues, width: int) -> Part:
-    return row_words.cost(shown.run, shown.now).removeprefix("-"), ""
+def _figure(value: float | None, decimals: int) -> Part:
+    return "" if value is None else row_words.in_column(value, decimals), ""
 
 
 def _note(shown: RowValues, width: int) -> Part:
@@ -139,9 +129,9 @@ _COLUMNS = (
     Column("bar", "", _bar, most=6),
     Column("time", "Time", _plain(words.elapsed_of_limit), OrderBy.END, right=True, least=9),
     Column("shape", "", _shape, most=6),
-    Column("loss", "Loss", _loss, right=True),
-    Column("speed", "Smp/s", _speed, right=True),
-    Column("cost", "Cost", _cost, OrderBy.COST, right=True, least=6),
+    Column("loss", "Loss", lambda row, _: _figure(row.glance.last_loss, 3), right=True),
+    Column("speed", "Smp/s", lambda row, _: _figure(row.glance.samples_per_s, 0), right=True),
+    Column("cost", "Cost", _plain(row_words.cost), OrderBy.COST, right=True, least=6),
     Column("note", "Note", _note, most=200),
 )
 _OF_ONE = frozenset({"bar", "time", "shape", "loss", "speed", "cost"})

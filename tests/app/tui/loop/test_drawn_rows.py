@@ -155,7 +155,7 @@ async def test_rows_with_a_frame_are_drawn_by_textual(settings: Settings) -> Non
         run = replace(a_run("proved-000001"), layout=EXACT, state=State.DONE, job_id="7")
         app.runs.history.begin(run)
         app.runs.history.update(run.id, binding=json.dumps(reports(EXACT)))
-        app.push_screen(RunScreen(app.runs, run.id))
+        app.push_screen(RunScreen(app.runs, run.id, "proof"))
         await sees(pilot, "nid005001")
         view = pilot.app.screen.query_one(RowList)
         assert isinstance(view, RowView) and view.styles.gutter
