@@ -45,55 +45,48 @@ class CompareScreen(FullScreen):
         self.run_ids = tuple(run_ids)
 
     def body(self) -> ComposeResult:
-        """Yield what differs, the curves, the code and the scripts."""
+        """Yield the runs and what differs, the curves, and notes on code and scripts."""
         with Scroll(id="compare"):
-            yield Static("Reading the runs …", id="compare-runs", markup=False)
-            with Container(id="compare-facts"):
-                for title in ("What differs", "Metrics"):
-                    facts = Static(classes="frame", markup=False)
-                    facts.border_title = title
-                    yield facts
+            yield Static("Reading the runs …", id="compare-runs", classes="frame", markup=False)
             with Container(id="compare-charts"):
-                yield Chart("loss", classes="frame")
-                yield Chart("samples/s", classes="frame")
-            yield Static(id="compare-code", markup=False)
-            yield Static(id="compare-scripts", markup=False)
+                for title in ("loss", "samples/s"):
+                    chart = Chart(classes="frame")
+                    chart.border_title, chart.display = title, False
+                    yield chart
+            yield Static("Reading the files …", id="compare-notes", classes="frame", markup=False)
 
     def begin(self) -> None:
         """Ask for the comparison."""
         self.query_one("#compare").focus()
-        for late in self.query("#compare-facts, #compare-charts > *"):
-            late.display = False
-        runs_line = self.query_one("#compare-runs", Static)
+        self.query_one("#compare-runs").border_title = "What differs"
+        self.query_one("#compare-notes").border_title = "Code and scripts"
         ask(
             self,
             lambda runs: runs.comparisons.of(self.run_ids),
             self._compared,
-            failed=lambda _: runs_line.update("lumitui could not compare them."),
+            failed=lambda _: self._show("runs", Text("lumitui could not compare them.")),
         )
+
+    def _show(self, part: str, content: RenderableType) -> None:
+        self.query_one(f"#compare-{part}", Static).update(content)
 
     def draw(self) -> None:
         """Show which runs are compared; the rest does not change."""
         self.title_text(f"Compare {words.count(len(self.run_ids), 'run')}")
 
     def _compared(self, found: RunComparison) -> None:
-        self.query_one("#compare-runs", Static).update(legend(found))
-        self.query_one("#compare-facts").display = True
-        for static, drawn in zip(self.query("#compare-facts Static").results(Static),
-                                 (differences(found), metrics(found)), strict=True):  # fmt: skip
-            static.update(drawn)
+        self._show("runs", Group(legend(found), differences(found)))
         names = [run.id for run in found.runs]
         for chart, curves in zip(self.query(Chart), (found.losses, found.speeds), strict=True):
             chart.show(lines_of(curves, names))
-        if charts := [chart for chart in self.query(Chart) if chart.display]:
-            charts[0].focus()
-        self.query_one("#compare-scripts", Static).update(scripts(found))
-        files = self.query_one("#compare-code", Static)
-        files.update(Text("code: reading the files …\n", "dim"))
+        charts = [chart for chart in self.query(Chart) if chart.display]
+        self.query_one("#compare-charts").display = bool(charts)
+        for chart in charts[:1]:
+            chart.focus()
         ask(
             self,
             lambda runs: runs.comparisons.code(self.run_ids),
-            lambda changes: files.update(code(changes)),
+            lambda changes: self._show("notes", notes(found, changes)),
         )
 
 
@@ -108,40 +101,36 @@ def legend(found: RunComparison) -> Text:
 
 
 def differences(found: RunComparison) -> RenderableType:
-    """Return the keys of the job files and the facts of the code that differ."""
-    parts = [_table("job file", found, found.fields), _table("code", found, found.code)]
-    return Group(parts[0], Text(), parts[1])
-
-
-def metrics(found: RunComparison) -> RenderableType:
-    """Return the metrics; the best value of each is green."""
-    if not found.metrics:
-        return Text("No run has any yet.", "dim")
-    return _table("", found, found.metrics, best=BEST)
-
-
-def _table(
-    title: str,
-    found: RunComparison,
-    rows: Sequence[Contrast],
-    best: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType({}),
-) -> RenderableType:
+    """Return what differs in job file and code, and all metrics; the best of each is green."""
+    metrics = [row for row in found.metrics if any(text != "-" for text in row.values)]
+    rows = [*found.fields, *found.code, *metrics]
     if not rows:
-        return Text(f"{title}: the same", "dim")
+        return Text("Their job files are the same, and no run has metrics yet.", "dim")
     table = Table.grid(padding=(0, 3, 0, 0))
     table.add_column(no_wrap=True)
     for _ in found.runs:
-        table.add_column(overflow="fold", justify="right" if best else "left")
-    marks = [Text(mark, f"bold {style}")
+        table.add_column(overflow="fold")
+    marks = [Text(mark, f"bold {style}", justify="right")
              for _, mark, style in zip(found.runs, MARKS, styled.SERIES, strict=False)]  # fmt: skip
-    table.add_row(Text(title, "bold"), *marks)
+    table.add_row("", *marks, Text("b / a" if len(marks) == 2 else "", "dim", justify="right"))
     for row in rows:
-        values = [number for text in row.values if (number := _number(text)) is not None]
-        wins = best[row.what](values) if row.what in best and len(set(values)) > 1 else None
-        cells = (plain(text, "green" if wins is not None and _number(text) == wins else "")
-                 for text in row.values)  # fmt: skip
-        table.add_row(plain(row.what, "dim"), *cells)
+        table.add_row(plain(row.what, "dim"), *_cells(row))
     return table
+
+
+def _cells(row: Contrast) -> list[Text]:
+    """Return the values of a row, dim where they are the same; of two numbers, their ratio."""
+    numbers = [_number(text) for text in row.values]
+    known, same = [number for number in numbers if number is not None], len(set(row.values)) == 1
+    best = BEST[row.what](known) if row.what in BEST and known and not same else None
+    styles = ["dim" if same else "green" if best is not None and number == best else ""
+              for number in numbers]  # fmt: skip
+    cells = [plain(text, style) for text, style in zip(row.values, styles, strict=True)]
+    if len(known) == len(cells) == 2 and not same and min(known) > 0:
+        cells.append(Text(f"{known[1] / known[0]:.3g} x"))
+    for cell in cells if known else ():
+        cell.justify = "right"
+    return cells
 
 
 def _number(text: str) -> float | None:
@@ -151,31 +140,21 @@ def _number(text: str) -> float | None:
         return None
 
 
-def code(changes: Sequence[CodeChange]) -> RenderableType:
-    """Return in which files the code differs, a part for each run but the first."""
+def notes(found: RunComparison, changes: Sequence[CodeChange]) -> RenderableType:
+    """Return how code and scripts differ from the first run's."""
     parts: list[RenderableType] = []
     for change in changes:
-        heading = f"files of {change.run}, compared with the first"
-        if change.unknown:
-            parts.append(plain(f"{heading}: {change.unknown}", "yellow"))
-        elif not change.files:
-            parts.append(plain(f"{heading}: the same", "dim"))
-        else:
-            lines = [f"{item.what:8} {item.path}" for item in change.files]
-            parts += [plain(heading, "bold"), _bounded(lines), Text()]
+        lines = [f"{item.what:8} {item.path}" for item in change.files]
+        parts += _note(f"files of {change.run}", lines, change.unknown)
+    for run, script in zip(found.runs[1:], found.scripts, strict=True):
+        parts += _note(f"script of {run.id}", script)
     return Group(*parts)
 
 
-def scripts(found: RunComparison) -> RenderableType:
-    """Return how each script differs from the first one."""
-    parts: list[RenderableType] = []
-    for run, lines in zip(found.runs[1:], found.scripts, strict=True):
-        heading = f"script of {run.id}, compared with the first"
-        if lines:
-            parts += [plain(heading, "bold"), _bounded(lines), Text()]
-        else:
-            parts.append(plain(f"{heading}: the same", "dim"))
-    return Group(*parts)
+def _note(what: str, lines: Sequence[str], unknown: str = "") -> list[RenderableType]:
+    if not lines:
+        return [plain(f"{what}, compared with the first: {unknown or 'the same'}", "dim")]
+    return [plain(f"{what}, compared with the first", "bold"), _bounded(lines), Text()]
 
 
 def _bounded(lines: Sequence[str]) -> RenderableType:

@@ -57,12 +57,14 @@ class GridScreen(FullScreen):
         self._seen: tuple[int, ...] = ()
 
     def body(self) -> ComposeResult:
-        """Yield a row for each run, the best curves, and what follows from them."""
+        """Yield what follows from the grid, a row for each run, and the best curves."""
+        yield Static(id="grid-advice", markup=False)
         table = OpeningTable(id="grid", classes="frame")
         table.border_title = "Settings"
         yield table
-        yield Chart("loss", id="grid-loss", classes="frame")
-        yield Static(id="grid-advice", markup=False)
+        chart = Chart(id="grid-loss", classes="frame", smoothing=2)
+        chart.border_title = "loss"
+        yield chart
 
     def begin(self) -> None:
         """Look for news every second."""
@@ -87,25 +89,18 @@ class GridScreen(FullScreen):
         table = self.query_one("#grid", OpeningTable)
         chosen = table.cursor_row
         table.clear(columns=True)
-        names = sorted(found.curves, key=lambda name: found.curves[name].values[-1:] or (9e99,))
+        best = sorted(found.curves, key=lambda name: found.curves[name].values[-1:] or (9e99,))
+        drawn = {row.run: row.setting for row in found.sweep.rows if row.run in best[:MOST_LINES]}
         titles = (*found.sweep.titles[:-1], "price", "curve", "run")
-        rows = grid_rows(found, time.time(), names[:MOST_LINES])
+        rows = grid_rows(found, time.time(), list(drawn))
         # A column in which nothing was measured tells nothing.
         kept = [at for at in range(len(titles)) if any(cells[at].plain != "-" for cells, _ in rows)]
         for at in kept:
-            table.add_column(Text(titles[at], "dim"))
+            table.add_column(Text(titles[at], "dim", justify=rows[0][0][at].justify))
         for cells, run in rows:
             table.add_row(*(cells[at] for at in kept), key=run)
         table.move_cursor(row=chosen, animate=False)
-        lines = lines_of(
-            [found.curves[name] for name in names[:MOST_LINES]],
-            [
-                row.setting
-                for name in names[:MOST_LINES]
-                for row in found.sweep.rows
-                if row.run == name
-            ],
-        )
+        lines = lines_of([found.curves[name] for name in drawn], list(drawn.values()))
         self.query_one(Chart).show(lines)
         self.query_one("#grid-advice", Static).update(plain("\n".join(found.sweep.advice)))
 
@@ -129,10 +124,12 @@ def grid_rows(
         *cells, state, name = [plain(cell) for cell in row.cells]
         for column, winner in best.items():
             if at == winner:
-                cells[column] = Text(f"{cells[column]} ★", "bold green")
+                cells[column] = Text(f"★ {cells[column]}", "bold green")
         if run is not None:
             state.stylize(COLOURS[run.state])
-        price = plain(row_words.cost(run, now) if run else "-")
+        price = plain((row_words.cost(run, now) if run else "") or "-")
+        for number in (*cells[1:], price):
+            number.justify = "right"
         curve = Text(sparkline(found.curves[run.id].values, _CURVE) if run else "-")
         if row.run in drawn:
             place = drawn.index(row.run)

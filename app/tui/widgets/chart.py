@@ -44,12 +44,13 @@ class Chart(Widget, can_focus=True):
         id: str | None = None,  # noqa: A002 - Textual's name
         over: str = "step",
         classes: str = "",
+        smoothing: int = 0,
     ) -> None:
-        """Show nothing yet; `over` names the x axis."""
+        """Show nothing yet; `over` names the x axis, and `smoothing` is a place in `SMOOTHING`."""
         super().__init__(id=id, classes=classes)
         self._title, self._over = title, over
         self._plot = Plot((), 0, 0)
-        self._smoothing = 0
+        self._smoothing = smoothing
 
     def show(
         self,
@@ -71,25 +72,27 @@ class Chart(Widget, can_focus=True):
         weight = SMOOTHING[self._smoothing]
         lines = list(self._plot.lines)
         if weight:
-            raw = [replace(line, name="", style="bright_black", mark="") for line in lines]
+            alone = lines if len(lines) == 1 else []  # several with their noise are a smear
+            raw = [replace(line, name="", style="bright_black", mark="") for line in alone]
             lines = raw + [replace(line, points=smoothed(line.points, weight)) for line in lines]
         width, height = self.size
         drawn = replace(self._plot, lines=lines, width=width, height=height - 1)
         rows = drawn.rows()
-        return Text("\n").join([self._legend(lines, width), *rows]) if rows else Text()
+        return Text("\n").join([self._legend(width), *rows]) if rows else Text()
 
-    def _legend(self, lines: Sequence[PlotLine], width: int) -> Text:
+    def _legend(self, width: int) -> Text:
         """Return the title and each line's value, where the crosshair is or at the end."""
         text = plain(self._title, "bold")
         text.no_wrap = True
         cursor = self._plot.cursor
         if cursor is not None:
             text.append("  ").append(f" {self._over} {cursor:,g} ", "bold reverse")
-        named = [line for line in lines if line.name]
+        named = [line for line in self._plot.lines if line.name]
         room = (width - text.cell_len) // max(1, len(named)) - 16
         for line in named:
             found = line.near(math.inf if cursor is None else cursor)
-            text.append(f"  {line.mark or line.sign or '━'}", f"bold {line.style}")
+            gap = "  " if text else ""
+            text.append(f"{gap}{line.mark or line.sign or '━'}", f"bold {line.style}")
             if len(named) > 1:
                 name = shorten(line.name, max(_LEAST_NAME, room))
                 text.append(" ").append_text(plain(name, line.style))

@@ -172,6 +172,7 @@ class Plot:
 
     def _draw(self, cells: list[list[tuple[str, str]]]) -> None:
         masks: dict[tuple[int, int], int] = {}
+        styles: dict[tuple[int, int], list[str]] = {}
         for line in self.lines:
             shares = [
                 (self._x.share(x), self._y.share(y)) if _finite((x, y)) else None
@@ -179,7 +180,10 @@ class Plot:
             ]
             for row, column, mask in braille(shares, self.room, self.height - 2):
                 masks[row, column] = whole = masks.get((row, column), 0) | mask
-                cells[row][column] = (chr(0x2800 + whole), line.style)
+                # Lines in the same cells take turns, as dashes; one without a name is behind.
+                there = styles.setdefault((row, column), []) if line.name else []
+                there += [] if line.style in there else [line.style]
+                cells[row][column] = (chr(0x2800 + whole), there[column // 2 % len(there)])
         for at, line in enumerate(self.lines):
             for x, low, high in line.bars:
                 top, bottom, column = self._row(high), self._row(low), self.column(x)

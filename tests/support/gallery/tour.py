@@ -152,7 +152,7 @@ async def details(
     """Yield what a tour passes by: runs compared, how they scale, a draft, why a run failed."""
     app = app_of(pilot)
     app.open_compare(tuple(sizes[:2]))
-    await sees(pilot, "code of")
+    await sees(pilot, r"samples/s +\d")
     yield Stop("compare", pilot)
     app.action_go("runs")
     app.open_scaling(sizes[0])

@@ -20,13 +20,15 @@ async def test_runs_are_shown_beside_each_other(settings: Settings) -> None:
         app.runs.history.metrics.add(run.id, [json.dumps(one).encode() for one in steps], (0, 9))
     async with app.run_test(size=(80, 50)) as pilot:
         app.open_compare(("vit-1n", "vit-4n"))
-        await sees(pilot, "a vit-1n +done.*\n +b vit-4n +done")
-        await sees(pilot, "nodes +1 +4")
-        await sees(pilot, "code: the same")
-        await sees(pilot, r"loss +a vit-1n 0.03\d+ +b vit-4n 0.03\d+[ │]*\n[\s\S]* 5 +10 +15 ")
+        await sees(pilot, "a vit-1n +done.*\n│ +b vit-4n +done")
+        await sees(pilot, r" a +b +b / a │?[\s\S]*nodes +1 +4 +4 x ")
+        await sees(pilot, r"loss +0.03448 +0.03333 +0.967 x")
+        await sees(
+            pilot, r"─ loss ─+╮\n│ a vit-1n 0.03\d+ +b vit-4n 0.03\d+[ │]*\n[\s\S]* 5 +10 +15 "
+        )
         await sees(pilot, r"\+#SBATCH --nodes=4")
         await sees(pilot, "The code of vit-1n is unknown: none was")
-        assert "samples/s  a" not in shown(pilot), "a chart without values is not shown"
+        assert "samples/s" not in shown(pilot), "what has no values is not shown"
         await pilot.press("escape")
         app.open_compare(("vit-1n",))
         await sees(pilot, "1 run cannot be compared")
