@@ -129,7 +129,7 @@ def node_cells(nodes: Mapping[str, Sequence[RankProof]], at: int, width: int, mo
     cells = Text()
     for number, ranks in enumerate(list(nodes.values())[first : first + width * most], first):
         right = all(row.ok for row in ranks)
-        style = f"{'green' if right else 'red'}{' bold' if number == at else ' dim'}"
+        style = f"{'green' if right else 'red'}{' bold underline' if number == at else ' dim'}"
         cells.append("■" if right else "✖", style)
     wrong = sum(not all(row.ok for row in ranks) for ranks in nodes.values())
     differ = f"{wrong} differ" if wrong else "all as planned"
