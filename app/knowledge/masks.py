@@ -2,6 +2,8 @@
 
 Source: srun(1), --cpu-bind and --gpu-bind; slurm/src/common/slurm_resource_info.c,
 `slurm_verify_cpu_bind`: the type's list follows `:` or `=`, and `v,` or `q,` may be before it.
+Tried: srun of 22.05 and 26.05 also accepts `,v` and `,quiet` behind a list of cores, and refuses
+both behind one of GPUs.
 """
 
 import re
@@ -19,7 +21,8 @@ Kind = Literal["mask_cpu", "map_cpu", "mask_gpu", "map_gpu"]
 """A list of masks or of numbers, of cores or of GPUs; one entry for each task of a node."""
 
 _TYPE = re.compile(r"(mask_cpu|map_cpu|mask_gpu|map_gpu)[:=](.*)", re.DOTALL)
-_LOUD = re.compile(r"(?:(?:q|quiet|v|verbose),)+")
+_LOUD = re.compile(r"(?:(?:q|quiet|v|verbose),)+", re.IGNORECASE)
+_LOUD_BEHIND = re.compile(r"(?:,(?:q|quiet|v|verbose))+$", re.IGNORECASE)
 _OPTION = re.compile(r"--(?:cpu|gpu)[-_]bind=(.*)", re.DOTALL)
 _REPEATED = re.compile(r"(.+)\*([0-9]{1,4})")
 _NUMBER = re.compile(r"[0-9]{1,5}|0[xX][0-9a-fA-F]{1,4}")
@@ -63,7 +66,18 @@ def read_bind(value: str) -> Bind | None:
     found = _TYPE.fullmatch(_LOUD.sub("", value.strip(), count=1))
     if not found or "$" in found[2]:
         return None
-    return _bind(cast(Kind, found[1]), found[2])
+    cores = found[1].endswith("cpu")
+    return _bind(cast(Kind, found[1]), _LOUD_BEHIND.sub("", found[2]) if cores else found[2])
+
+
+def unexplained(text: str) -> tuple[str, ...]:
+    """Return the options in what a user typed that list neither masks nor numbers."""
+    return tuple(
+        word
+        for word in shlex.split(text)
+        if word.startswith("-")
+        and not ((found := _OPTION.fullmatch(word)) and (read_bind(found[1]) or _bare(found[1])))
+    )
 
 
 def explained(text: str) -> tuple[Bind, ...]:
@@ -89,7 +103,7 @@ def explained(text: str) -> tuple[Bind, ...]:
 
 def _bare(text: str) -> Bind | None:
     """Return a list without its type; None: it is none."""
-    listed = _LOUD.sub("", text.strip(), count=1)
+    listed = _LOUD_BEHIND.sub("", _LOUD.sub("", text.strip(), count=1))
     parts = [part.strip() for part in listed.split(",")]
     if any(part.lower().startswith("0x") for part in parts) and "$" not in text:
         return _bind("mask_cpu", listed)
@@ -152,12 +166,18 @@ class MaskMistake:
 
 
 def mistakes(
-    bind: Bind, node: NodeShape, *, tasks: int, starter: Starter = "srun", gpus: Bind | None = None
+    bind: Bind,
+    node: NodeShape,
+    *,
+    tasks: int,
+    starter: Starter = "srun",
+    gpus: Bind | None = None,
+    cores: int | None = None,
 ) -> tuple[MaskMistake, ...]:
     """Return what is wrong with `bind` for `tasks` tasks on a node.
 
     `gpus` is the list of `--gpu-bind`, where there is one beside a list of cores; without it,
-    task i uses GPU i.
+    task i uses GPU i. `cores` is the job's `--cpus-per-task`, where it is known.
     """
     tasks = 1 if starter == "torchrun" else tasks
     broken = tuple(_unreadable(bind))
@@ -170,6 +190,7 @@ def mistakes(
         return (*found, *_torchrun(bind, node))
     found += _count(bind, tasks)
     found += _overlap(bind, node, tasks)
+    found += _few(bind, node, tasks, cores)
     if not any(one.id == "mask-outside" for one in found):
         found += _order(bind, node, tasks, gpus)
     return tuple(found)
@@ -302,6 +323,26 @@ def _overlap(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
             "Give each task its own cores.",
             wrong,
         )
+
+
+def _few(bind: Bind, node: NodeShape, tasks: int, cores: int | None) -> Iterator[MaskMistake]:
+    """Yield that tasks have one core, or less than half of those that the job requests."""
+    most = max(len(physical(bind.of_task(task).numbers, node)) for task in range(tasks))
+    share = len(node.usable_cores) // tasks
+    if not 0 < most < share or (most > 1 if cores is None else most * 2 >= cores):
+        return
+    has = f"Each task is bound to {most} core{'s' if most > 1 else ''}"
+    if cores is None:
+        message = f"{has}, and {share} are its share of a node: its threads and data loaders take "
+        message += "turns on it."
+    else:
+        message = f"{has}, and the job requests {cores} for it: the others idle."
+    yield MaskMistake(
+        "mask-few",
+        "note" if cores is None else "warning",
+        message,
+        "Write masks with all cores near each GPU, which `lumitui bind SITE` prints.",
+    )
 
 
 def _order(bind: Bind, node: NodeShape, tasks: int, gpus: Bind | None) -> Iterator[MaskMistake]:

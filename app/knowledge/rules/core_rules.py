@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from lumitui.app.knowledge.masks import Bind, MaskMistake, Starter, mistakes, read_bind
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import removal, rewrite, some
-from lumitui.app.knowledge.script_job import JobStep, Option, ScriptJob
+from lumitui.app.knowledge.script_job import NO_OPTIONS, JobStep, Option, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import (
     cores_of_node,
     gpu_option,
@@ -246,7 +246,8 @@ def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[Option, MaskMistake]]:
             if workers and tasks > 1:
                 continue
             starter: Starter = "torchrun" if workers else "srun"
-            found = mistakes(bind, site.node, tasks=tasks, starter=starter)
+            asked = (step.srun or NO_OPTIONS).number("cpus-per-task") or job.resources.cpus_per_task
+            found = mistakes(bind, site.node, tasks=tasks, starter=starter, cores=asked)
             ordered = tasks == gpus_of_node(job) and all(one.id != "mask-empty" for one in found)
             for mistake in found:
                 if ordered or mistake.id != "mask-order":
@@ -328,6 +329,14 @@ mask_overlap = _mistake(
     "warning",
     "masks that share cores",
     "Two ranks take turns on the same cores, and all others wait for them in each step.",
+)
+mask_few = _mistake(
+    "mask-few",
+    "warning",
+    "masks with fewer cores than the job requests for each task",
+    "The threads and data loaders of a rank take turns on its few cores, and the cores that the "
+    "job requests and pays for idle.",
+    "srun(1) --cpu-bind, map_cpu: one core for each task",
 )
 mask_order = _mistake(
     "mask-order",

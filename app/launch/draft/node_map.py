@@ -4,9 +4,10 @@ The map needs no colours: a digit is the rank of a core. All nodes of a job are 
 user gives are explained the same way (`lumitui bind SITE --explain MASK`).
 """
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from lumitui.app.job.launch import RankLayout
@@ -18,6 +19,7 @@ from lumitui.app.knowledge.masks import (
     mistakes,
     near_cores,
     physical,
+    unexplained,
 )
 from lumitui.app.launch.layout import rank_bindings
 from lumitui.remote.site.core_sets import format_cores, mask, parse_cores
@@ -26,6 +28,8 @@ from lumitui.remote.site.profile import Site
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwABCDEFGHIJKLMNOPQRSTUVWXYZ+-"
 _LEGEND = "x reserved  . free  0-9 its rank"
+_CORES = re.compile(r"(?:--cpus-per-task=|-c)(\d{1,6})")
+_CHOOSES = re.compile(r"--(gpus-per-task|ntasks-per-gpu|gpu[-_]bind)\b(?!=none)")
 _BETWEEN = 3  # columns between two rows of cores side by side
 
 
@@ -246,11 +250,23 @@ class Explained:
     starter: Starter
     tasks: tuple[TaskGets, ...]
     mistakes: tuple[MaskMistake, ...]
+    unread: tuple[str, ...] = ()
+    """The options that contain no list, so that only Slurm knows their effect."""
 
     @property
     def fails(self) -> bool:
         """Whether srun would refuse the masks, or ranks would share cores or GPUs."""
-        return any(one.severity == "error" for one in self.mistakes)
+        return any(
+            one.severity == "error"
+            or one.id in ("mask-overlap", "gpu-overlap")
+            or (one.id == "mask-count" and one.tasks)  # the list starts again
+            for one in self.mistakes
+        )
+
+    @property
+    def slurm_chooses(self) -> tuple[str, ...]:
+        """The options by which Slurm chooses the GPUs of each task."""
+        return tuple(option for option in self.unread if _CHOOSES.match(option))
 
 
 def explain_masks(site: Site, text: str, *, tasks: int | None, starter: Starter) -> Explained:
@@ -265,14 +281,21 @@ def explain_masks(site: Site, text: str, *, tasks: int | None, starter: Starter)
     binds = explained(text)
     cores = next((bind for bind in binds if not bind.of_gpus), None)
     gpus = next((bind for bind in binds if bind.of_gpus), None)
+    options = unexplained(text)
+    asked = next((int(found[1]) for each in options if (found := _CORES.fullmatch(each))), None)
+    unread = tuple(each for each in options if not _CORES.fullmatch(each))
+    chosen = gpus is None and any(map(_CHOOSES.match, unread))
     count = 1 if starter == "torchrun" else tasks or node.gpus
     wrong: list[MaskMistake] = []
     if cores:
-        wrong += mistakes(cores, node, tasks=count, starter=starter, gpus=gpus)
+        wrong += mistakes(cores, node, tasks=count, starter=starter, gpus=gpus, cores=asked)
     if gpus:
         wrong += mistakes(gpus, node, tasks=count, starter=starter)
+    if chosen:
+        wrong = [one for one in wrong if one.id != "mask-order"]
     rows = tuple(_task(task, cores, gpus, node, starter, wrong) for task in range(count))
-    return Explained(site.name, starter, rows, tuple(wrong))
+    rows = tuple(replace(row, gpus=()) for row in rows) if chosen else rows
+    return Explained(site.name, starter, rows, tuple(wrong), unread)
 
 
 def _task(
@@ -313,10 +336,24 @@ def masks_text(site: Site, masks: Explained) -> str:
         ]
     lines += _table(masks, node)
     texts = [f"{one.severity}: {one.message}\n  → {one.do}" for one in masks.mistakes]
-    return "\n".join([*lines, "", *(texts or [_valid(masks, node)]), *_where(site, masks)])
+    said = [*(texts or [_valid(masks, node)]), *_unread(masks), *_where(site, masks)]
+    return "\n".join([*lines, "", *said])
+
+
+def _unread(masks: Explained) -> list[str]:
+    """Return that options are not explained, and what that leaves open."""
+    if not masks.unread:
+        return []
+    given = ", ".join(masks.unread)
+    if masks.slurm_chooses and not any(row.gpus for row in masks.tasks):
+        return [f"Not explained: {given}. Slurm chooses the GPUs, so lumitui cannot tell which GPU "
+                "each task uses."]  # fmt: skip
+    return [f"Not explained: {given}."]
 
 
 def _valid(masks: Explained, node: NodeShape) -> str:
+    if masks.slurm_chooses and not any(row.gpus for row in masks.tasks):
+        return "No mistakes found in the list of cores."
     if not any(row.cores for row in masks.tasks):
         return "No mistakes found; it binds no cores."
     if not node.gpu_cores:

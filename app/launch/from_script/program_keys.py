@@ -356,7 +356,8 @@ def _binding(option: Option | None) -> str:
 
 def _masks(value: str | None) -> tuple[str, ...]:
     """Return a binding in canonical form: masks as numbers."""
-    text = re.sub(r"^(?:v|verbose|q|quiet),", "", (value or "").lower()).replace(":", "=", 1)
+    loud = r"^(?:v|verbose|q|quiet),|,(?:v|verbose|q|quiet)$"
+    text = re.sub(loud, "", (value or "").lower()).replace(":", "=", 1)
     kind, _, masks = text.partition("=")
     try:
         numbers = tuple(f"{int(mask, 16):x}" for mask in masks.split(","))

@@ -49,8 +49,6 @@ def ids(text: str, site: str = "lumi", tasks: int = 8, starter: Starter = "srun"
         LUMI,
         f"--cpu-bind=v,mask_cpu={LUMI}",
         f"srun --cpu-bind=mask_cpu:{LUMI}",
-        ONE_CORE,
-        ONE_CORE.removeprefix("map_cpu:"),
         f"mask_cpu:{SIX_CORES}",
         SIX_CORES,
     ],
@@ -95,11 +93,13 @@ def test_the_second_hardware_thread_of_a_core_is_that_core() -> None:
 def test_a_list_of_gpus_says_which_gpu_a_task_is_near_to() -> None:
     in_order = "map_cpu:1,9,17,25,33,41,49,57"
     assert "mask-order" in ids(in_order)
-    assert ids(f"--cpu-bind={in_order} --gpu-bind=map_gpu:4,5,2,3,6,7,0,1") == []
+    assert ids(f"--cpu-bind={in_order} --gpu-bind=map_gpu:4,5,2,3,6,7,0,1") == ["mask-few"]
 
 
 def test_cores_in_the_gpus_own_domain_are_a_note_and_not_a_warning() -> None:
-    swapped = ONE_CORE.replace("49,57", "57,49")
+    swapped = SIX_CORES.replace(
+        "7e000000000000,7e00000000000000", "7e00000000000000,7e000000000000"
+    )
     found = judged(swapped)
     assert [(one.severity, one.tasks) for one in found] == [("note", (0, 1))]
 
@@ -119,6 +119,27 @@ def test_a_list_with_counts_repeats_its_entries() -> None:
     bind = read_bind("quiet,mask_cpu:0x0f*2,0xf0*2")
     assert bind is not None
     assert [entry.written for entry in bind.entries] == ["0x0f", "0x0f", "0xf0", "0xf0"]
+
+
+@pytest.mark.parametrize("loud", ["v", "verbose", "q", "quiet", "V", "v,quiet"])
+def test_a_word_about_messages_may_be_on_either_side_of_a_list_of_cores(loud: str) -> None:
+    """srun of Slurm 22.05 and 26.05 takes both; behind a list of GPUs it refuses it."""
+    assert ids(f"--cpu-bind={loud},mask_cpu={LUMI}") == []
+    assert ids(f"--cpu-bind=mask_cpu={LUMI},{loud}") == []
+    assert ids(f"{LUMI},{loud}") == []
+    assert "mask-unreadable" in ids(f"mask_cpu={LUMI},zz")
+    assert {one.readable for one in explained(f"map_gpu:0,{loud}")[0].entries} == {True, False}
+
+
+@pytest.mark.parametrize("text", [ONE_CORE, ONE_CORE.removeprefix("map_cpu:")])
+def test_one_core_for_each_task_is_noted_and_fewer_than_requested_warned_of(text: str) -> None:
+    assert [(one.id, one.severity) for one in judged(text)] == [("mask-few", "note")]
+    node = SITES.load("lumi").node
+    found = mistakes(explained(text)[0], node, tasks=8, cores=7)
+    assert [(one.id, one.severity) for one in found] == [("mask-few", "warning")]
+    assert "1 core, and the job requests 7" in found[0].message
+    assert mistakes(explained(text)[0], node, tasks=8, cores=1) == ()
+    assert mistakes(explained(SIX_CORES)[0], node, tasks=8, cores=7) == ()
 
 
 @pytest.mark.parametrize("value", ["cores", "none", "v", "mask_cpu:$MASKS", "closest", ""])

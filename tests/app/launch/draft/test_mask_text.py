@@ -48,3 +48,29 @@ def test_gpus_alone_bind_no_cores() -> None:
     site = SITES.load("lumi")
     found = explain_masks(site, "map_gpu:0,1", tasks=2, starter="srun")
     assert "it binds no cores" in masks_text(site, found)
+
+
+@pytest.mark.parametrize(
+    ("masks", "fails"),
+    [
+        ("mask_cpu:" + ",".join(["0xfe"] * 8), True),
+        ("mask_cpu:0xfe", True),
+        ("map_gpu:0,0,0,0,0,0,0,0", True),
+        ("map_gpu:0,1,2,3,4,5,6,7", False),
+        ("map_cpu:49,57,17,25,1,9,33,41", False),
+        ("map_cpu:1,9,17,25,33,41,49,57", False),
+    ],
+)
+def test_masks_fail_if_ranks_share_cores_or_gpus(masks: str, fails: bool) -> None:
+    assert explain_masks(SITES.load("lumi"), masks, tasks=None, starter="srun").fails is fails
+
+
+def test_options_without_a_list_are_named_and_what_slurm_chooses_is_left_open() -> None:
+    site = SITES.load("lumi")
+    masks = "--cpu-bind=map_cpu:1,9 --cpus-per-task=7 --gpus-per-task=1 --gpu-bind=closest"
+    found = explain_masks(site, masks, tasks=2, starter="srun")
+    text = masks_text(site, found)
+    assert "Not explained: --gpus-per-task=1, --gpu-bind=closest. Slurm chooses the GPUs" in text
+    assert [row.gpus for row in found.tasks] == [(), ()]
+    assert [one.id for one in found.mistakes] == ["mask-few"]
+    assert "the job requests 7" in found.mistakes[0].message
