@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.masked_text import masked, starred
 from lumitui.remote.site.safe_text import spell_out
 from lumitui.remote.site.source_position import Position
 
@@ -71,11 +72,11 @@ def findings_summary(checked: tuple[CheckedScript, ...]) -> str:
 def _finding(checked: CheckedScript, item: Finding) -> str:
     at = item.at
     place = f"{checked.path_of(at)}:{max(at.line, 1)}:{max(at.column, 1)}"
-    rows = [f"{place}: {item.severity} {item.rule} {item.message}"]
+    rows = [masked(f"{place}: {item.severity} {item.rule} {item.message}")]
     line = checked.line_of(at)
     if line is not None:
         rows += _shown(line, at)
-    rows.append(f"{' ' * (len(str(max(at.line, 1))) + 1)} → {item.do}")
+    rows.append(masked(f"{' ' * (len(str(max(at.line, 1))) + 1)} → {item.do}"))
     # A name or a value of the script may have a newline.
     return "\n".join(map(spell_out, rows))
 
@@ -84,13 +85,24 @@ def _shown(line: str, at: Position) -> list[str]:
     """Return the line and the carets below it, cut where it is long."""
     start = max(at.column - 1, 0)
     end = at.end_column - 1 if at.end_line == at.line else len(line)
-    skipped = max(0, start - _WIDEST // 2) if len(line) > _WIDEST else 0
-    line = line[: skipped + _WIDEST].replace("\t", " ")
+    skipped = _skipped(line, start)
+    line = starred(line)[: skipped + _WIDEST].replace("\t", " ")
     before, marked, after = map(spell_out, (line[skipped:start], line[start:end], line[end:]))
     number = str(at.line)
     margin = " " * len(number)
     carets = "^" * max(1, len(marked))
     return [f"{number} | {before}{marked}{after}", f"{margin} | {' ' * len(before)}{carets}"]
+
+
+def _skipped(line: str, start: int) -> int:
+    """Return how many characters to leave out in front, up to the beginning of a word."""
+    if len(line) <= _WIDEST or start <= _WIDEST // 2:
+        return 0
+    cut = start - _WIDEST // 2
+    blank = line.rfind(" ", max(0, cut - 30), cut + 1)
+    if blank < 0:
+        blank = line.find(" ", cut, start)
+    return blank + 1 if blank >= 0 else cut
 
 
 _LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
@@ -111,7 +123,7 @@ def github_lines(checked: CheckedScript) -> Iterator[str]:
             values["endColumn"] = str(at.end_column)
         values["title"] = item.rule
         named = ",".join(f"{key}={_property(value)}" for key, value in values.items())
-        yield f"::{_LEVELS[item.severity]} {named}::{_data(f'{item.message} {item.do}')}"
+        yield f"::{_LEVELS[item.severity]} {named}::{_data(masked(f'{item.message} {item.do}'))}"
 
 
 def _data(text: str) -> str:

@@ -17,6 +17,7 @@ from lumitui.app.knowledge.rule_table import findings
 from lumitui.app.knowledge.rules.phrases import nearest
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.masked_text import masked
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import Position
 
@@ -133,10 +134,10 @@ def fixed(text: str, findings: Iterable[Finding]) -> tuple[str, int]:
 
 
 def edits_diff(before: str, after: str, name: str) -> str:
-    """Return the change as a unified diff; "": there is none."""
-    rows = difflib.unified_diff(
+    """Return the change as a unified diff without values of secrets; "": there is none."""
+    rows = map(masked, difflib.unified_diff(
         before.splitlines(keepends=True), after.splitlines(keepends=True), name, name
-    )
+    ))  # fmt: skip
     return "".join(row if row.endswith("\n") else f"{row}\n" for row in rows)
 
 

@@ -263,6 +263,21 @@ def marks_in(text: bytes) -> tuple[KeyMark, ...]:
     return tuple(mark for mark in search.marks if not shape_of(mark).settings_only)
 
 
+def key_spans(text: bytes) -> list[tuple[int, int]]:
+    """Return where the keys are in a text, in order and without overlaps."""
+    spans: list[tuple[int, int]] = []
+    for group in _GROUPS:
+        for at, shape in group.places(text):
+            match = re.compile(shape.expression).match(text, at)
+            if match and not shape.settings_only:
+                spans.append(match.span(1) if match.lastindex else match.span())
+    apart: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if not apart or start >= apart[-1][1]:
+            apart.append((start, end))
+    return apart
+
+
 class ShapeSearch:
     """Looks for shapes of keys in a file that is read piece by piece."""
 

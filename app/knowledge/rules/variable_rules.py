@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.known_names import NAMES
@@ -463,5 +464,16 @@ def container_variable_outside(job: ScriptJob, site: Site) -> Iterator[Hit]:
                     f"${early[0]} is set only in the image, but the batch script expands it, to "
                     "nothing.",
                     f"Write \\${early[0]}, or put the command in single quotes.",
-                    text.at,
+                    _place(text.at, source, early[0]),
                 )
+
+
+def _place(at: Position, source: str, name: str) -> Position:
+    """Return where a variable is in the text `source`, which is at `at`."""
+    found = re.search(rf"(?<!\\)\$\{{?{name}\b", source)
+    if not found or at.file:
+        return at
+    before = source[: found.start()].split("\n")
+    line = at.line + len(before) - 1
+    column = len(before[-1]) + (at.column if line == at.line else 1)
+    return replace(at, line=line, column=column, end_line=line, end_column=column + len(found[0]))

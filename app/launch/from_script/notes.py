@@ -1,17 +1,9 @@
 """Notes on each part of a script: kept, derived, changed or lost."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-_VALUE = r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';)]+)"
-_NAME = r"(?:key|token|secret|password|passwd)s?"
-_SECRETS = (
-    re.compile(rf"(?i)(?P<name>\b\w*{_NAME}(?:_\w+)?=){_VALUE}"),
-    re.compile(rf"(?i)(?P<name>--[\w-]*{_NAME}(?:=|\s+)){_VALUE}"),
-    re.compile(rf"(?P<name>\blogin(?:\s+--?[\w-]+)*\s+){_VALUE}"),
-    re.compile(r"(?P<name>\b)(?P<value>(?:hf_|gh[opsu]_|sk-|glpat-)[\w-]{12,}|[0-9a-f]{40})\b"),
-)
+from lumitui.remote.site.masked_text import masked
 
 
 @dataclass(frozen=True)
@@ -26,22 +18,7 @@ class ImportNote:
 
 def safe(items: Iterable[ImportNote]) -> tuple[ImportNote, ...]:
     """Return each item once, without the values of secrets."""
-    return tuple(
-        dict.fromkeys(ImportNote(_hidden(item.what), _hidden(item.words)) for item in items)
-    )
-
-
-def _hidden(text: str) -> str:
-    """Return a text without values that look like secrets."""
-    for pattern in _SECRETS:
-        text = pattern.sub(_without, text)
-    return text
-
-
-def _without(match: re.Match[str]) -> str:
-    # `$TOKEN`, the next option and a number of tokens are not secrets.
-    bare = match["value"].strip("\"'")
-    return match[0] if re.match(r"\$|--|[\d_.]{1,18}$", bare) else f"{match['name']}…"
+    return tuple(dict.fromkeys(ImportNote(masked(item.what), masked(item.words)) for item in items))
 
 
 @dataclass

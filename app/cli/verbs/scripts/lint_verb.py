@@ -79,6 +79,8 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
         raise InputError("--json and --format exclude each other.", "Omit one of them.")
     if options["diff"]:
         refuse_options("has no effect with --diff", "fail_on")
+    from lumitui.app.runs import findings_summary
+
     changed = False
     checked: list[CheckedScript] = []
     chosen = {"select": _names(options["select"]), "ignore": _names(options["ignore"])}
@@ -97,6 +99,9 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
                 _show_change(checks, text, after, diff=options["diff"])
             checked.append(one if options["diff"] else after)
     if options["diff"]:
+        found = any(one.findings for one in checked)
+        more = " None has a mechanical fix." if found and not changed else ""
+        say(f"{findings_summary(tuple(checked))}{more}")
         return 1 if changed else 0
     _print(reply, tuple(checked), options)
     failing = _SEVERITIES[_SEVERITIES.index(options["fail_on"]) :]

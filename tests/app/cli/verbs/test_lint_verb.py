@@ -55,6 +55,30 @@ def test_a_script_without_findings_exits_0(here: Here, script: Path) -> None:
     )  # fmt: skip
 
 
+KEY = "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH"
+
+
+@pytest.mark.parametrize("words", [(), ("--diff",), ("--format", "github"), ("--json",)])
+def test_no_report_shows_the_value_of_a_secret(
+    here: Here, script: Path, words: tuple[str, ...]
+) -> None:
+    script.write_text(
+        BAD.replace("# SBATCH --exclude", f"export HF_TOKEN={KEY}\n# SBATCH --exclude")
+        + f"srun python a.py --hub-token {KEY} --nprocs $HF_TOKEN  # {KEY}\n"
+    )
+    done = here("lint", str(script), *words)
+    assert KEY not in done.stdout + done.stderr
+    if not words:
+        assert f"8 | export HF_TOKEN={'*' * len(KEY)}\n" in done.stdout
+
+
+def test_diff_names_the_findings_without_a_mechanical_fix(here: Here, script: Path) -> None:
+    script.write_text(CLEAN.replace("bash -c '$WITH", 'bash -c "$WITH').replace(" 4'", ' 4"'))
+    done = here("lint", str(script), "--diff")
+    assert (done.returncode, done.stdout.strip()) == (0, "")
+    assert "Found 1 error in 1 script. None has a mechanical fix." in done.stderr
+
+
 def test_what_cannot_be_read_or_is_no_rule_exits_2(here: Here, tmp_path: Path) -> None:
     told(here("lint", str(tmp_path / "none.sh")), 2, "Cannot read")
     bare = tmp_path / "bare.sh"

@@ -32,6 +32,18 @@ def test_a_finding_shows_its_line_with_carets_and_what_to_do() -> None:
     ]
 
 
+def test_the_excerpt_of_a_long_line_begins_with_a_word_and_contains_its_place() -> None:
+    line = (
+        "srun --cpu-bind=mask_cpu=$CPU_BIND_MASKS singularity exec $CONTAINER bash -c " + "x" * 90
+    )
+    at = Position(1, line.index("xxx") + 1, 1, line.index("xxx") + 11)
+    one = Finding("container", "error", "It is.", "Write.", "", at)
+    shown = findings_text(CheckedScript("a.sh", "lumi", line, (one,))).split("\n")
+    assert shown[1].startswith("1 | --cpu-bind=mask_cpu=$CPU_BIND_MASKS")
+    start = shown[2].index("^")
+    assert shown[1][start : start + 10] == "x" * 10 and shown[2].count("^") == 10
+
+
 def test_a_finding_about_the_job_stands_at_its_beginning_without_a_line() -> None:
     assert findings_text(CHECKED).startswith("jobs/a.sh:1:1: error account No account:")
 
