@@ -130,10 +130,26 @@ def diagnose(ending: RunEnd) -> list[Diagnosis]:
     if known_rc and known_rc not in (1, STOPPED_EARLY, HUNG):
         reasons += _of_code(known_rc, failed_rank, reasons)
     reasons.sort(key=lambda one: one.id != STEP_WAITED)
-    return _distinct(reasons) or [
+    if ending.spec is not None and ending.spec.trainer is None:
+        reasons = [replace(one, do=one.do.replace(*_SPLIT)) for one in reasons]
+    return _after_the_first(_distinct(reasons)) or [
         _nothing_known(state, rc, failed_rank, evidence),
         *_distinct(list(_perhaps(evidence))),
     ]
+
+
+_SPLIT = ("(`strategy: zero2` or `zero3`)", "(FSDP or DeepSpeed in your program)")
+"""How to split the states: with a bundled trainer, and in a program of the user's own."""
+_FIND = "Find the rank that ended first"
+
+
+def _after_the_first(reasons: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """Return the reasons; none advises to find the rank that one above it names."""
+    first = reasons[0].rank if reasons else None
+    if first is None or reasons[0].do.startswith(_FIND):
+        return list(reasons)
+    do = f"Rank {first} ended first, for the reason above."
+    return [replace(one, do=do) if one.do.startswith(_FIND) else one for one in reasons]
 
 
 def _perhaps(evidence: Evidence) -> Iterator[Diagnosis]:

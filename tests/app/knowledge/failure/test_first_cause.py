@@ -1,6 +1,7 @@
 """Which of several causes in a log comes first, and which rank it is of."""
 
 from tests.support.jobs.failed_logs import why
+from tests.support.jobs.small_jobs import hello_job
 
 # As torch 2.13's torchrun wrote it: rank 1 raised, rank 0 lost its peer; one launcher a node, so
 # that srun's label is the node's number.
@@ -96,3 +97,28 @@ def test_a_cause_comes_before_its_consequences_in_any_order_of_the_log() -> None
 def test_causes_come_in_the_order_of_the_log() -> None:
     log = "3: OSError: [Errno 28] No space left on device\n3: OutOfMemoryError: CUDA out of memory"
     assert [item.id for item in why(log)] == ["no-space", "gpu-memory"]
+
+
+KILLED = """\
+[rank3]: torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.
+slurmstepd: error: *** STEP 7.1 ON nid005001 CANCELLED AT 2026-11-26T12:00:00 ***
+0: [rank0]: torch.distributed.DistBackendError: NCCL error: remote process exited
+"""
+
+
+def test_no_later_cause_advises_to_find_the_rank_that_the_first_names() -> None:
+    found = why(KILLED, rc=143, rank=3)
+    assert (found[0].id, found[0].rank) == ("gpu-memory", 3) and len(found) > 1
+    assert "Find the rank" not in " ".join(one.do for one in found)
+    assert "Rank 3 ended first, for the reason above." in [one.do for one in found[1:]]
+    alone = why("0: Terminated", rc=143, rank=None)
+    assert any("Find the rank" in one.do for one in alone)
+
+
+def test_an_own_program_is_not_told_to_set_the_strategy_of_a_bundled_trainer() -> None:
+    own, bundled = (
+        why(KILLED, rc=1, rank=3, spec=hello_job().model_copy(update=changes))[0].do
+        for changes in ({}, {"script": None, "trainer": "ddp"})
+    )
+    assert "strategy:" not in own and "FSDP or DeepSpeed in your program" in own
+    assert "`strategy: zero2`" in bundled
