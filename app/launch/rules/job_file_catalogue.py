@@ -145,6 +145,8 @@ TOPICS = (
            "The command could not start there.", _FILES),
     _topic("script", "error", "a script that the project lacks",
            "Every rank would fail at once.", _FILES),
+    _topic("argument-file", "warning", "a configuration in `args:` that the project lacks",
+           "The program fails when it opens the file, after the job has waited.", _FILES),
     _topic("secret-contents", "warning", "a file with a line that looks like a key",
            "lumitui does not send it, because others could use a key in a shared folder."),
     _topic("code-large", "warning", "large files, or results of a run, among the code",

@@ -34,6 +34,37 @@ def taken_links(spec: JobSpec, code: Manifest) -> Iterator[tuple[str, InputError
         seen[posixpath.normpath(link)] = label
 
 
+_CONFIG = re.compile(r"--?[\w-]*(?:config|cfg|deepspeed)(?:[_-]file|[_-]path)?")
+_WRITTEN = re.compile(r"save|output|write|dump|export")
+_SETTINGS = (".json", ".hjson", ".yaml", ".yml", ".toml", ".ini", ".cfg")
+
+
+def absent_configs(spec: JobSpec, paths: Set[str]) -> Iterator[Finding]:
+    """Yield each configuration that an argument names and that is not among `paths` of the code."""
+    places = (*spec.links, *(one.link for one in spec.stage.values() if one.link))
+    for name in _configs(spec.args):
+        path = posixpath.normpath(posixpath.join(spec.workdir, name))
+        if path in paths or any(f"{path}/".startswith(f"{place}/") for place in places):
+            continue
+        yield hit(
+            "argument-file",
+            "args",
+            f"`args:` names {name}, which the code lacks.",
+            "Put the file into the project, and check .gitignore and .lumituiignore.",
+        )
+
+
+def _configs(args: Sequence[str]) -> Iterator[str]:
+    """Yield the relative paths of configurations, as `--config FILE` or `--config=FILE`."""
+    for number, word in enumerate(args):
+        option, equals, value = word.partition("=")
+        value = value if equals else "".join(args[number + 1 : number + 2])
+        named = _CONFIG.fullmatch(option) and not _WRITTEN.search(option)
+        plain = re.fullmatch(r"\w[\w./+-]*", value) and "://" not in value
+        if named and plain and value.endswith(_SETTINGS):
+            yield value
+
+
 def _reason(
     link: str,
     kinds: dict[str, str],

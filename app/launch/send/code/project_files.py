@@ -165,10 +165,13 @@ def look(
     problems += _problems(spec, code, guard, needed)
     elsewhere = heeded(spec, project) if guard.unused else frozenset()
     suspects = code_findings.secret_findings(guard, [suspect for suspect, _ in needed], elsewhere)
+    kept = {suspect.path for suspect in guard.kept_back}
+    paths = {entry.path for entry in code.manifest.entries} | kept
+    absent = code_findings.absent_configs(spec, paths) if spec.script else ()
     own = (one for one in code.manifest.files if not one.path.startswith(f"{BUNDLED}/"))
     return Files(
         project,
-        (*_errors(problems), *suspects, *code_findings.weight_findings(own)),
+        (*_errors(problems), *absent, *suspects, *code_findings.weight_findings(own)),
         code.kept_back,
         tuple(guard.shipped),
         programs=texts_of(spec, project),
