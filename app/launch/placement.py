@@ -168,9 +168,12 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
                 f"Name one: `container: {{generation: {next(iter(site.containers))}}}`.",
                 field="container.generation",
             )
+        image = spec.container.image or "/path/of/image.sif"
         raise InputError(
-            f"{site.name} has no containers, so `container:` would have no effect.",
-            "Remove it, or add a container generation to the profile.",
+            f"The profile of {site.name} has no `containers:`, so lumitui does not know how an "
+            "image is started there.",
+            f"Add `containers: {{singularity: {{image: {image}, call: [singularity, exec]}}}}` to "
+            "the profile; `lumitui docs sites` shows how. Or leave out `container:`.",
             field="container.image",
         )
     if spec.container.none or name is None:

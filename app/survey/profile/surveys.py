@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lumitui.app.explain.words import count
 from lumitui.app.survey.profile.node_job import NAME, REPORT, folder_of, node_job
 from lumitui.app.survey.profile.profile_edit import Edited, edited
 from lumitui.remote.site.errors import InputError, LumiError, RefusedError
@@ -18,7 +19,13 @@ from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.site.states import State
 from lumitui.remote.survey.profile import node_report
-from lumitui.remote.survey.profile.ask_cluster import HostAddress, ask, unprofiled
+from lumitui.remote.survey.profile.ask_cluster import (
+    NO_PYTHON,
+    Cluster,
+    HostAddress,
+    ask,
+    unprofiled,
+)
 from lumitui.remote.survey.profile.node_facts import compare
 from lumitui.remote.survey.profile.profile_text import text_of
 from lumitui.remote.survey.profile.proposal import propose
@@ -53,6 +60,8 @@ class WrittenProfile:
     left_out: tuple[str, ...]
     """Partitions and nodes that it omits, each with the reason."""
     text: str
+    image: str = ""
+    """A sentence on the images that were found; "": there is nothing to say."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,8 @@ class Surveys:
         text = text_of(proposal, host.login, datetime.now(UTC).date())
         document = Document(text, str(path))
         described = validate(document, Site, document.data, "`lumitui schema site` lists the keys.")
-        profile = WrittenProfile(path, described, proposal.guessed, choice.left_out, text)
+        profile = WrittenProfile(path, described, proposal.guessed, choice.left_out, text,
+                                 _image_words(cluster))  # fmt: skip
         if keep:
             self.save(profile)
         return profile
@@ -192,6 +202,27 @@ class Surveys:
         except OSError as error:
             raise _unwritten(change.path, error) from error
         return change.path
+
+
+def _image_words(cluster: Cluster) -> str:
+    """Return a sentence on the images that a survey found; "": there is nothing to say."""
+    images = cluster.images
+    for image in images.working:
+        return (
+            f"Jobs run in {image.path} (torch {image.torch}), unless a job file names another "
+            "image, or none."
+        )
+    if images.paths:
+        return (
+            f"{count(len(images.paths), 'container image')} found, none seen to have torch: "
+            f"{images.paths[0]}. The profile shows the line to add, at `missing: containers`."
+        )
+    if NO_PYTHON in cluster.commands:
+        return (
+            'The login node has no python3, and no image was found: see "No Python on the nodes?" '
+            "in `lumitui docs sites`."
+        )
+    return ""
 
 
 def _write_new(path: Path, text: str) -> None:

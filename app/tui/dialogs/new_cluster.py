@@ -116,6 +116,7 @@ class NewClusterDialog(DialogBox[str | None]):
             ("", f"{words.count(len(queues), 'partition')}: {', '.join(queues)}"),
             ("guessed", ", ".join(dict.fromkeys(guessed)) or "nothing"),
             *(("left out", one) for one in found.left_out),
+            *((("image", found.image),) if found.image else ()),
             ("unverified", UNVERIFIED),
             ("writes", str(found.path)),
         ]

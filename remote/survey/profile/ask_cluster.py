@@ -10,6 +10,8 @@ from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.profile import Hosts, Site
 from lumitui.remote.survey import slurm_records as slurm
+from lumitui.remote.survey.profile import image_survey
+from lumitui.remote.survey.profile.image_survey import SurveyedImages
 from lumitui.remote.survey.slurm_records import Association, Gpus, PartitionRecord, Qos, gpus_of
 from lumitui.remote.transport import questions
 from lumitui.remote.transport.questions import Question
@@ -39,6 +41,8 @@ class WritableFolder:
     """`$SCRATCH`, `found` or `home`."""
     path: str
     free_gib: int | None
+    real: str = ""
+    """Where its links lead; "": unknown."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class Cluster:
     qos: tuple[Qos, ...]
     commands: frozenset[str]
     places: tuple[WritableFolder, ...]
+    images: SurveyedImages
 
     @property
     def name(self) -> str:
@@ -81,6 +86,19 @@ class Cluster:
         names = [one.account for one in self.own]
         first = [self.default] if self.default in names else []
         return tuple(dict.fromkeys([*first, *names]))
+
+    @property
+    def own_places(self) -> list[WritableFolder]:
+        """The places without folders that are named after a group that is not an account.
+
+        A Unix group may be another project's, or a course's.
+        """
+        own = {self.user, *self.accounts}
+        return [
+            one
+            for one in self.places
+            if one.source != "found" or not self.accounts or one.path.rpartition("/")[2] in own
+        ]
 
 
 def login(text: str) -> tuple[str, str, str, str, frozenset[str]]:
@@ -136,11 +154,12 @@ def _cores(cpus: int, cores: int, threads: int) -> tuple[int, int]:
 
 def _place(line: str) -> WritableFolder | None:
     fields = line.split("|")
+    real = fields.pop() if len(fields) == 4 and fields[3].startswith("/") else ""
     if len(fields) != 3 or not fields[1].startswith("/") or not slurm.is_name(fields[1]):
         return None
     kib = count(fields[2].strip())
     return WritableFolder(
-        fields[0], fields[1].rstrip("/") or "/", None if kib is None else kib >> 20
+        fields[0], fields[1].rstrip("/") or "/", None if kib is None else kib >> 20, real
     )
 
 
@@ -159,8 +178,8 @@ _FOLDERS = "/scratch /work /gpfs/scratch /lustre/scratch /p/scratch /flash /proj
 _ASSOCIATIONS = "cluster,account,partition,qos,defaultqos"
 _QOS = "name,maxwall,maxtres,maxjobspu,mintres"
 
-_LARGE = rf'''show() {{ [ -d "$2" ] && [ -w "$2" ] && printf "%s|%s|%s\n" "$1" "$2" "$(
-  df -Pk "$2" 2>/dev/null | awk 'END {{print $4}}')"; }}
+_LARGE = rf'''show() {{ [ -d "$2" ] && [ -w "$2" ] && printf "%s|%s|%s|%s\n" "$1" "$2" "$(
+  df -Pk "$2" 2>/dev/null | awk 'END {{print $4}}')" "$(readlink -f "$2")"; }}
 for name in {_VARIABLES}; do
   value=$(bash -lc 'printf %s "${{!1-}}"' - "$name" 2>/dev/null | tail -n 1)
   case $value in /*) show "\$$name" "$value" ;; esac; done
@@ -200,6 +219,7 @@ QUESTIONS: tuple[Question[Any], ...] = (
     Question("qos", _LIMITS, partial(slurm.qualities, _QOS)),
     Question("commands", _TOOLS, lambda text: frozenset(text.split())),
     Question("places", _LARGE, places),
+    Question("images", image_survey.images_sh(), image_survey.images),
 )
 """Each, except for `login`, has the name of a field of `Cluster`."""
 

@@ -15,6 +15,7 @@ from lumitui.remote.survey.profile.ask_cluster import (
     HostAddress,
     WritableFolder,
 )
+from lumitui.remote.survey.profile.image_survey import RUNTIMES
 from lumitui.remote.survey.profile.node_facts import gpu_type
 from lumitui.remote.survey.profile.shape_choice import ProfilePartition, ShapeChoice
 from lumitui.remote.survey.slurm_records import Qos
@@ -159,14 +160,16 @@ def propose(name: str, host: HostAddress, cluster: Cluster, choice: ShapeChoice)
         *_node(name, cluster, choice),
         *_partitions(cluster, choice),
         *_requests(cluster, choice),
-        *_rest(cluster, choice),
+        *_rest(name, cluster, choice),
     )
     return Proposal(name, lines, choice.left_out, _notes(cluster))
 
 
 def _head(name: str, host: HostAddress, cluster: Cluster) -> Iterator[ProfileLine | MissingFact]:
     yield ProfileLine(("name",), name)
-    yield ProfileLine(("title",), cluster.name or name, "scontrol show config: ClusterName")
+    own = cluster.name.casefold() in ("", name.casefold())
+    title = (cluster.name or name) if own else f"{name} ({cluster.name})"
+    yield ProfileLine(("title",), title, "scontrol show config: ClusterName")
     if cluster.version:
         yield ProfileLine(("slurm_version",), cluster.version, "sbatch --version")
     yield ProfileLine(("hosts", "login"), host.login, "you")
@@ -228,7 +231,7 @@ def _folders(cluster: Cluster) -> Iterator[ProfileLine]:
     What a variable of a login shell names was found; a folder without one gets a guessed name.
     """
     named = {"USER"}
-    places = [WritableFolder("$HOME", cluster.home, None), *cluster.places]
+    places = [WritableFolder("$HOME", cluster.home, None), *cluster.own_places]
     for place in sorted(places, key=lambda one: not one.source.startswith("$")):
         guess = place.source == "found"
         name = place.path.split("/")[-2].upper() if guess else place.source.removeprefix("$")
@@ -253,11 +256,10 @@ def _best_place(cluster: Cluster) -> WritableFolder | None:
             place.source == "home",
             not (account and account in parts),
             not named,
-            # Another group's folder would be none of this account's.
             cluster.user not in parts,
         )
 
-    return min(cluster.places, key=rank, default=None)
+    return min(cluster.own_places, key=rank, default=None)
 
 
 def _node(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | MissingFact]:
@@ -408,7 +410,7 @@ def _requests(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine]:
         yield ProfileLine(("memory_per_node",), f"{memory}G", why, guess=True)
 
 
-def _rest(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | MissingFact]:
+def _rest(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | MissingFact]:
     kind = gpu_type(choice.gpus.kind)
     amd = bool(kind and kind.maker == "amd")
     if amd:
@@ -425,11 +427,47 @@ def _rest(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | Missi
     if NO_PYTHON in cluster.commands:
         why = "the login node has no python3; `site check --probe` looks at a node"
         yield ProfileLine(("python_on_compute_nodes",), False, why, guess=True)
-    runtimes = sorted(cluster.commands & set(CONTAINERS))
-    has = f"; the login node has {', '.join(runtimes)}" if runtimes else ""
-    yield MissingFact(("containers",), f"the site's images, and the command that starts them{has}")
+    yield from _containers(name, cluster, nvidia=bool(kind and kind.maker == "nvidia"))
+    if not cluster.images.working:
+        yield MissingFact(("containers",), _no_image(cluster))
     if "module" in cluster.commands:
         yield MissingFact(("modules",), "what a job without a container loads: [module load ...]")
+
+
+def _containers(name: str, cluster: Cluster, *, nvidia: bool) -> Iterator[ProfileLine]:
+    """Yield a container for each way to start an image with PyTorch; the first is the default."""
+    place = _best_place(cluster)
+    paths = [place.path, place.real] if place and place.source != "home" else []
+    roots = sorted({f"/{path.split('/')[1]}" for path in paths if path.count("/") > 1})
+    options = (*(["--nv"] if nvidia else []), *(["-B", ",".join(roots)] if roots else []))
+    for number, image in enumerate(cluster.images.working):
+        at = ("containers", f"{image.runtime}-{image.verb}" if number else image.runtime)
+        why = (
+            f"on the login node it has torch {image.torch} and Python {image.version}; `lumitui "
+            f"site images {name}` lists all"
+        )
+        yield ProfileLine((*at, "image"), image.path, why, guess=True)
+        why = "`exec` works" if image.verb == "exec" else "PyTorch is there with `run`, not `exec`"
+        if roots:
+            why += "; -B shows the runs' folder inside: add the folders of your data"
+        yield ProfileLine((*at, "call"), (image.runtime, image.verb, *options), why, guess=True)
+        yield ProfileLine((*at, "python"), image.python, "its name inside")
+        patterns = cluster.images.patterns(image)
+        yield ProfileLine((*at, "listing", "paths"), patterns, "images that are called alike")
+
+
+def _no_image(cluster: Cluster) -> str:
+    """Return what a user must look up, with the lines to add if images were found."""
+    runtimes = sorted(cluster.commands & set(CONTAINERS))
+    has = f"; the login node has {', '.join(runtimes)}" if runtimes else ""
+    if not (paths := cluster.images.paths):
+        return f"the site's images, and the command that starts them{has}"
+    runtime = next((one for one in runtimes if one in RUNTIMES), "apptainer")
+    line = f"{{{runtime}: {{image: {paths[0]}, call: [{runtime}, exec]}}}}"
+    return (
+        f"how the site's images are called{has}. None was seen to have PyTorch; found: "
+        f"{', '.join(paths[:10])}. For the first, write `containers: {line}`"
+    )
 
 
 def _notes(cluster: Cluster) -> tuple[str, ...]:

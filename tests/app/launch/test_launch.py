@@ -165,6 +165,14 @@ def test_the_price_is_the_sites_formula(changes: dict[str, object], amount: floa
     assert compose(job(**changes), LUMI).price.amount == amount
 
 
+def test_an_image_at_a_site_without_containers_is_refused_with_the_line_to_add() -> None:
+    site = LUMI.model_copy(update={"containers": {}, "default_container": None})
+    with pytest.raises(InputError) as caught:
+        compose(job(container={"image": "/appl/torch.sif"}), site)
+    line = "containers: {singularity: {image: /appl/torch.sif, call: [singularity, exec]}}"
+    assert f"Add `{line}` to the profile" in caught.value.hint
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -58,6 +58,8 @@ def add(
     )
     for one in written.left_out:
         say(f"left out: {one}")
+    if written.image:
+        say(written.image)
     if written.guessed:
         say(f"guessed (check these lines): {', '.join(written.guessed)}")
     data = {"path": str(written.path), "guessed": written.guessed, "left_out": written.left_out}

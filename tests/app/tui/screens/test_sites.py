@@ -114,7 +114,8 @@ async def test_a_cluster_without_a_profile_is_surveyed_and_saved(
         if name == "bad":
             raise InputError("Nodes differ.", "Name a partition.")
         site = surveys._sites.load("lumi").model_copy(update={"name": name})
-        return WrittenProfile(Path(f"{name}.yaml"), site, ("work_root",), ("cpu: no GPUs",), "")
+        return WrittenProfile(Path(f"{name}.yaml"), site, ("work_root",), ("cpu: no GPUs",), "",
+                              "Jobs run in /appl/torch.sif")  # fmt: skip
 
     def save(surveys: Surveys, profile: WrittenProfile) -> None:
         saved.append(profile.site.name)
@@ -133,7 +134,7 @@ async def test_a_cluster_without_a_profile_is_surveyed_and_saved(
         assert pilot.app.screen.query_one("#host", Input).value == "bad.org"
         pilot.app.screen.query_one("#host", Input).value = "far.org"
         await pilot.press("enter")
-        await sees(pilot, r"(?s)8 x GCD.*guessed +work_root.*left out +cpu.*unverified")
+        await sees(pilot, r"(?s)8 x GCD.*guessed +work_root.*out +cpu.*Jobs run in.*unverified")
         assert not saved
         await pilot.click("#save")
         await until(pilot, lambda: saved == ["far"], "the profile")

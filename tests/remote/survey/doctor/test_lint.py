@@ -63,7 +63,7 @@ def test_there_is_nothing_to_say_of_a_sound_profile(tmp_path: Path) -> None:
         ("poll_seconds: 60", "poll_seconds: 1", "poll_seconds: a query every 1 s burdens"),
         ("{user}", "all", "work_root: has no {user}"),
         ("  - node_folder", "  - node_foldr", "unverified: node_foldr is not a key"),
-        ("title: zephyr", "title: zephyr\nretired: 2026-01-01", "retired: set `replaced_by:`"),
+        ("poll_seconds: 60\n", "retired: 2026-01-01\n", "retired: set `replaced_by:`"),
     ],
 )
 def test_what_is_unwise_is_said_at_its_line(tmp_path: Path, old: str, new: str, words: str) -> None:

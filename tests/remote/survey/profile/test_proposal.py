@@ -21,7 +21,7 @@ def test_a_profile_says_what_was_found_and_what_was_guessed() -> None:
     site = site_of(text)
     node = site.node
     assert (site.title, site.slurm_version, site.hosts.login) == (
-        "zephyr",
+        "new (zephyr)",
         "22.05.8",
         "login.example",
     )
