@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lumitui.app.job import examples
 from lumitui.app.job.settings import Settings, write_whole
+from lumitui.app.launch.from_script.own_scripts import files_here
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
@@ -57,13 +58,19 @@ FIRST_FOLDER = Path("lumitui-first")
 """Its own folder, relative to the current one: a job sends its whole folder."""
 
 
-def first_job(site: Site, account: str, folder: Path) -> Path:
-    """Return the job file; create it if it is missing.
+def own_script(folder: Path) -> str:
+    """Return the name of the user's training script in `folder`; "": none, or several."""
+    names = [path.name for path in files_here(folder)[1] if path.suffix == ".py"]
+    return "train.py" if "train.py" in names else names[0] if len(names) == 1 else ""
+
+
+def first_job(site: Site, account: str, folder: Path, script: str = "") -> Path:
+    """Return the job file of a script in `folder`, or of an example; create it if it is missing.
 
     Raises:
         LumiError: it cannot be written.
     """
-    job = folder / FIRST_FOLDER / "job.yaml"
+    job = (folder if script else folder / FIRST_FOLDER) / "job.yaml"
     try:
         job.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -72,7 +79,9 @@ def first_job(site: Site, account: str, folder: Path) -> Path:
             "Start lumitui in one of your own folders.",
         ) from error
     if not job.exists():
-        text = examples.text_for(site, examples.Beginning("first", account=account or None))
+        name = Path(script).stem if script else "first"
+        choices = examples.Beginning(name, account=account or None, script=script or None)
+        text = examples.text_for(site, choices)
         examples.write_new(job, text)
     return job
 
@@ -171,6 +180,8 @@ class Surroundings:
     foreign: bool
     """Whether that profile exists and the guide did not write it; then the guide keeps it."""
     keys: Sequence[Key]
+    script: str = ""
+    """The user's training script in the current folder."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +209,8 @@ def steps(progress: GuideAnswers, around: Surroundings) -> tuple[GuideStep, ...]
         rows.append(("key", _has_key(progress, around.keys), _key_words(progress, around)))
     rows.append(("project", has_account(progress, site), _account_words(progress, site)))
     rows.append(("check", progress.checked, _check_words(around)))
-    rows.append(("job", False, "Writes lumitui-first/job.yaml here and opens it. Sends nothing."))
+    job = f"job.yaml for {around.script}" if around.script else f"{FIRST_FOLDER}/job.yaml"
+    rows.append(("job", False, f"Writes {job} here and opens it. Sends nothing."))
     first = next((i for i, (_, done, _) in enumerate(rows) if not done), len(rows))
     marks: list[Mark] = [
         "done" if done else "next" if i == first else "later" for i, (_, done, _) in enumerate(rows)

@@ -183,6 +183,8 @@ class LumiApp(OrderedKeysApp):
         """Where the logs of runs were left, by the run's id."""
         self._errors, self.notices = Errors(self), Notices(self)
         self._refreshes, self.leaving = Refreshes(self, self.notices), Leaving(self)
+        self.measured_sites: set[str] = set()
+        """The sites where a job that measures a node is waited for."""
         self.sends, self.cancels = Sends(self, self.leaving), Cancels(self, self.leaving)
         offer_themes(self, kept_theme(settings.theme))
 

@@ -162,6 +162,11 @@ class Surveys:
         runs = self._history.unfinished(site_name)
         return next((run for run in runs if run.name == NAME), None)
 
+    def measured(self, site_name: str) -> Run | None:
+        """Return the newest job of this kind that has ended on a site; None: there is none."""
+        runs = self._history.page(200, site=site_name)
+        return next((run for run in runs if run.name == NAME and run.state.is_final), None)
+
     def looked(self, run: Run) -> Looked:
         """Return the measurements of an ended run, and the profile with them.
 

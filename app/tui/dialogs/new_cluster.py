@@ -26,7 +26,10 @@ FIELDS = {
     "name": "its name in lumitui [default: the host's first word]",
     "partition": "only where nodes differ",
 }
-UNVERIFIED = "These facts are unverified. A five-minute job verifies them: site check --probe."
+UNVERIFIED = (
+    "These facts are unverified. A job of at most five minutes verifies them: m on the screen "
+    "Sites, or `lumitui site check {} --probe`."
+)
 
 
 def ssh_hosts(config: Path) -> list[str]:
@@ -117,7 +120,7 @@ class NewClusterDialog(DialogBox[str | None]):
             ("guessed", ", ".join(dict.fromkeys(guessed)) or "nothing"),
             *(("left out", one) for one in found.left_out),
             *((("image", found.image),) if found.image else ()),
-            ("unverified", UNVERIFIED),
+            ("unverified", UNVERIFIED.format(found.site.name)),
             ("writes", str(found.path)),
         ]
         self.query_one("#found", Static).update(labelled(lines))

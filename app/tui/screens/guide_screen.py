@@ -31,6 +31,7 @@ from lumitui.app.runs.guide import (
     keys_in,
     missing,
     own_profile,
+    own_script,
     prepare_demo,
     profile_text,
     steps,
@@ -63,6 +64,10 @@ TITLES = ("site", "user", "key", "project", "check", "job")
 NOTHING = "choose …"
 HOST = "a host of ~/.ssh/config: survey it"
 ANOTHER = "another cluster …: survey it, and save a profile"
+MEASURE = (
+    "Optional: F5 measures a node with a job of at most five minutes, after you agree to its "
+    "price. Then lumitui binds each rank to the cores near its GPU, and proves it."
+)
 LONGEST = 120
 """Characters of what a check found: sbatch's complaints have many lines."""
 
@@ -74,6 +79,8 @@ class GuideScreen(FullScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f2", "demo", "Demo", id="guide.demo", tooltip="Open the demo on this machine"),
         Binding("f3", "check", "Check", id="guide.check", tooltip="Check the site"),
+        Binding("f5", "measure", "Measure", id="guide.measure",
+                tooltip="Measure a node of the site with a short job; the price comes first"),
         Binding("f4", "job", "Job", id="guide.job", tooltip="Create a first job for the site"),
     ]  # fmt: skip
 
@@ -82,6 +89,7 @@ class GuideScreen(FullScreen):
         super().__init__(runs)
         self._settings = settings
         self._progress = kept_progress(settings)
+        self._script = own_script(Path.cwd())
         self._keys = keys_in(Path.home() / ".ssh")
         self._checking = self._differs = False
         """Whether a check is under way, and whether the last one found a fact that differs."""
@@ -186,7 +194,7 @@ class GuideScreen(FullScreen):
     def _around(self) -> Surroundings:
         profile = own_profile(self._settings, self._progress.site or "NAME")
         foreign = profile.exists() and not _is_ours(profile)
-        return Surroundings(self._site(), profile, foreign, self._keys)
+        return Surroundings(self._site(), profile, foreign, self._keys, self._script)
 
     def _steps(self) -> tuple[GuideStep, ...]:
         return steps(self._progress, self._around())
@@ -291,10 +299,20 @@ class GuideScreen(FullScreen):
             message = styled.shorten(" ".join(check.message.split()), LONGEST)
             text.append("\n").append(styled.plain(f"failed: {check.rule}: {message}. ", "bold red"))
             text.append(styled.plain(check.do))
+        if (site := self._site()) and not site.node.gpu_cores:
+            text.append("\n").append(styled.plain(MEASURE))
         self._show_results(text)
         self._differs = bool(failed)
         # A fact that differs is the user's to judge: nothing is sent without a yes.
         self._answer(checked=True)
+
+    def action_measure(self) -> None:
+        """Measure a node of the site, so that lumitui can bind ranks and prove it."""
+        from lumitui.app.tui.flows.measuring import Measurement
+
+        if not self._stop_at("job"):
+            site, account = self._progress.site, self._progress.account
+            Measurement(tui(self), site, account, self.reread).begin()
 
     def action_demo(self) -> None:
         """Open the demo's job on the screen New."""
@@ -304,7 +322,7 @@ class GuideScreen(FullScreen):
         """Create a first job for the site, and open it on the screen New."""
         site = self._site()
         if not self._stop_at("job") and site is not None:
-            self._open(lambda: first_job(site, self._progress.account, Path.cwd()))
+            self._open(lambda: first_job(site, self._progress.account, Path.cwd(), self._script))
 
     def _open(self, make: Callable[[], Path], *, demo: bool = False) -> None:
         try:

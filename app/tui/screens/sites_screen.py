@@ -46,6 +46,8 @@ class SitesScreen(FullScreen):
                 tooltip="Show the site's profile: partitions, nodes, containers, prices"),
         Binding("n", "add", "New", id="sites.add",
                 tooltip="Survey a cluster that has no profile, and save one"),
+        Binding("m", "measure", "Measure", id="sites.measure",
+                tooltip="Measure a node of the site with a short job; the price comes first"),
         Binding("slash", "filter", "Filter", key_display="/", id="sites.filter",
                 tooltip="Show only the sites with all words that you type"),
         Binding("H", "requests", "Requests", id="sites.requests",
@@ -232,6 +234,13 @@ class SitesScreen(FullScreen):
                 self._read(name)
 
         self.app.push_screen(NewClusterDialog(), saved)
+
+    def action_measure(self) -> None:
+        """Measure a node of the site under the cursor, and offer the result for its profile."""
+        from lumitui.app.tui.flows.measuring import Measurement
+
+        if name := self._selected:
+            Measurement(tui(self), name, "", lambda: self._read(name)).begin()
 
     def action_filter(self) -> None:
         """Show the filter, ready to type in."""

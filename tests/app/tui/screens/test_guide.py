@@ -10,6 +10,7 @@ from textual.widgets import Button, Input
 
 from lumitui.app.job.settings import Settings
 from lumitui.app.runs import HostAddress, WrittenProfile
+from lumitui.app.runs.guide import GuideAnswers, keep_progress
 from lumitui.app.survey.profile.surveys import Surveys
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
@@ -94,13 +95,42 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         await sees(pilot, "▶ 5 check")
         await pilot.press("f3")
         # The login is real; what follows has no Slurm, and says so.
-        await sees(pilot, r"(?s)▶ 6 job.*facts are as the profile says.*failed: ")
+        await sees(pilot, r"(?s)▶ 6 job.*facts match the profile.*failed: ")
         assert server.logged("Accepted publickey") == 1
         assert "id_far" in (first.profiles[0] / "far.yaml").read_text()
         await pilot.press("f4")
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the first job")
         job = Path("lumitui-first/job.yaml").read_text()
         assert "site: far" in job and "account: project_462000001" in job
+    app.runs.close()
+
+
+@pytest.mark.parametrize(
+    ("files", "script"),
+    [
+        (("train.py", "prepare.py"), "train.py"),
+        (("finetune.py", "notes.txt", "job.sbatch"), "finetune.py"),
+        (("a.py", "b.py"), ""),
+        ((), ""),
+    ],
+)
+async def test_the_first_job_runs_the_users_own_script_if_it_is_clear_which(
+    first: Settings, files: tuple[str, ...], script: str
+) -> None:
+    for name in files:
+        Path(name).write_text("#SBATCH --nodes=1\nimport torch\n")
+    answers = GuideAnswers(site="far", user="me", key=str(Path.home() / ".ssh" / "id_far"),
+                           account="project_462000001", checked=True)  # fmt: skip
+    first.guide.parent.mkdir(parents=True, exist_ok=True)
+    keep_progress(first, answers)
+    app = LumiApp(first)
+    async with app.run_test(size=(100, 40)) as pilot:
+        await pilot.press("0")
+        await sees(pilot, f"Writes job.yaml for {script}" if script else "Writes lumitui-first/job")
+        await pilot.press("f4")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the first job")
+        job = Path("job.yaml" if script else "lumitui-first/job.yaml").read_text()
+        assert "site: far" in job and (not script or f"script: {script}" in job)
     app.runs.close()
 
 

@@ -1,0 +1,56 @@
+"""The dialog for what a measured node reported: its change of the profile, to save or not."""
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Button, Static
+
+from lumitui.app.tui.dialogs.dialog_box import DialogBox, buttons
+from lumitui.app.tui.widgets.scroll import Scroll
+from lumitui.app.tui.widgets.styled import plain
+
+if TYPE_CHECKING:
+    from lumitui.app.runs import Looked
+
+
+class MeasuredDialog(DialogBox[str | None]):
+    """What a node reported, and the change of the profile; "save", "again", or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "answer('save')", "Save", id="measured.save",
+                tooltip="Write the measured values into your own profile"),
+        Binding("m", "answer('again')", "Measure", id="measured.again",
+                tooltip="Measure a node again; the price comes first"),
+    ]  # fmt: skip
+    AUTO_FOCUS = "Scroll"
+    KIND = "help"
+
+    def __init__(self, looked: "Looked") -> None:
+        """Show `looked`."""
+        super().__init__()
+        self._looked = looked
+        self.heading = f"{looked.measured.host}, measured"
+
+    def content(self) -> ComposeResult:
+        """Yield the notes and the change, and three buttons."""
+        measured, edited = self._looked.measured, self._looked.edited
+        change = edited.diff or "The profile has all of this already."
+        with Scroll():
+            yield Static(plain("\n".join([*measured.notes, "", change])), markup=False)
+        yield buttons(no="Close", again="Measure again (m)", save="Save (s)")
+
+    def on_mount(self) -> None:
+        """Let nothing be saved that is no change."""
+        for save in self.query("#save"):
+            save.disabled = not self._looked.edited.diff
+
+    @on(Button.Pressed, "#save, #again")
+    def _pressed(self, event: Button.Pressed) -> None:
+        self.action_answer(event.button.id or "")
+
+    def action_answer(self, word: str) -> None:
+        """Close with an answer, if it can be given."""
+        if word != "save" or self._looked.edited.diff:
+            self.dismiss(word)

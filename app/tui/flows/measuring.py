@@ -1,0 +1,121 @@
+"""Measures one node of a site: the job with its price, then the changes to save in the profile."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lumitui.app.explain import words
+from lumitui.app.runs import InputError, LumiError
+from lumitui.app.tui.asking import ask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lumitui.app.runs import Looked, Preview
+    from lumitui.app.tui.app import LumiApp
+
+_POLLS = (5, 12, 25, 45)
+"""Seconds after the job was sent when the sites are polled: on a free node it ends before the usual
+poll of a minute."""
+_UNSENT = 600
+"""Seconds after which a job that was never sent is not waited for."""
+
+
+class Measurement:
+    """The measurement of a node of one site. Nothing is sent without a yes to the price."""
+
+    def __init__(self, app: LumiApp, site: str, account: str, saved: Callable[[], object]) -> None:
+        """Measure a node of `site`; `account` pays if the profile names no default.
+
+        `saved` is called when the profile has changed.
+        """
+        self._app, self._site, self._account, self._saved = app, site, account, saved
+
+    def begin(self) -> None:
+        """Offer the report of the last job that measured a node there, or to send one."""
+        surveys = self._app.runs.surveys
+        if run := surveys.under_way(self._site):
+            message = f"{run.id} is {run.state}. Its report is shown when it has ended."
+            self._app.notify(message, markup=False)
+            self._follow(run.created)
+        elif last := surveys.measured(self._site):
+            ask(
+                self._app,
+                lambda runs: runs.surveys.looked(last),
+                self._show,
+                failed=lambda _: self._prepare(),  # its folder was removed
+                quietly=True,
+            )
+        else:
+            self._prepare()
+
+    def _prepare(self) -> None:
+        site, account = self._site, self._account
+        ask(self._app, lambda runs: runs.surveys.preview(site, account=account), self._confirm)
+
+    def _confirm(self, preview: Preview) -> None:
+        from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+
+        launch = preview.launch
+        for finding in preview.findings:
+            if finding.severity == "error":
+                self._app.show_error(InputError(finding.message, finding.do))
+                return
+        lines = [
+            ("node", f"one of {launch.spec.partition}: {words.layout_size(launch.layout)}"),
+            ("time", f"at most {launch.spec.time}"),
+            ("price", words.price_sentence(launch.price)),
+            ("measures", "cores near each GPU, disks, network, Python, internet"),
+            ("then", "shows what it changes in the profile, to save or not"),
+        ]
+        question = Confirm(f"Measure a node of {self._site}?", lines, "Send")
+        self._app.push_screen(question, partial(self._answered, preview))
+
+    def _answered(self, preview: Preview, yes: bool | None) -> None:
+        if yes:
+            began = time.time()
+            self._app.sends.send(preview)
+            self._follow(began)
+
+    def _follow(self, began: float) -> None:
+        """Show the report as soon as the job has ended and no dialog is open."""
+        if self._site in self._app.measured_sites:
+            return
+        self._app.measured_sites.add(self._site)
+        start, polls = time.monotonic(), list(_POLLS)
+
+        def look() -> None:
+            surveys, waited = self._app.runs.surveys, time.monotonic() - start
+            run = surveys.measured(self._site)
+            if run and run.created >= began:
+                if self._app.screen.is_modal:
+                    return
+                ask(self._app, lambda runs: runs.surveys.looked(run), self._show)
+            elif waited < _UNSENT or surveys.under_way(self._site):
+                if polls and waited > polls[0]:
+                    polls.pop(0)
+                    self._app.tick(asked=True)
+                return
+            timer.stop()
+            self._app.measured_sites.discard(self._site)
+
+        timer = self._app.set_interval(1.0, look)
+
+    def _show(self, looked: Looked) -> None:
+        from lumitui.app.tui.dialogs.measured_dialog import MeasuredDialog
+
+        self._app.push_screen(MeasuredDialog(looked), partial(self._decided, looked))
+
+    def _decided(self, looked: Looked, word: str | None) -> None:
+        if word == "again":
+            self._prepare()
+        elif word == "save":
+            try:
+                path = self._app.runs.surveys.write(looked)
+            except LumiError as error:
+                self._app.show_error(error)
+            else:
+                self._app.notify(f"Wrote {path}.", markup=False)
+                self._saved()
