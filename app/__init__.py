@@ -1,1 +1,1 @@
-"""What a user sees and asks for: CLI, TUI, and the headless core that both call."""
+"""The user's side: CLI, TUI, and the headless core that both call."""

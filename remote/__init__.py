@@ -1,1 +1,1 @@
-"""What crosses the network: sites, connections, the scheduler's commands, code and logs."""
+"""The network side: sites, connections, the scheduler's commands, code and logs."""

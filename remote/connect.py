@@ -1,4 +1,4 @@
-"""One connection for each site, opened when it is first needed and kept."""
+"""One connection for each site, opened on first use and kept."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ class Connection:
     transport: Transport
     scheduler: Scheduler
     user: Callable[[], str]
-    """Returns the user's name at the site; called only when it is needed."""
+    """Returns the user's name at the site; called only when needed."""
     home: str
     footprint: Callable[[], Footprint] = Footprint
-    """Returns what it has cost the site so far."""
+    """Returns its cost for the site so far."""
     silence: Callable[[], float] = lambda: 0.0
     """Returns the seconds since the site was heard last, infinity without a connection. 0.0
     always: it cannot be lost."""
     notes: Callable[[], Sequence[str]] = tuple
-    """Returns sentences for a user about how the connection is configured; usually none."""
+    """Returns sentences for the user about the connection's configuration; usually none."""
     log: RequestLog = field(default_factory=RequestLog)
-    """What the site was asked lately."""
+    """Latest requests to the site."""
     sessions: Sessions | None = None
-    """What shells and forwarded ports go over; None: a transport of a test."""
+    """The connection of shells and forwarded ports; None: a transport of a test."""
     transfer: Callable[[], Transport] | None = None
-    """Returns a new connection to the host for files; None: files go over `transport`."""
+    """Returns a new connection to the host for files; None: files use `transport`."""
 
     @contextmanager
     def files(self) -> Iterator[Transport]:
-        """Yield what files travel over; a connection of their own is closed at the end."""
+        """Yield the transport for files; its own connection closes at the end."""
         if self.transfer is None:
             yield self.transport
             return
@@ -68,7 +68,7 @@ class Connection:
         return f"{self.work_root(site, account)}/{project}"
 
     def work_root(self, site: Site, account: str, user: str = "") -> str:
-        """Return the folder on the site that holds all projects of an account.
+        """Return the folder on the site with all projects of an account.
 
         `user`: whose; "" for one's own.
         """
@@ -159,7 +159,7 @@ class Connections:
     """The open connections by site; threads share them."""
 
     def __init__(self, ask: Ask, connect: Connect = connect) -> None:
-        """Open connections with `connect`; put their questions to `ask`."""
+        """Open connections with `connect`; pass their questions to `ask`."""
         self._ask = ask
         self._connect = connect
         self._open: dict[str, Connection] = {}
@@ -183,7 +183,7 @@ class Connections:
             return self._open[site.name]
 
     def footprint(self, site: str) -> Footprint:
-        """Return what `site` was asked so far; opens nothing."""
+        """Return the requests to `site` so far, without opening a connection."""
         connection = self._open.get(site)
         return connection.footprint() if connection else Footprint()
 
@@ -193,7 +193,7 @@ class Connections:
         return connection.silence() if connection else math.inf
 
     def requests(self) -> dict[str, list[SiteRequest]]:
-        """Return what each open site was asked lately, the newest first; opens nothing."""
+        """Return the latest requests to each open site, newest first; opens no connection."""
         with self._lock:
             return {name: found.log.latest() for name, found in self._open.items()}
 

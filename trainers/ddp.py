@@ -32,7 +32,7 @@ from strategies.pytorch import Ddp
 
 
 def main() -> None:
-    """Train from the beginning or the last checkpoint to the end, or until asked to stop."""
+    """Train from the beginning or the last checkpoint to the end, or until a stop request."""
     parser = argparse.ArgumentParser(description="Train a digit classifier with PyTorch DDP.")
     add_shared(parser)
     add_torch(parser)

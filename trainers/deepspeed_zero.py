@@ -35,7 +35,7 @@ from strategies import zero
 
 
 def main() -> None:
-    """Train from the beginning or the last checkpoint to the end, or until asked to stop."""
+    """Train from the beginning or the last checkpoint to the end, or until a stop request."""
     parser = argparse.ArgumentParser(description="Train a digit classifier with DeepSpeed ZeRO.")
     add_shared(parser)  # the batch is the configuration's
     zero.add_arguments(parser)

@@ -28,7 +28,7 @@ from saving.files import write_whole
 
 KINDS = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 BESIDE = ("tokenizer*", "special_tokens_map.json", "generation_config.json", "*.jinja")
-"""What of --like is copied besides config.json."""
+"""Files of --like to copy besides config.json."""
 
 
 def export(checkpoint: Path, out: Path, net: Llama, like: Path | None, kind: str) -> int:

@@ -24,7 +24,7 @@ from engine.arguments import add_shared, add_torch, count
 
 
 def main() -> None:
-    """Train from the beginning or the last checkpoint to the end, or until asked to stop."""
+    """Train from the beginning or the last checkpoint to the end, or until a stop request."""
     parser = argparse.ArgumentParser(description="Train a network with PyTorch FSDP2.")
     add_shared(parser)
     add_torch(parser)

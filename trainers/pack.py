@@ -47,7 +47,7 @@ def show(done: int, total: int) -> None:
 
 
 def main() -> None:
-    """Pack, and say in one sentence what there is."""
+    """Pack, and report the result in one sentence."""
     args = arguments()
     if not args.folder.exists():
         raise TrainingError(f"There is no folder {args.folder}. Name one that has images.")

@@ -1,4 +1,4 @@
-"""The confirmations that verbs ask for, and what they show before."""
+"""Confirmations of verbs, and the previews shown before them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -193,14 +193,14 @@ def agree_to_submit(
 
 
 def show_changes(planned: "Resubmission", columns: int) -> None:
-    """Print what a resubmission changes, before and after, on stderr."""
+    """Print the changes of a resubmission, before and after, on stderr."""
     say_rows(tables.change_table(planned.plan.changes, columns))
     for note in planned.plan.notes:
         say(f"note: {note}")
 
 
 def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
-    """Print on stderr what changed in the project since the run, and which code is sent."""
+    """Print on stderr the project's changes since the run, and which code lumitui sends."""
     if news.differs:
         other = " Add `--code current` to send it." if planned.plan.request.code == "same" else ""
         say(f"note: {news.sentence}{other}")
@@ -209,7 +209,7 @@ def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
 def agree_to_resubmit(
     planned: "Resubmission", news: "CodeNews", columns: int, *, yes: bool, force: bool = False
 ) -> "Resubmission":
-    """Show what changes, and return what is sent if the user agrees; see `agreed`."""
+    """Show the changes, and return the resubmission if the user agrees; see `agreed`."""
     show_changes(planned, columns)
     show_code_news(planned, news)
     show_findings(planned.preview)

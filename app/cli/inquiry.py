@@ -1,4 +1,4 @@
-"""The cluster's own findings on a job, beside the adviser's, and its price."""
+"""The cluster's findings on a job, shown beside the adviser's, and its price."""
 
 import time
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ cluster_option = click.option(
     is_flag=True,
     help="Also query the cluster: image, folders, quotas, limits, budget and start time.",
 )
-"""Gives a verb `--cluster`."""
+"""Adds `--cluster` to a verb."""
 
 
 def with_cluster(runs: "Runs", every: Sequence["Preview"]) -> "tuple[Preview, ...]":
-    """Return the previews, the first with its cluster's findings, which hold for a whole grid.
+    """Return the previews; the first has the cluster's findings, which apply to a whole grid.
 
     If the cluster cannot be queried, a note among the findings says so.
     """

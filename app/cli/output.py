@@ -1,4 +1,4 @@
-"""What the command line prints: data on stdout, messages on stderr."""
+"""Output of the command line: data on stdout, messages on stderr."""
 
 import json
 import re
@@ -23,7 +23,7 @@ class StdoutLost(Exception):
 
 @dataclass
 class Reply:
-    """What one command line prints."""
+    """Output of one command line."""
 
     json: bool
     verb: str = ""
@@ -148,7 +148,7 @@ _RUN_KEYS = (
 
 
 def run_data(run: "Run") -> dict[str, object]:
-    """Return what `--json` prints for a run, without its long texts and its token."""
+    """Return the `--json` output for a run, without its long texts and its token."""
     derived = {
         "partition": run.brief.partition,
         "nodes": run.layout.nodes,
@@ -168,7 +168,7 @@ def run_data(run: "Run") -> dict[str, object]:
 
 
 def preview_data(job: "Preview") -> dict[str, object]:
-    """Return what `preview --json` prints."""
+    """Return the `--json` output of `preview`."""
     launch = job.launch
     return {
         "command": job.command,
@@ -186,7 +186,7 @@ def preview_data(job: "Preview") -> dict[str, object]:
 
 
 def previews_data(previews: Sequence["Preview"]) -> dict[str, object]:
-    """Return what `preview --json` prints; of several runs, the first and what differs in each."""
+    """Return `preview --json`; for several runs, the first run and the differences of each."""
     data = preview_data(previews[0])
     if len(previews) > 1:
         data["runs"] = [

@@ -61,7 +61,7 @@ class Verbs(click.Group):
         return list(self._modules)
 
     def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
-        """Return the verb `cmd_name`; None if there is none."""
+        """Return the verb `cmd_name`, or None."""
         name = self._modules.get(cmd_name)
         if name is None:
             return None
@@ -109,7 +109,7 @@ class Verbs(click.Group):
                 )
 
     def every(self) -> dict[str, click.Command]:
-        """Return all verbs as a user types them; those of a group have two words: `site show`."""
+        """Return all verbs as typed; those of a group have two words: `site show`."""
         by_name: dict[str, click.Command] = {}
         for name, verb in self._own().items():
             if isinstance(verb, Verbs):

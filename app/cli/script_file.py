@@ -1,4 +1,4 @@
-"""Reads the job scripts that a user names: those that a user wrote and Slurm would accept."""
+"""Reads the job scripts named by a user, if a user wrote them and Slurm would accept them."""
 
 import os
 import sys
@@ -12,11 +12,11 @@ _LARGEST = 4 * 1024 * 1024
 _MOST_LINES = 60_000
 """As many as 4 MiB of base64 in a heredoc have; lint checks them in 2 seconds."""
 _ENDS = ("", ".sh", ".sbatch", ".slurm", ".bash", ".job", ".batch", ".sub", ".submit")
-"""How names of job scripts end, so that a project's data files are not read."""
+"""Suffixes of job scripts, so that a project's data files are not read."""
 
 
 def scripts_of(names: Sequence[str]) -> Iterator[str]:
-    """Yield the scripts that a user names; for a folder, those inside it.
+    """Yield the scripts named by a user; for a folder, those inside it.
 
     In a folder, files with an `#SBATCH` line are scripts. Hidden folders and links are skipped.
 

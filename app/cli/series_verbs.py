@@ -1,4 +1,4 @@
-"""What verbs share that send several runs: a grid, its unsent rest, and a ladder of sizes."""
+"""Shared parts of verbs that send several runs: a grid, its unsent rest, a ladder of sizes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -89,7 +89,7 @@ def resubmit_rest(
     if left is None:
         raise InputError(
             f"No resubmission of {parent} has unsent runs.",
-            "Leave out --rest; --ladder 1,2,4 sends several sizes.",
+            "Omit --rest; --ladder 1,2,4 sends several sizes.",
         )
     _send_rest(reply, runs, left, yes=yes, force=force)
 
@@ -137,7 +137,7 @@ def note_rest(runs: "Runs", job: Path) -> None:
 def sends_rest(
     reply: Reply, runs: "Runs", job: Path, previews: Sequence["Preview"], *, yes: bool, force: bool
 ) -> bool:
-    """Send what an interrupted submission of a sequence left unsent, if anything; return whether.
+    """Send the unsent rest of an interrupted sequence, if any; return whether it sent something.
 
     Raises:
         InputError: a run was sent, and the job file has changed since.
@@ -225,7 +225,7 @@ def resubmit_ladder(
     show_findings(*previews)
     forced = agreed(
         previews,
-        f"Send {parent.id} again as {words.count(len(plans), 'run')}?",
+        f"Resubmit {parent.id} as {words.count(len(plans), 'run')}?",
         yes=yes,
         force=force,
         cure=CURE_OF_RUN,
@@ -262,7 +262,7 @@ def resubmit_sequence(
     refuse_second_ladder(runs, parent, drop=drop)
     plans = [planned, *runs.series.plan_followers(planned)]
     if len(plans) == 1:
-        raise InputError(f"No run followed {parent}.", "Leave out --then.")
+        raise InputError(f"No run followed {parent}.", "Omit --then.")
     show_changes(planned, columns)
     show_code_news(planned, news)
     previews = [replace(plan.preview, cell=plan.preview.name) for plan in plans]

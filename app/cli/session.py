@@ -1,4 +1,4 @@
-"""What all verbs share: the core, common options, and shell completion."""
+"""Shared parts of all verbs: the core, common options, and shell completion."""
 
 import math
 import shutil
@@ -32,7 +32,7 @@ def own_settings() -> "Settings":
 
 @contextmanager
 def core() -> Iterator["Runs"]:
-    """Open the core for one verb; it asks its questions on the terminal."""
+    """Open the core for one verb; it prompts on the terminal."""
     # Late: importing pydantic and jinja2 takes ten times as long as `lumitui --version` itself.
     from lumitui.app.cli.confirmation import ask
     from lumitui.app.runs import Runs
@@ -55,7 +55,7 @@ def _show_warnings(runs: "Runs") -> None:
 
 @contextmanager
 def profiles() -> Iterator["Sites"]:
-    """Give the user's profiles to a verb that needs no core; warn of those that are left out."""
+    """Pass the user's profiles to a verb that needs no core; warn about skipped ones."""
     from lumitui.app.runs import Sites
 
     sites = Sites(own_settings().profiles)
@@ -95,7 +95,7 @@ def columns() -> int:
 
 
 def json_option(verb: Verb) -> Verb:
-    """Add `--json` to a verb; `Reply` looks for it in the arguments."""
+    """Add `--json` to a verb; `Reply` finds it in the arguments."""
     text = "Print one JSON object on stdout."
     return click.option("--json", is_flag=True, expose_value=False, help=text)(verb)
 
@@ -125,7 +125,7 @@ def sites_beginning(
 
 
 class GivenPath(click.Path):
-    """A path that a user names; an empty one, such as an unset variable, is a mistake."""
+    """A path given by the user; an empty one, such as an unset variable, is a mistake."""
 
     def __init__(self) -> None:
         """Accept any path."""
@@ -250,7 +250,7 @@ def core_of(
 
 
 def known_site(runs: "Runs", name: str | None) -> None:
-    """Refuse a `name` that is neither a site nor has runs in the history; None means any site.
+    """Refuse a `name` that is not a site and has no runs in the history; None means any site.
 
     Raises:
         InputError: there is no such site.

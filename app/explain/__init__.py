@@ -1,1 +1,1 @@
-"""What is shown of a run: its facts, its proof, why it failed, what it waits for. Pure."""
+"""Descriptions of a run: its facts, proof, failure and waiting reason. Pure."""

@@ -1,4 +1,4 @@
-"""What to do next about a failure: a resubmission that helps, and a text for the helpdesk. Pure."""
+"""Next steps after a failure: a helpful resubmission, and a text for the helpdesk. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _OF_TIME = frozenset({"time-limit", "chain-late"})
 # Faults of a GPU that are the program's until a run, one kernel after the other, says otherwise.
 _OF_A_KERNEL = frozenset({"gpu-fault", "gpu-error", "gpu-assert"})
 _ONE_BY_ONE = {False: "AMD_SERIALIZE_KERNEL=3", True: "CUDA_LAUNCH_BLOCKING=1"}
-"""By whether the GPU is NVIDIA's: what lets a GPU's error name its line of code."""
+"""By vendor (True: NVIDIA): the variable that makes a GPU error name its line of code."""
 _NVIDIA = re.compile(r"(?i)cuda|\bxid\b|nvrm|nvidia")
 _LINES = 10
 
@@ -34,7 +34,7 @@ class HelpfulResubmission:
     """A resubmission that may help."""
 
     words: str
-    """What it does, as a key or a button says it."""
+    """Its effect, as a key or a button describes it."""
     options: tuple[str, ...] = ()
     """Of `lumitui resubmit`."""
     settings: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class HelpfulResubmission:
 
 
 def action_of(causes: Sequence[Diagnosis], run: Run) -> HelpfulResubmission | None:
-    """Return what to do about the likeliest cause; None where the job or its code must change.
+    """Return the fix for the likeliest cause; None if the job or its code must change.
 
     A run that failed continues from its last checkpoint where it can.
     """
@@ -80,7 +80,7 @@ def action_of(causes: Sequence[Diagnosis], run: Run) -> HelpfulResubmission | No
 
 
 def letter(causes: Sequence[Diagnosis], run: Run) -> str:
-    """Return a text for the site's helpdesk: the job, where it ran, what it said.
+    """Return a text for the site's helpdesk: the job, its nodes, and its messages.
 
     It holds lines of the log that name a cause, none of them with the shape of a key, and nothing
     of the environment or the code.
@@ -102,6 +102,6 @@ def letter(causes: Sequence[Diagnosis], run: Run) -> str:
         f"{label:<12}{node}",
         f"Exit code:  {'unknown' if run.rc is None else run.rc}",
         "",
-        "The log says:",
+        "From the log:",
         *(f"  {line}" for line in shown or ["no known cause"]),
     ])  # fmt: skip

@@ -40,7 +40,7 @@ def page_names() -> tuple[str, ...]:
 
 
 def headings(text: str) -> Iterator[Heading]:
-    """Yield the headings of a page; what looks like one in a block of code is none."""
+    """Yield the headings of a page, excluding those inside code blocks."""
     fence = ""
     for number, line in enumerate(text.splitlines()):
         if mark := _FENCE.match(line):
@@ -64,7 +64,7 @@ def page_title(name: str) -> str:
 
 
 def page_text(name: str) -> str:
-    """Return a page, one section of a page (`why/gpu-memory`), or the only section of that name.
+    """Return a page, one section of it (`why/gpu-memory`), or the only section of that name.
 
     A page may be given as another text names it: `docs/lint.md#in-ci`.
 
@@ -79,11 +79,11 @@ def page_text(name: str) -> str:
     if len(places) == 1:
         return _section(places[0], page.lower())
     near = [f"{one}/{page}" for one in places] or get_close_matches(page, page_names(), 1, 0.5)
-    raise _unknown(f"There is no page {name!r}.", near, "`lumitui docs` lists them.")
+    raise _unknown(f"{name!r} is not a page.", near, "`lumitui docs` lists them.")
 
 
 def _section(page: str, anchor: str) -> str:
-    """Return the section of a page with an anchor, or the only one whose anchor begins so."""
+    """Return the section of a page with an anchor, or the only one whose anchor starts with it."""
     found, text = _anchors(page), _text_of(page)
     fits = [anchor] if anchor in found else [one for one in found if one.startswith(anchor)]
     if len(fits) == 1:

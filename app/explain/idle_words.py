@@ -1,4 +1,4 @@
-"""What a run's GPUs and ranks waited for, and whether fewer GPUs would do, in one verdict. Pure."""
+"""The verdict on idle GPUs: what they waited for, and whether fewer would suffice. Pure."""
 
 from lumitui.app.explain import words
 from lumitui.app.explain.training_summary import Summary
@@ -6,12 +6,11 @@ from lumitui.app.history.run import Run
 from lumitui.remote.site.gpu_use import BELOW, GpuUse
 
 IDLE = 0.2
-"""The share of a step or of a run from which waiting is told: below, it is seldom worth a
-change."""
+"""Minimum share of a step or run spent waiting that is reported; less is seldom worth a change."""
 ENOUGH_SECONDS = 600
-"""How long GPUs must be watched before they tell how many are needed: a start says little."""
+"""Minimum seconds of GPU readings before advising a number: a start is not representative."""
 LIGHT = 40
-"""Mean use in percent that half of the GPUs could take over with room left."""
+"""Mean use in percent below which half of the GPUs could do the work."""
 FULL = 0.9
 """The share of a GPU's memory that two shares of it may fill together."""
 
@@ -27,7 +26,7 @@ def idle(run: Run, totals: Summary | None) -> str:
 
 
 def idle_remark(run: Run, totals: Summary | None) -> str:
-    """Return the verdict where it asks for a change; '' for a run that used its GPUs well."""
+    """Return the verdict if it suggests a change; '' for a run that used its GPUs well."""
     use = run.gpu_use
     low = use is not None and use.seconds >= ENOUGH_SECONDS and use.low >= IDLE
     half = use is not None and fits_on_half(use)
@@ -58,7 +57,7 @@ def _readings(use: GpuUse) -> str:
 
 
 def waiting(totals: Summary | None) -> str:
-    """Return what the ranks wait for; '' where the trainer tells no parts, or they wait for little.
+    """Return what the ranks wait for; '' if the trainer reports no parts, or they wait little.
 
     The parts are of the last window of steps; `over_all` has the tests and saves between steps.
     """

@@ -1,4 +1,4 @@
-"""How far a log on the screen is followed, and which rank stands out, in words. Pure."""
+"""The state of a followed log, and the rank that stands out, in words. Pure."""
 
 import math
 import re
@@ -13,9 +13,9 @@ from lumitui.remote.site.states import State
 FRESH = 10.0
 """Seconds since the last sign of life for which a link counts as live."""
 _NOW = 2.0
-"""Seconds too few to show: a growing log arrives in pieces as far from each other."""
+"""Seconds of silence too short to show: a growing log arrives in pieces at such intervals."""
 OFFLINE = NEWS_SECONDS
-"""Seconds without an answer after which a link is no longer expected back at once."""
+"""Seconds without an answer after which a link is no longer expected back immediately."""
 
 _FAILED = (State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAILED)
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Timeout|Expired)(?::|$)")
@@ -32,7 +32,7 @@ class RankMark:
 
 
 def failed_rank(run: Run) -> int | None:
-    """Return the rank that failed first, as the run's exit names it; None: the run did not fail.
+    """Return the rank that failed first, according to the run's exit; None if the run did not fail.
 
     A rank that raises an error may handle it, and its run may end well.
     """
@@ -40,7 +40,7 @@ def failed_rank(run: Run) -> int | None:
 
 
 def rank_mark(failed: int | None, errors: Sequence[LogError] | None) -> RankMark | None:
-    """Return the rank that `failed` first, else that of the log's first error, if it has one."""
+    """Return the rank that `failed` first, or else the rank of the log's first error."""
     if failed is not None:
         return RankMark(failed, "failed first", failed=True)
     if not errors or (rank := errors[0].rank) is None:
@@ -50,7 +50,7 @@ def rank_mark(failed: int | None, errors: Sequence[LogError] | None) -> RankMark
 
 
 def link(heard: float | None, lost: float | None, now: float) -> str:
-    """Return the state of the link that a log comes over, with its sign; all times are epochs.
+    """Return the state of a log's link, with its sign; all times are epoch seconds.
 
     Args:
         heard: when the site was heard last; None where no link can be lost.
@@ -75,12 +75,12 @@ def link(heard: float | None, lost: float | None, now: float) -> str:
 
 
 def awaited(request: float, now: float) -> str:
-    """Return that a log was asked for at the epoch `asked`, and that no answer came yet."""
+    """Return that lumitui requested a log at the epoch `asked` and still waits for the answer."""
     return f"◌ waiting for an answer {words.short_length(max(0.0, now - request))}"
 
 
 def below(lines: int | None, size: int, new: int, *, ended: bool) -> str:
-    """Return how much of a log lies below the screen while its end is not followed.
+    """Return how much of a log is below the screen while its end is not followed.
 
     Args:
         lines: lines below; None where only some of them have been read.

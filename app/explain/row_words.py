@@ -1,4 +1,4 @@
-"""What one row of a list says of a run: short, for both interfaces. Pure."""
+"""The words of one row in a list of runs: short, for both interfaces. Pure."""
 
 import time
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _PLACES = {
     "PartitionDown": "the partition is down",
     "None": "",
 }
-"""The place in the queue in two or three words; of other reasons the whole sentence is cut."""
+"""Short words for the place in the queue; for other reasons, the sentence is cut."""
 _SAME = {"", "timelimit", "outofmemory", "nodefail", "preempted", "nonzeroexitcode"}
 """The scheduler's reasons that say no more than the state."""
 
@@ -40,13 +40,13 @@ def size(run: Run) -> str:
 
 
 def age(run: Run, now: float) -> str:
-    """Return how long ago a run was made, in at most five characters: `45s`, `2d04`, `124d`."""
+    """Return the age of a run in at most five characters: `45s`, `2d04`, `124d`."""
     days = (now - run.created) / 86400
     return f"{days:.0f}d" if days >= 9.5 else words.short_length(now - run.created)
 
 
 def share(run: Run, now: float) -> float | None:
-    """Return which share of its time limit a job has used, up to 1; None: it is not running."""
+    """Return the used share of a job's time limit, up to 1; None if it is not running."""
     if run.state not in STATE_GROUPS["running"] or run.started is None:
         return None
     return min(1.0, run.elapsed(now) / max(1, walltime.seconds_of(run.brief.time)))
@@ -98,7 +98,7 @@ def shape(values: Sequence[float], width: int) -> str:
 
 
 def news(run: Run, now: float) -> str:
-    """Return what a waiting run waits for, why one failed, or how old the news of one is.
+    """Return why a run waits or failed, or the age of its last answer.
 
     '' where the state says it all.
     """

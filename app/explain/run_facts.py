@@ -51,7 +51,7 @@ def state(run: Run, now: float) -> str:
 
 
 def facts(run: Run, now: float) -> list[Row]:
-    """Return what is known of a run besides its overview; unknown facts are left out."""
+    """Return the facts of a run besides its overview; omit unknown ones."""
     text, tags = split_tags(run.note)
     rows = (
         ("exit", _exit(run)),
@@ -69,7 +69,7 @@ def facts(run: Run, now: float) -> list[Row]:
         *expectations(run, now),
         ("started", words.clock(run.started)),
         ("ended", words.clock(run.ended)),
-        ("last news", words.clock(run.updated)),
+        ("last answer", words.clock(run.updated)),
         ("global batch", _batch(run.global_batch)),
         ("code", _code(run)),
         ("snapshot", run.snapshot or ""),
@@ -93,13 +93,13 @@ def _exit(run: Run) -> str:
     if run.rc is None:
         return ""
     if words.chain_end(run):
-        return f"code {run.rc}: asked to stop"
+        return f"code {run.rc}: stopped on request"
     rank = f", rank {run.failed_rank} failed first" if run.failed_rank is not None else ""
     return f"code {run.rc}{rank}"
 
 
 def _limit(run: Run) -> str:
-    """Return the time limit of a run that has not started; of others the overview tells it."""
+    """Return the time limit of a run that has not started; for others, the overview has it."""
     if run.started is not None or run.attempts:
         return ""
     times = f"{run.brief.chain} x " if run.brief.chain > 1 else ""
@@ -130,7 +130,7 @@ def lineage(run: Run, family: Sequence[Run]) -> list[str]:
 
 
 def relatives(run: Run, family: Sequence[Run]) -> list[tuple[str, Run]]:
-    """Return each run of `family` with what is before it in a tree: `>` marks `run`."""
+    """Return each run of `family` with its branch of the tree; `>` marks `run`."""
     if len(family) < 2:
         return []
     depth: dict[str, int] = {}
@@ -173,7 +173,7 @@ def _proof_row(row: RankProof, *, shared: bool, gpus: bool, bus: bool) -> ProofR
 
 @lru_cache(maxsize=1024)  # the ranks of a thousand nodes see the same few lists
 def _ranges(gpus: str) -> str:
-    """Return GPUs as ranges where they are numbers in order, else as they are."""
+    """Return GPUs as ranges if they are consecutive numbers, else unchanged."""
     parts = gpus.split(",")
     numbers = [int(part) for part in parts if part.isdecimal()]
     in_order = len(numbers) == len(parts) and numbers == sorted(set(numbers))
@@ -181,7 +181,7 @@ def _ranges(gpus: str) -> str:
 
 
 def preflight(verdict: Verdict, most: int = 10) -> list[str]:
-    """Return what the preflight said, in one sentence, and each of its findings in a line."""
+    """Return the preflight's result in one sentence, and each of its findings on a line."""
     result = verdict.preflight
     if result is None:
         return []
@@ -207,7 +207,7 @@ def differences(verdict: Verdict, most: int = 10) -> list[str]:
 
 
 def metrics(totals: Summary, broken: int) -> list[Row]:
-    """Return what a run's metrics come to; `broken` lines of metrics.jsonl could not be read."""
+    """Return a summary of a run's metrics; `broken` lines of metrics.jsonl were unreadable."""
     if not totals.steps:
         return []
     speed = run_phrases.samples(totals.samples_per_s, totals.throughput)
@@ -233,7 +233,7 @@ def _trained_for(seconds: float | None) -> str:
 
 
 def log_metrics(series: Mapping[str, Sequence[float]]) -> list[Row]:
-    """Return a row for each series that the job file's `metrics:` looks for in the log."""
+    """Return a row for each series of the job file's `metrics:`."""
     return [(name, _last_of(values)) for name, values in series.items()]
 
 

@@ -1,4 +1,4 @@
-"""The first things to know of a run: how far it is, how well it does, what to do next. Pure.
+"""The overview of a run: its progress, its efficiency, and the next step. Pure.
 
 The words may hold text from a site: make it safe where it is drawn (`safe_text`).
 """
@@ -29,12 +29,12 @@ NEXT = {
     State.NODE_FAILED: "Resubmit it: a node failed, not your program.",
     State.PREEMPTED: "Resubmit it: a job with a higher priority took its nodes.",
 }
-"""What to do with a run in each state; nothing where there is only waiting."""
+"""The next step for a run in each state; empty if the user can only wait."""
 CONTINUE = "Resubmit it to resume from its last checkpoint."
 CONTINUE_CANCELLED = (
     "If you still need it, resubmit it from its last checkpoint: its training is saved."
 )
-EXPLAINED = "Fix the cause that is shown with it, then send it again."
+EXPLAINED = "Fix the displayed cause, then resubmit it."
 UNPROVED = (
     "Check the proof: some ranks have different cores or GPUs than planned, so the run may be slow."
 )
@@ -81,14 +81,14 @@ def _limit(run: Run) -> str:
 
 
 def _reason(run: Run) -> str:
-    """Return why it failed in a few words, once that is known; before, what the scheduler says."""
+    """Return why it failed in a few words, if known; before that, the scheduler's reason."""
     if run.cause and run.state in WENT_WRONG and not words.chain_end(run):
         return run.cause
     return words.reason(run)
 
 
 def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: bool = False) -> str:
-    """Return what to do next; '' where a user can only wait.
+    """Return the next step; '' if the user can only wait.
 
     `explained`: why it failed is beside it.
     """
@@ -138,7 +138,7 @@ def loss(totals: Summary | None) -> str:
 
 
 def _saves(run: Run, totals: Summary | None) -> str:
-    """Return that a running job's saves are too slow for its lead; '' where they are not."""
+    """Return a warning that a running job's saves are too slow for its lead, or ''."""
     slowest = totals.slowest_save if totals else None
     if run.state is not State.RUNNING or not slowest or slowest < 1:
         return ""
@@ -169,7 +169,7 @@ def relative(
 
 
 def with_grid(rows: list[Row], advice: Sequence[str]) -> list[Row]:
-    """Return the overview with what the run's grid says, before what comes next."""
+    """Return the overview with the grid's verdict before the next step."""
     grid = [("grid", " ".join(advice))] if advice else []
     last = [row for row in rows if row[0] == "next"]
     return [*(row for row in rows if row[0] != "next"), *grid, *last]
@@ -184,7 +184,7 @@ def rows(
     *,
     explained: bool = False,
 ) -> list[Row]:
-    """Return the overview as facts and words; what is not known is left out.
+    """Return the overview as facts and words; omit unknown ones.
 
     `proof` and `totals` may not have been read yet. `comparison`: the parent, and the run beside
     it. `explained`: why it failed is beside the rows.

@@ -65,7 +65,7 @@ def may_go_on(run: Run) -> bool:
 
 
 def kept(run: Run) -> str:
-    """Return what a cancel leaves of a chain that has trained; '' where no attempt saved."""
+    """Return what remains of a chain after a cancel; '' if no attempt saved."""
     steps = [item.step for item in run.attempts if item.end in SAVED and item.step is not None]
     if not saved(run.attempts):
         return ""
@@ -74,25 +74,25 @@ def kept(run: Run) -> str:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What there is to say of a job's price; None: not known."""
+    """The facts about a job's price; None: unknown."""
 
     price: Price
     about: float | None = None
-    """What it is billed if it runs like an earlier run."""
+    """The bill if it runs like an earlier run."""
     like: str = ""
     """That run."""
     other_size: bool = False
-    """Whether that run had another size, from which this one's time was predicted."""
+    """Whether that run had a different size, from which lumitui predicted this one's time."""
     left: float | None = None
-    """What its account has left."""
+    """The remaining budget of its account."""
     limit: float | None = None
-    """What it was granted."""
+    """The granted budget."""
     asked: float | None = None
-    """When the site said so, in epoch seconds."""
+    """Epoch seconds of the site's answer."""
 
 
 def price_outlook(outlook: Outlook, now: float) -> str:
-    """Return the price, what it probably is, and what is left.
+    """Return the price, its likely amount, and the remaining budget.
 
     Like `at most 32 GPU-hours, about 6.10 if it runs like ab12; 812 of 1,000 GPU-hours left (asked
     3 min ago)`.
@@ -104,7 +104,7 @@ def price_outlook(outlook: Outlook, now: float) -> str:
     if outlook.left is not None:
         text += f"; {_left(outlook)} left"
         if outlook.asked is not None:
-            text += f" (asked {words.length(max(0.0, now - outlook.asked))} ago)"
+            text += f" (queried {words.length(max(0.0, now - outlook.asked))} ago)"
     return text
 
 
@@ -128,7 +128,7 @@ _PARTS = {
     "optimizer_s": "optimizer",
 }
 _WITHIN = {"communication_s": "on the wire", "exposed_s": "waiting for the network"}
-"""Parts that lie within the backward pass; the second lies within the first."""
+"""Parts within the backward pass; the second is within the first."""
 
 
 def samples(of_median: float | None, speed: Throughput) -> str:
@@ -141,7 +141,7 @@ def samples(of_median: float | None, speed: Throughput) -> str:
 
 
 def compute(speed: Throughput) -> list[tuple[str, float | None, str]]:
-    """Return the rows of what the trainer tells about its use of a GPU, with their values."""
+    """Return rows of the trainer's GPU use, with their values."""
     compute = words.number(_short(speed.tflops), " TFLOP/s a rank")
     if speed.mfu is not None:
         of = words.number(speed.peak_tflops, f" ({speed.precision})")
@@ -177,7 +177,7 @@ _CELLS = 8
 
 
 def progress_line(progress: "ShipmentProgress") -> str:
-    """Return one line about a shipment under way, of 60 characters where its name is short."""
+    """Return one line about a running shipment, 60 characters long if its name is short."""
     if progress.phase == "asking":
         return f"staging {progress.name}: checking what the site has"
     verb = "reading" if progress.phase == "reading" else "staging"

@@ -41,7 +41,7 @@ def sections(site: Site, today: date) -> tuple[Section, ...]:
 
 
 def page(site: Site, today: date, columns: int = WIDE) -> str:
-    """Return the page as lines of at most `columns`; in a sentence a longer word stands out."""
+    """Return the page as lines of at most `columns`; a longer word extends beyond them."""
     blocks = []
     for part in sections(site, today):
         rows = [part.heading] if part.heading else []
@@ -56,7 +56,7 @@ def page(site: Site, today: date, columns: int = WIDE) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
-    """Yield rows with aligned columns; what does not fit in the last one continues below it."""
+    """Yield rows with aligned columns; the last one continues below."""
     if not rows:
         return
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)]
@@ -145,7 +145,7 @@ def _gpus(item: Partition) -> str:
 
 
 def limits(item: Partition) -> str:
-    """Return how the longest job depends on its size, as words; "": it does not."""
+    """Return how the maximum time depends on the job's size, in words; "" if it does not."""
     parts = [f"at most {one.max_time} to {one.nodes:,} nodes" for one in item.max_time_of]
     if item.max_node_minutes:
         parts.append(f"nodes times minutes at most {item.max_node_minutes:,}")
@@ -153,7 +153,7 @@ def limits(item: Partition) -> str:
 
 
 def bill(site: Site, item: Partition) -> str:
-    """Return what an hour in a partition is billed, in the site's unit."""
+    """Return the price of an hour in a partition, in the site's unit."""
     billing = item.billing
     if billing.kind == "node":
         return f"{billing.per_node_hour:g} a node"
@@ -211,7 +211,7 @@ def _node_words(site: Site) -> Iterator[str]:
     yield f"{some}; {cores}; {node.memory_gib} GiB for jobs"
     if node.reserved_cores:
         kept = len(node.usable_cores)
-        yield f"cores {node.reserved_cores} are reserved, so that jobs have {kept}"
+        yield f"cores {node.reserved_cores} are reserved, so jobs have {kept}"
     if node.gpu_cores:
         left = node.usable_cores - frozenset[int]().union(*node.cores_of_gpu)
         if left:
@@ -222,7 +222,7 @@ def _node_words(site: Site) -> Iterator[str]:
         yield f"disk: {node.local_disk}" + _doubt(site, "node.local_disk")
     if site.local_disk:
         most, name = site.local_disk.max_gib, site.local_disk.variable
-        yield f"`local_disk: N` gives a job N GiB of it, at most {most:,}, in ${name}"
+        yield f"with `local_disk: N`, a job gets N GiB of it, at most {most:,}, in ${name}"
     if node.links:
         ways = f"{node.links.in_node:g} GB/s in a node, {node.links.between_nodes:g} between nodes"
         yield f"an all-reduce reaches {ways}" + _doubt(site, "node.links")
@@ -275,6 +275,6 @@ def _row(site: Site, name: str, key: str, value: str) -> tuple[str, str]:
 
 
 def _doubt(site: Site, key: str) -> str:
-    """Return the mark of a value that nobody has checked: of its key, or of one above it."""
+    """Return the mark of an unverified value: of its key, or of one above it."""
     doubted = any(key == one or key.startswith(f"{one}.") for one in site.unverified)
     return f" {_DOUBT}" if doubted else ""

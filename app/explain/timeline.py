@@ -1,4 +1,4 @@
-"""What happened to a run and when, and how each attempt spent its time. Pure.
+"""The events of a run, and how each attempt spent its time. Pure.
 
 Slurm, the trainer and the laptop have clocks of their own: seconds between them may be wrong.
 What the laptop's clock dates has its place by what it is, and the rest by its time. Slurm writes
@@ -21,7 +21,7 @@ from lumitui.remote.site.states import State
 
 _NO_DATE = 1e15
 _BEHIND = 60.0
-"""Seconds; only a broken clock counts so many, and larger floats have no whole seconds."""
+"""Maximum seconds; only a broken clock has more, and larger floats are not exact."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Happening:
     """One thing that happened, or is expected."""
 
     moment: float | None
-    """Epoch seconds; None: its place is known, its time is not."""
+    """Epoch seconds; None if only its position is known."""
     what: str
     ahead: bool = False
     """Whether it is expected."""
     leads: bool = False
-    """Whether it comes before all else, whatever its clock says."""
+    """Whether it is first, whatever its clock says."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Attempt:
     """One start of the program, from its metrics."""
 
     began: float | None = None
-    """Epoch seconds on the site's clock; None: the trainer does not write it."""
+    """Epoch seconds on the site's clock; None if the trainer does not write it."""
     ranks: int | None = None
     first_step: MetricPoint | None = None
     last_checkpoint: MetricPoint | None = None
@@ -74,12 +74,12 @@ def attempts_of(points: Iterable[MetricPoint]) -> tuple[Attempt, ...]:
 
 
 def happenings(run: Run, attempts: Sequence[Attempt], proof: Verdict | None) -> list[Happening]:
-    """Return what happened to `run` and what is expected, in the order of time."""
+    """Return the past and expected events of `run`, in order of time."""
     return _in_order([*_before(run, proof), *_trained(attempts), *_after(run)])
 
 
 def rows(events: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
-    """Return each happening as its time, the time since the one before, and what it is."""
+    """Return each event as its time, the time since the previous one, and its words."""
     shown = []
     before: float | None = None
     for item in events:
@@ -161,7 +161,7 @@ def _after(run: Run) -> Iterator[Happening]:
 
 
 def _in_order(events: Sequence[Happening]) -> list[Happening]:
-    """Sort by whole seconds; an event without a time stays behind the one before it."""
+    """Sort by whole seconds; an event without a time stays after the previous one."""
     keyed = []
     last = 0.0
     for at, item in enumerate(events):
@@ -179,7 +179,7 @@ MARKS = {
     "running": "█",
     "saving": "▒",
 }
-"""The character of each phase: they differ where there is no colour."""
+"""The character of each phase, distinguishable without colour."""
 _EARLY = 60.0
 """Seconds by which the clock of a node may be behind Slurm's."""
 _WIDEST = 60
@@ -187,7 +187,7 @@ _WIDEST = 60
 
 @dataclass(frozen=True)
 class Phase:
-    """What an attempt did for a while."""
+    """A phase of an attempt."""
 
     kind: str
     """A key of MARKS."""
@@ -201,7 +201,7 @@ class AttemptPhases:
     number: int
     phases: tuple[Phase, ...]
     lasts: bool
-    """Whether the last phase goes on."""
+    """Whether the last phase is unfinished."""
 
     def bar(self, width: int) -> list[tuple[str, str]]:
         """Return each phase with its part of at most `width` characters; each has at least one."""
@@ -245,7 +245,7 @@ def attempt_phases(run: Run, starts: Sequence[Attempt], now: float) -> list[Atte
 
 
 def _worked(starts: Sequence[Attempt], started: float, end: float) -> Iterator[Phase]:
-    """Yield what an attempt did from its start on."""
+    """Yield the phases of an attempt from its start."""
     if not starts:
         yield Phase("running", end - started)
         return

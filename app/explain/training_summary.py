@@ -1,4 +1,4 @@
-"""What the metrics of a run come to: how far it trained, how well, how fast, and its speedup."""
+"""A summary of a run's metrics: how far, how well and how fast it trained, and its speed-up."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Throughput:
-    """Figures of the last attempt; what its trainer does not tell is None."""
+    """Figures of the last attempt; None if the trainer does not report them."""
 
     over_all: float | None = None
     """Samples a second over all the time since the warm-up: with tests, saves and every wait."""
@@ -14,19 +14,19 @@ class Throughput:
     tflops: float | None = None
     """10^12 operations a second of one GPU."""
     mfu: float | None = None
-    """Their share of what the GPU could do, 0 to 1."""
+    """Their share of the GPU's peak, 0 to 1."""
     peak_tflops: float | None = None
-    """What it could do, in `precision`."""
+    """The GPU's peak in `precision`."""
     precision: str | None = None
     memory_gib: float | None = None
     """The most that the first rank has used."""
     parts: tuple[tuple[str, float], ...] = ()
-    """The share of a step's time in each of its parts, 0 to 1, as told last."""
+    """The latest share of a step's time in each of its parts, 0 to 1."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run's metrics come to."""
+    """The summary of a run's metrics."""
 
     steps: int
     """Trained, over all attempts: the last step, and one more where the first is step 0."""
@@ -60,7 +60,7 @@ class Speedup:
 
     run: str
     speed_up: float | None
-    """Its throughput over the first run's; None: one of them is not known."""
+    """Its throughput relative to the first run's; None if one of them is unknown."""
     efficiency: float | None
     """Percent: the speed-up over how many times more ranks (nodes, where not known) it has."""
 

@@ -22,8 +22,8 @@ REASONS = {
     "Reservation": "it waits for its reservation to begin",
     "ReqNodeNotAvail": "nodes it could run on are down, drained or reserved for maintenance",
     "NodeDown": "a node it needs is down",
-    "PartitionDown": "the partition takes jobs but starts none now",
-    "PartitionInactive": "the partition takes no jobs now",
+    "PartitionDown": "the partition accepts jobs but currently starts none",
+    "PartitionInactive": "the partition currently accepts no jobs",
     "PartitionNodeLimit": "it requests more nodes than the partition has: cancel it, use fewer",
     "PartitionTimeLimit": "it requests more time than the partition allows: cancel it, use less",
     "InvalidAccount": "its account cannot be billed: cancel it and check `account:`",
@@ -33,7 +33,7 @@ REASONS = {
     "Prolog": "its nodes are being prepared",
     "Cleaning": "it was requeued: its last attempt is being cleaned up",
 }
-"""The scheduler's reason, and what it means."""
+"""The scheduler's reason, and its meaning."""
 BEGINNINGS = {
     "ReqNodeNotAvail": REASONS["ReqNodeNotAvail"],
     "QOSGrp": "all jobs of its quality of service together are at its limit",
@@ -58,12 +58,12 @@ def plain_reason(run: Run) -> str:
         return ""
     word = scheduler_reason(run) or "None"
     if again(run):
-        return f"its last attempt queued it again; Slurm makes such a job wait a little ({word})"
+        return f"its last attempt requeued it; Slurm delays such a job a little ({word})"
     return reason_words(word)
 
 
 def reason_words(word: str) -> str:
-    """Return what the scheduler's reason means, with its own word."""
+    """Return the meaning of the scheduler's reason, with its own word."""
     # "ReqNodeNotAvail, UnavailableNodes:nid[005001-005002]"
     meaning = REASONS.get(word.split(",")[0]) or next(
         (words for begin, words in BEGINNINGS.items() if word.startswith(begin)), ""
@@ -115,7 +115,7 @@ def expectations(run: Run, now: float) -> list[tuple[str, str]]:
 
 
 def left_waiting(unfinished: Iterable[Run], cancelled: Run) -> list[str]:
-    """Return what becomes of the runs that wait for one, if that is cancelled: a sentence each.
+    """Return the effect of a cancel on the runs that wait for this one: a sentence each.
 
     `unfinished` begins with the oldest: a run waits for older ones.
     """

@@ -42,7 +42,7 @@ def size(count: int) -> str:
 
 
 def file_heading(name: str) -> str:
-    """Return the line above a file where several are shown, a comment of the shell."""
+    """Return the heading of a file where several are shown, as a shell comment."""
     return f"# ======== {name} ========"
 
 
@@ -54,12 +54,12 @@ def layout_size(layout: "RankLayout") -> str:
 
 
 def rank_memory(memory: "RankMemory") -> str:
-    """Return what a rank needs of its GPU: `about 41 of 64 GiB`."""
+    """Return the GPU memory that a rank needs: `about 41 of 64 GiB`."""
     return f"about {memory.gib} of {memory.of >> 30} GiB"
 
 
 MOST_RANGES = 8
-"""Ranges of ranks that a sentence names; every eighth of 8,192 ranks would fill a screen."""
+"""Maximum number of ranges of ranks in a sentence; 8,192 ranks would fill a screen."""
 
 
 def ranks_named(ranks: Iterable[int]) -> str:
@@ -96,13 +96,13 @@ def recent_clock(moment: float, now: float) -> str:
 
 
 def as_of(run: "Run", now: float) -> str:
-    """Return `as of 13:02` for a run whose site has been silent since; '' for all others."""
+    """Return `as of 13:02` for a run whose site has been silent since then; '' for all others."""
     moment = run.as_of(now)
     return "" if moment is None else f"as of {minute(moment, now)}"
 
 
 def heard(run: "Run", now: float) -> str:
-    """Return `12:44` for an unfinished run that its site has said nothing about since; '' else."""
+    """Return `12:44` for an unfinished run whose site has been silent since then; else ''."""
     moment = run.heard(now)
     return "" if moment is None else minute(moment, now)
 
@@ -114,12 +114,12 @@ def minute(moment: float, now: float) -> str:
 
 
 def _whole(seconds: float) -> int:
-    """Return whole seconds, none below 0; what a broken clock makes of them stays printable."""
+    """Return whole seconds, at least 0; results of a broken clock stay printable."""
     return int(min(seconds, _LONGEST)) if seconds > 0 else 0
 
 
 def length(seconds: float) -> str:
-    """Return a length of time in words: `45 s`, `1 min 42 s`, `12 min`, `3 h 05 min`.
+    """Return a duration in words: `45 s`, `1 min 42 s`, `12 min`, `3 h 05 min`.
 
     Below ten minutes it has seconds: `1 min` may be nearly two.
     """
@@ -161,7 +161,7 @@ def clock_of_limit(run: "Run", now: float) -> str:
 
 
 def _time_and_limit(run: "Run", now: float) -> tuple[float, int]:
-    """Return how long the job ran, and its limit; a chain that ended or waits counts as a whole."""
+    """Return how long the job ran, and its limit; an ended or waiting chain counts as a whole."""
     limit = walltime.seconds_of(run.brief.time)
     if run.attempts and (run.state.is_final or run.between_attempts):
         return run.ran(now), limit * run.brief.chain
@@ -169,7 +169,7 @@ def _time_and_limit(run: "Run", now: float) -> tuple[float, int]:
 
 
 def ahead(moment: float, now: float) -> str:
-    """Return a moment to come on the laptop's clock, and how far off it is, or was."""
+    """Return a future moment on the laptop's clock, and the time until or since then."""
     # A poll that is a few seconds late is not a delay.
     if now - moment >= 60:
         return f"{clock(moment)}, {length(now - moment)} ago"
@@ -187,7 +187,7 @@ def price(value: float) -> str:
 
 
 def amount(paid: "Price") -> str:
-    """Return what is billed if the job runs to its time limit: `32 GPU-hours`, `nothing`."""
+    """Return the bill if the job runs to its time limit: `32 GPU-hours`, `nothing`."""
     return f"{price(paid.amount)} {paid.unit}" if paid.amount else "nothing"
 
 
@@ -202,7 +202,7 @@ def price_sentence(paid: "Price") -> str:
 
 
 def billed(run: "Run", now: float) -> str:
-    """Return what a run cost, or has cost so far, of what it may cost at most.
+    """Return the cost of a run, or its cost so far, and its maximum.
 
     Of a job that was run again without `chain:`, only the last attempt's time is known.
     """
@@ -223,13 +223,13 @@ def billed(run: "Run", now: float) -> str:
 
 
 def scheduler_reason(run: "Run") -> str:
-    """Return the scheduler's reason in one line; '' where it gives none."""
+    """Return the scheduler's reason in one line; '' if it gives none."""
     words = " ".join(run.reason.split())
     return "" if words.lower() == "none" else words
 
 
 def reason(run: "Run") -> str:
-    """Return why the run is as it is in one line; of a failure, which rank and its exit code.
+    """Return why the run is in its state, in one line; for a failure, the rank and its exit code.
 
     Of a chain that failed with nothing wrong in the program: why no other attempt follows.
     """
@@ -245,7 +245,7 @@ def reason(run: "Run") -> str:
 
 
 _STOPPED = 85
-"""The exit code of an attempt that was asked to stop, and saved (templates/job/chain.sh)."""
+"""The exit code of an attempt that got a stop request and saved (templates/job/chain.sh)."""
 
 
 def chain_end(run: "Run") -> str:
@@ -268,7 +268,7 @@ def chain_end(run: "Run") -> str:
 
 
 def after_cancel(run: "Run") -> str:
-    """Return what a cancel that the site confirmed has come to."""
+    """Return the result of a cancel that the site confirmed."""
     if run.state is State.FINISHING:
         return f"{run.id} is finishing: no more of its jobs start."
     if run.state.is_final:
@@ -277,7 +277,7 @@ def after_cancel(run: "Run") -> str:
 
 
 def no_cause(run: "Run") -> str:
-    """Return what to say where the end of the log shows no cause."""
+    """Return the message for a log whose end shows no cause."""
     if run.state.is_final:
         return "Nothing that looks like a cause was found."
     return f"It is {run.state}, and the end of its log shows no failure."

@@ -1,1 +1,1 @@
-"""What jobs do: one request per site, states, logs, waiting, recovery."""
+"""Following jobs: one request per site, states, logs, waiting, recovery."""

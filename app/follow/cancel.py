@@ -17,7 +17,7 @@ from lumitui.remote.site.states import BY_YOU
 
 
 def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
-    """Cancel a run's job and return the run as it is then: nothing more of it starts.
+    """Cancel a run's job and return the updated run: no more of it starts.
 
     `warn` is called where the queue does not have the job any more, so that nothing is cancelled,
     and where the site cannot be polled afterwards.
@@ -65,7 +65,7 @@ def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
 
 
 def _named(error: LumiError, run: Run) -> LumiError:
-    """Return an error of the same kind that says which cancel it is, and what became of the job."""
+    """Return an error of the same kind that names the cancel and the state of the job."""
     named = copy.copy(error)
     again = ": cancel it again later"
     if isinstance(error, OutcomeUnknown):

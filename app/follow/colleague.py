@@ -32,12 +32,12 @@ _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True)
 class ColleagueRuns:
-    """What could be read of a colleague's runs."""
+    """The readable part of a colleague's runs."""
 
     runs: tuple[Run, ...]
     """The newest first."""
     passed: tuple[PassedOver, ...]
-    """Folders that are not shown."""
+    """Hidden folders."""
     warnings: tuple[str, ...]
 
 
@@ -111,7 +111,8 @@ def _work_roots(
         raise InputError(f"{user!r} is not a user name.", "Give their login name.")
     if "{user}" not in site.work_root:
         raise InputError(
-            f"lumitui cannot locate {user}'s runs: the `work_root:` of {site.name} has no {user}.",
+            f"lumitui cannot locate {user}'s runs: the `work_root:` of {site.name} has no "
+            "{user}.",
             "Add {user} to the path in your own profile of the site.",
         )
     pattern = site.account.pattern
@@ -127,7 +128,7 @@ def _work_roots(
     if not roots:
         raise InputError(
             f"{site.name} keeps runs by account, but lists no account of yours.",
-            "Name one: --account PROJECT.",
+            "Pass one: --account PROJECT.",
         )
     return list(roots)
 

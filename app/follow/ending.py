@@ -1,4 +1,4 @@
-"""What is known of a run's end: from the history, its log's end on the site, and its code here."""
+"""The facts of a run's end: from the history, its log's end on the site, and its code here."""
 
 import contextlib
 import hashlib
@@ -16,11 +16,11 @@ from lumitui.remote.site.errors import RefusedError
 from lumitui.remote.source.manifest import Manifest
 
 LOG_BYTES = 200_000
-"""Bytes of the log's end: the tracebacks of many ranks, and what was written before them."""
+"""Bytes of the log's end: the tracebacks of many ranks, and the text before them."""
 
 
 def ending_of(watcher: Watcher, run: Run) -> RunEnd:
-    """Return what is known of the end of `run`; its site is asked for the log of a job.
+    """Return the facts of the end of `run`; queries its site for a job's log.
 
     Raises:
         LinkError: the site cannot be reached.
@@ -54,7 +54,7 @@ AROUND = 2
 """Lines before and after the one that raised."""
 _PLACE = re.compile(r"(?P<name>[^/:]+):(?P<line>\d{1,9})(?: \(|$)")
 _LARGEST = 1 << 20
-"""Bytes of a file that is read: nobody writes a larger one by hand."""
+"""Maximum bytes of a file to read: no user writes a larger one manually."""
 
 
 @dataclass(frozen=True)

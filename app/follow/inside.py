@@ -30,7 +30,7 @@ def prepare(
     rank: int | None,
     terminal: bool,
 ) -> Callable[[], int]:
-    """Return what runs `command` (empty: a shell) in a running job with this process's own streams.
+    """Return a runner for `command` (empty: a shell) in a running job, with this process's streams.
 
     It returns the exit status, and raises a LinkError if the link is lost. Only this function may
     ask a login's questions.
@@ -51,7 +51,7 @@ def prepare(
 def reach_port(
     watcher: Watcher, site: Site, run: Run, port: int, *, node: str, rank: int | None
 ) -> Callable[[], Stream]:
-    """Return what opens a stream to a port of a running job's node; raises as `prepare`."""
+    """Return an opener of streams to a port of a running job's node; raises like `prepare`."""
     connection = watcher.connection(run.site)
     with attendance(True):
         call = _call(site, run, (), node=node, rank=rank, terminal=False)

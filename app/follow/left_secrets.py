@@ -23,7 +23,7 @@ _MOST = 100  # runs whose secrets one request removes
 
 @dataclass(frozen=True)
 class Swept:
-    """What a sweep cost, and what it could not do."""
+    """The requests of a sweep, and its failures."""
 
     requests: int = 0
     warnings: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""A run's log: any part of it, its end at once, or followed as events until the run has ended."""
+"""A run's log: any part of it, its end, or its events until the run has ended."""
 
 import math
 import time
@@ -18,11 +18,11 @@ from lumitui.remote.ssh.prompts import attendance, is_attended
 from lumitui.remote.transport.transport import Transport
 
 Stop = Callable[[], bool]
-"""Called every 0.5 s or more often; true ends what is under way."""
+"""Called at least every 0.5 s; True ends the current operation."""
 
 
 def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn: Warn) -> Run:
-    """Return the run when it has ended, or as it is after `timeout` seconds or `stop()`.
+    """Return the run once it has ended, or its state after `timeout` seconds or `stop()`.
 
     A queued run that can never start is returned at once.
 
@@ -69,13 +69,13 @@ def sleep_unless(seconds: float, stop: Stop) -> None:
 
 
 FIRST_BYTES = 262_144
-"""Read at once of the log that a screen opens; what is before them stays on the site."""
+"""Bytes read when a screen opens a log; earlier ones stay on the site."""
 TRIES = 8
-"""Cuts in a row without an answer between them before following is given up."""
+"""Maximum number of consecutive cuts without an answer before following gives up."""
 SILENCE = 8.0
-"""Seconds without a sign of life after which a reader is told; the site is asked after 5."""
+"""Seconds of silence after which a reader is informed; the site is queried after 5."""
 LAST_WORDS = 1.5
-"""Seconds of silence after an attempt is over before its log counts as whole."""
+"""Seconds of silence after the end of an attempt before its log counts as complete."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class LogBegan:
 
     attempt: int
     start: int
-    """Offset of the first byte that will come."""
+    """Offset of the next byte."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class LogGrew:
 
 @dataclass(frozen=True)
 class LogWaits:
-    """The link was lost, and a new one needs a user; nothing is sent meanwhile."""
+    """The link was lost, and a new one needs a user; lumitui sends nothing meanwhile."""
 
     words: str
 
@@ -116,17 +116,17 @@ class LogHeard:
 
 @dataclass(frozen=True)
 class LogLost:
-    """The site does not answer. It is tried again, and what was read stays."""
+    """The site does not answer. lumitui retries, and keeps the lines it has read."""
 
     since: float
-    """When it was heard last, or asked in vain for the first time; epoch seconds."""
+    """Epoch seconds of its last answer, or of the first unanswered request."""
     words: str
-    """What went wrong; "" while the connection is only silent."""
+    """The error; "" while the connection is only silent."""
 
 
 @dataclass(frozen=True)
 class LogEnded:
-    """Nothing more will come."""
+    """The log is complete."""
 
     words: str
 
@@ -135,7 +135,7 @@ LogEvent = LogBegan | LogGrew | LogHeard | LogLost | LogWaits | LogEnded
 
 
 def log_path(run: Run, attempt: int | None = None) -> str:
-    """Return the path of an attempt's log on the site; None is the newest."""
+    """Return the path of an attempt's log on the site; None means the newest."""
     return f"{run.folder}/{attempt_log(attempt or run.attempt)}"
 
 
@@ -200,7 +200,7 @@ def show(
 
 
 def _never_logged(run: Run) -> LogEnded | None:
-    """Return the end of following a run that never had a job; the site is not asked about it."""
+    """Return the end of following a run that never had a job, without querying the site."""
     if run.job_id is None and run.state.is_final:
         return LogEnded(f"{run.state}: there is no log")
     return None
@@ -208,7 +208,7 @@ def _never_logged(run: Run) -> LogEnded | None:
 
 @dataclass
 class LogFollower:
-    """One reader of a run's log: what they have of it, and how they learn of the run's end."""
+    """One reader of a run's log: its position, and its source for the run's end."""
 
     transport: Transport
     stop: Stop
@@ -218,22 +218,22 @@ class LogFollower:
     last: int
     """Bytes to begin the first log with."""
     attempt: int | None = None
-    """The attempt that the reader has the log of already; None: none."""
+    """The attempt whose log the reader already has, or None."""
     offset: int = 0
     """Bytes of that log that the reader has."""
     refresh: Callable[[], object] = lambda: None
-    """Asks the site about the run; does nothing where others keep history fresh."""
+    """Queries the site about the run; does nothing if others keep the history up to date."""
     pause: float = 1.0
     """Seconds between two refreshes."""
     waits: bool = False
-    """Whether a link is waited for however long it is away, also one that only a user can
-    restore; and whether a job that nobody knows may be known again, or counts as ended. Such a
-    reader begins the log of a later attempt near its end; others read all of it."""
+    """Whether to wait without limit for a link, even one that only a user can restore, and for a
+    job that is currently unknown. Such a reader begins the log of a later attempt near its end;
+    others read all of it."""
     silence: Callable[[], float] = lambda: 0.0
     """Returns the seconds since the site was heard last, infinity without a connection."""
 
     def __post_init__(self) -> None:
-        """Nothing was asked yet."""
+        """No request so far."""
         self._attended = True  # a user opened the log; what comes later is the clock's
         self._waits_for = ""
         self._cuts = 0
@@ -244,7 +244,7 @@ class LogFollower:
         self._quiet_since: float | None = None  # silence counts once the attempt is over
 
     def events(self) -> Iterator[LogEvent]:
-        """Yield what happens to the log until the run has ended, or until `stop()`.
+        """Yield the log's events until the run has ended, or until `stop()`.
 
         A cut link is resumed at its byte, with back-off. A requeued run continues with the log of
         its next attempt.
@@ -286,7 +286,7 @@ class LogFollower:
             yield LogGrew(data, self.offset)
 
     def _stream(self, run: Run) -> Generator[LogEvent, None, bool]:
-        """Yield what comes; return whether the attempt is over and all of its log has come."""
+        """Yield events; return whether the attempt is over and its log complete."""
         chunks = run_log.stream(self.transport, log_path(run, self.attempt), self.offset, self.stop)
         # A connection that the first chunk needs is made now.
         with attendance(self._attended and is_attended()):
@@ -328,7 +328,7 @@ class LogFollower:
         return self._quiet_since is not None and now - self._quiet_since > LAST_WORDS
 
     def _cut(self, error: LinkError) -> Iterator[LogEvent]:
-        """Pause after a cut link, as long as it makes sense to try again; else raise `error`."""
+        """Pause after a cut link as long as retrying makes sense; else raise `error`."""
         self._attended = False
         if isinstance(error, AnswerNeeded):
             if not self.waits:
@@ -348,7 +348,7 @@ class LogFollower:
         away = math.isinf(self.silence())
 
         def stop() -> bool:
-            """Return whether to rest no longer: another request has made the connection again."""
+            """Return whether to stop pausing because another request restored the connection."""
             return self.stop() or (away and not math.isinf(self.silence()))
 
         sleep_unless(min(2.0 ** min(self._cuts, 6), 60.0), stop)
@@ -367,12 +367,12 @@ LAST_BYTES = 4 * LOG_BLOCK
 
 @dataclass(frozen=True)
 class LogMatches:
-    """What a search found, and the part of the log in which there is nothing else."""
+    """The result of a search, and the part of the log without further matches."""
 
     matches: Sequence[Match]
     first: int
     last: int | None
-    """Behind its last byte; None: to the end of the log."""
+    """Offset after its last byte; None means the end of the log."""
 
 
 class LogPages:
@@ -385,7 +385,7 @@ class LogPages:
     def page(
         self, run_id: str, attempt: int | None, start: int, length: int = LOG_BLOCK
     ) -> LogPage:
-        """Return the bytes of an attempt's log from `start` on, at most `length`; None is newest.
+        """Return at most `length` bytes of an attempt's log from `start`; None is the newest.
 
         It costs one request; what lies beyond the end of the log is left out.
 
@@ -403,7 +403,7 @@ class LogPages:
         return LogPage(start, data, piece.size)
 
     def end(self, run_id: str, attempt: int | None, last: int = LAST_BYTES) -> LogPage:
-        """Return the last bytes of an attempt's log, at most `last`; None is the newest attempt.
+        """Return the last bytes of an attempt's log, at most `last`; None means the newest attempt.
 
         Raises:
             InputError: no such run.

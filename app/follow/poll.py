@@ -1,4 +1,4 @@
-"""One poll of a site: the request, the rest of the metrics, and what history learns of it."""
+"""One poll of a site: the request, the remaining metrics, and the changes to the history."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -15,30 +15,30 @@ from lumitui.remote.site.errors import LinkError
 from lumitui.remote.site.run_folder import POLL_SECONDS
 
 MOST_ROUNDS = 16
-"""Requests for the rest of the metrics in one poll: 64 MiB. The next poll brings what is left."""
+"""Maximum requests for remaining metrics in one poll: 64 MiB. The next poll gets the rest."""
 _GOING = (State.QUEUED, State.RUNNING)
 _TOLERATED = 60.0
-"""Seconds that clocks may differ: what is shown has minutes."""
+"""Tolerated difference of clocks in seconds: displayed times have minutes."""
 
 
 @dataclass(frozen=True)
 class Polled:
-    """What a poll of a site brought."""
+    """The result of polling a site."""
 
     changed: tuple[str, ...]
-    """Ids of runs whose state is another now."""
+    """Ids of runs whose state has changed."""
     warnings: tuple[str, ...]
     requests: int
     others: tuple[str, ...] = ()
-    """The signs of jobs that are no watched run's; see Poll.others."""
+    """Identifiers of jobs without a watched run; see Poll.others."""
     clock: str = ""
-    """What to say of this machine's clock; "": it is right."""
+    """The warning about this machine's clock; "" if it is right."""
     cancelled: tuple[str, ...] = ()
-    """Runs that a cancel has marked, whose jobs go on all the same."""
+    """Cancelled runs whose jobs are still alive."""
 
 
 def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> Polled:
-    """Ask a site about `runs`, all of which have jobs, and write what is new to history.
+    """Query a site about `runs`, which all have jobs, and write changes to the history.
 
     A run ends in history only when all its metrics are here: afterwards nobody asks for them.
 
@@ -86,7 +86,7 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
 
 
 def _hold_end(changes: Changes, why: str) -> None:
-    """Let a run that has ended be polled again before its end is final."""
+    """Have a run that has ended polled again before its end is final."""
     if changes.get("state", State.UNKNOWN).is_final:
         changes["state"] = State.FINISHING
         changes["reason"] = f"it has ended; {why}"
@@ -103,7 +103,7 @@ def _unseen(files: NewRunFiles, changes: Changes, clock: float | None) -> bool:
 def _store(
     watches: dict[str, Watch], files: Mapping[str, NewRunFiles], history: History
 ) -> dict[str, Watch]:
-    """Write the metrics that came to history; return what to ask about runs that have more."""
+    """Write new metrics to the history; return the queries for runs that have more."""
     behind: dict[str, Watch] = {}
     for key, watch in watches.items():
         news = files.get(key, NewRunFiles())
@@ -126,7 +126,7 @@ def _store(
 
 
 def clock_words(clock: float | None, began: float, ended: float) -> str:
-    """Return what to say of a site's `clock`, read between two moments of this machine's; or "".
+    """Return a warning about a site's `clock`, read between two moments of this machine's, or "".
 
     Epoch seconds; None: the site did not say.
     """

@@ -33,13 +33,13 @@ class PassedOver:
 
 @dataclass(frozen=True)
 class RecoveredRuns:
-    """What was rebuilt of a site's runs."""
+    """The rebuilt runs of a site."""
 
     roots: tuple[str, ...]
     """The work roots that were searched."""
     rebuilt: tuple[Run, ...]
     known: int
-    """How many folders belong to runs that the history has whole; those runs stay as they are."""
+    """Number of folders whose runs are complete in the history; they stay unchanged."""
     passed: tuple[PassedOver, ...]
     warnings: tuple[str, ...] = ()
 
@@ -64,7 +64,7 @@ def recover(watcher: Watcher, site_name: str, account: str) -> RecoveredRuns:
 
 
 def adopt_sent(connection: Connection, site_name: str, folder: str, history: History) -> Run | None:
-    """Write the run that another laptop has sent to `history`; None: it may still be on its way."""
+    """Write another laptop's run to `history`; None if it may still be on its way."""
     for entry in run_folders.read_folders(connection.transport, [folder]):
         try:
             run = folder_run(entry, site_name)
@@ -103,7 +103,7 @@ def rebuild(connection: Connection, site: Site, account: str, history: History) 
 
 
 def fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) -> None:
-    """Bring all metrics of `runs`: a poll brings a piece, and none after the end."""
+    """Get all metrics of `runs`: a poll gets only a part, and none after the end."""
     rest = [run for run in runs if run.job_id is not None]
     for _ in range(MOST_ROUNDS):
         if not rest:
@@ -138,7 +138,7 @@ def _work_roots(
     if not accounts:
         raise InputError(
             f"{site.name} keeps runs by account, but lists no account of yours.",
-            "Name one: --account PROJECT.",
+            "Pass one: --account PROJECT.",
         )
     yield from dict.fromkeys(connection.work_root(site, name) for name in accounts)
 

@@ -1,4 +1,4 @@
-"""A refresh: submissions are settled, each site is polled, and what is new goes into history.
+"""A refresh: settle submissions, poll each site, and update the history.
 
 A wrapper or a controller may make a job after its sbatch has failed; it ends at its claim. The
 listing of a poll shows such a job, and settling its run once more cancels it; see
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from lumitui.remote.scheduler.scheduler_protocol import Scheduler
 
 RECENT_SECONDS = 3600.0
-"""How long the queue is inspected for a run that was given up, where no other run is polled."""
+"""How long to check the queue for an abandoned run if no other run is polled."""
 _MOST = 50
 """Runs of each state that are compared with the queue."""
 _OURS = re.compile(r"lumitui:[0-9a-f]|(?:^|\|)[a-z0-9-]+-[0-9a-f]{6}\|")
-"""What the signs of a job have that lumitui submitted; see `shipment.new_id`."""
+"""The format of the identifiers of jobs that lumitui submitted; see `shipment.new_id`."""
 
 
 def late_runs(history: History, site: str, others: Iterable[str]) -> list[Run]:
-    """Return the given-up and cancelled runs that have a job at a site.
+    """Return the abandoned and cancelled runs that have a job at a site.
 
     `others` are the signs of the jobs there that no watched run has.
     """
@@ -60,7 +60,7 @@ def late_runs(history: History, site: str, others: Iterable[str]) -> list[Run]:
 
 
 def recent_runs(history: History, site: str | None) -> list[Run]:
-    """Return the runs that were given up a short while ago, three at the most.
+    """Return the recently abandoned runs, at most three.
 
     The laptop's clock may be wrong: then a job waits until it ends at its claim.
     """
@@ -82,7 +82,7 @@ def _cancelled(history: History, site: str) -> list[Run]:
 
 
 def cancel_late(run: Run, scheduler: "Scheduler") -> None:
-    """Cancel the late job of a run that was given up or cancelled; its name and token find it.
+    """Cancel the late job of an abandoned or cancelled run, found by its name and token.
 
     What is not confirmed then is tried again at the next poll.
 
@@ -100,7 +100,7 @@ def cancel_late(run: Run, scheduler: "Scheduler") -> None:
 
 
 Warn = Callable[[str], None]
-"""Called with what kept a site from being asked; the runs there are as they were."""
+"""Called with the error that kept a site from being queried; its runs stay unchanged."""
 
 
 DAY = 86_400.0
@@ -109,12 +109,12 @@ DAY = 86_400.0
 class Backoff:
     """Which runs to ask about: an unknown one ever more rarely, since accounting is slow to search.
 
-    After one poll the next comes when the time since the last news has grown by half: about 20
+    After one poll the next comes when the time since the last answer has grown by half: about 20
     on the first day, and one a day from the third on. Kept in memory: a new process asks once.
     """
 
     def __init__(self) -> None:
-        """Nothing was asked yet."""
+        """No request so far."""
         self._asked: dict[str, float] = {}
 
     def due(self, runs: Sequence[Run], now: float, *, attended: bool) -> list[Run]:
@@ -139,13 +139,13 @@ class Backoff:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What a refresh brought."""
+    """The result of a refresh."""
 
     changed: tuple[str, ...]
-    """Ids of runs whose state is another now."""
+    """Ids of runs whose state has changed."""
     warnings: tuple[str, ...]
     requests: int
-    """Requests that were made, over all sites."""
+    """Number of requests, over all sites."""
     unanswered: tuple[AnswerNeeded, ...] = ()
     """Logins that wait for a user; nothing was sent to those sites."""
     failed: Mapping[str, LumiError] = field(default_factory=dict)
@@ -153,36 +153,36 @@ class Refreshed:
     polled: frozenset[str] = frozenset()
     """Sites whose queues were listed."""
     heard: frozenset[str] = frozenset()
-    """Sites that were asked something and answered."""
+    """Sites that answered a request."""
     held: frozenset[str] = frozenset()
-    """Sites with a run that is being sent now, which only its sender asks about."""
+    """Sites with a run that is being sent, which only its sender queries."""
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What a look at a submission without a job id came to."""
+    """The result of checking a submission without a job id."""
 
     changed: tuple[str, ...] = ()
-    """The run's id when its state is another now."""
+    """The run's id if its state has changed."""
     requests: int = 0
     held: bool = False
-    """Whether its send still continues, so that it was left alone."""
+    """Whether its send is still running, so that it was not touched."""
 
 
 @dataclass(frozen=True)
 class Watcher:
-    """What watching runs needs: the history, the sites, and the connections to them."""
+    """Everything needed to watch runs: the history, the sites, and the connections to them."""
 
     history: History
     locks: Path
-    """Where a process says that it is sending a run."""
+    """Where a process records that it is sending a run."""
     sites: Sites
     connections: "Connections"
     left_secrets: "LeftSecrets"
     """Which runs may have secrets on their sites."""
     backoff: Backoff = field(default_factory=Backoff)
     clocks: set[str] = field(default_factory=set)
-    """The sites of which it was said that this machine's clock differs from theirs."""
+    """The sites for which the clock warning was shown."""
 
     def connection(self, site_name: str) -> "Connection":
         """Return the connection to a site."""
@@ -190,7 +190,7 @@ class Watcher:
 
 
 def refresh(watcher: Watcher, site_name: str | None = None, *, attended: bool = True) -> Refreshed:
-    """Ask every site with unfinished runs, or the named one, and write what is new to history.
+    """Query every site with unfinished runs, or one site, and update the history.
 
     A site costs one request, and some more where a run has written much since the last poll.
 
@@ -277,7 +277,7 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
 
 
 def _keep_log_figures(watcher: Watcher, connection: "Connection", changed: Sequence[str]) -> int:
-    """Keep what `metrics:` finds in the logs of runs that have ended; return the requests.
+    """Store the `metrics:` found in the logs of ended runs; return the number of requests.
 
     Each log is read once, so that grids, scaling and comparisons ask no site.
     """
@@ -295,7 +295,7 @@ def _keep_log_figures(watcher: Watcher, connection: "Connection", changed: Seque
 
 
 def _tell_silent_ends(watcher: Watcher, changed: Sequence[str]) -> list[str]:
-    """Send the notices of jobs that were killed before they could; return what to say of it.
+    """Send the notifications of jobs killed before they could; return a warning.
 
     Only the process that wrote the end to history sends one, so that it arrives once.
     """
@@ -308,12 +308,12 @@ def _tell_silent_ends(watcher: Watcher, changed: Sequence[str]) -> list[str]:
 
 
 def _was_sent(error: LumiError) -> bool:
-    """Return whether a request that failed left the laptop: without a link none does."""
+    """Return whether a failed request left the laptop: without a link, none does."""
     return isinstance(error, LinkLost) or not isinstance(error, LinkError)
 
 
 def _cancel_recent(watcher: Watcher, site_name: str | None, listed: frozenset[str]) -> int:
-    """Cancel late jobs of runs that were given up a short while ago, at sites not yet `listed`.
+    """Cancel late jobs of recently abandoned runs, at sites not yet `listed`.
 
     A site that cannot be asked is passed over: a late job ends at its claim.
 
@@ -332,7 +332,7 @@ def _cancel_recent(watcher: Watcher, site_name: str | None, listed: frozenset[st
 
 
 def settle_run(watcher: Watcher, run: Run, connection: "Connection") -> Settled:
-    """Settle a submission without a job id. A send that is still going on is left alone."""
+    """Settle a submission without a job id, unless its send is still running."""
     from lumitui.app.launch.send.settle import asks_the_site, record, settle
 
     with sender_lock(watcher.locks, run.id) as free:

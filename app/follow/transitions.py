@@ -1,4 +1,4 @@
-"""What a poll of a site changes for each run: the scheduler's word and the run's files. Pure.
+"""Changes to each run from a poll: the scheduler's state and the run's files. Pure.
 
 The scheduler's word decides. squeue's NODE_FAIL and PREEMPTED are an end at once: where
 Slurm runs the job again it writes such a state to accounting and makes the job PENDING in the
@@ -19,10 +19,11 @@ from lumitui.remote.scheduler.scheduler_protocol import (
 from lumitui.remote.site.states import BY_YOU
 
 ACCOUNTING_SECONDS = 600.0
-"""How long accounting is waited for when the queue has forgotten a job that a signal ended: it
-may have been the time limit, memory or a cancel. slurmctld keeps what slurmdbd cannot take yet."""
+"""How long to wait for accounting when the queue has forgotten a job that a signal ended: the
+reason may be the time limit, memory or a cancel. slurmctld keeps records that slurmdbd cannot
+accept yet."""
 _NOBODY = "accounting does not list it"
-"""The reason of a run says it, and `nobody_knows` finds it there: histories have it already."""
+"""Part of the run's reason, where `nobody_knows` finds it: existing histories have it."""
 _UNBEGUN = "before it started"
 STALE_SECONDS = 5.0
 """An exit file so much older than the job's start is an earlier attempt's; clocks of nodes
@@ -30,11 +31,11 @@ differ by less, and a requeued job waits for longer (AuthInfo=cred_expire, 120 s
 
 
 HANG_SECONDS = 180.0
-"""What was said of a hang longer ago is old: it is said anew every few seconds while it lasts."""
+"""Seconds after which a hang report is old: it is repeated every few seconds while it lasts."""
 
 
 def watch_of(run: Run) -> Watch:
-    """Return what to ask about a run that has a job."""
+    """Return the query about a run that has a job."""
     return Watch(
         run=run.id,
         folder=run.folder,
@@ -49,7 +50,7 @@ def watch_of(run: Run) -> Watch:
 
 
 def nobody_knows(run: Run) -> bool:
-    """Whether neither the queue nor accounting, which was asked, knew the job at the last poll."""
+    """Whether neither the queue nor accounting listed the job at the last poll."""
     return run.state is State.UNKNOWN and run.job_id is not None and _NOBODY in run.reason
 
 
@@ -59,7 +60,7 @@ def is_over(ended: float | None, clock: float | None) -> bool:
 
 
 def transition(run: Run, poll: Poll, now: float) -> Changes:
-    """Return what the answer to a poll changes for `run`; {} when it says nothing about it."""
+    """Return the changes to `run` from the answer to a poll; {} if it contains nothing about it."""
     changes: Changes = {}
     files = poll.files.get(run.id, NewRunFiles())
     attempt = max(run.attempt, *files.log_sizes, *(item.attempt for item in files.exits), 1)
@@ -102,7 +103,7 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
 
 
 def _attempts_begun(run: Run, files: NewRunFiles) -> int:
-    """Return how many attempts left a trace of their own; 0: none is known to have begun."""
+    """Return how many attempts left a trace; 0 if none is known to have begun."""
     records = merged(run.attempts, files.attempts)
     ended = (item.attempt for item in files.exits)
     return max(
@@ -132,7 +133,7 @@ def _hang(files: NewRunFiles, clock: float | None) -> str:
 
 
 def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
-    """Return what the scheduler's word for the job changes; an exit file adds the details."""
+    """Return the changes from the scheduler's state; an exit file adds the details."""
     state, reason = job.state, job.reason
     waits = state is State.QUEUED
     never_ran = state.is_final and not job.nodes
@@ -172,7 +173,7 @@ def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
 
 
 def _end(state: State, exit_file: ExitFile | None) -> Changes:
-    """Return what an exit file says about a run's end."""
+    """Return the run's end according to an exit file."""
     if exit_file is None:
         return {"rc": 0 if state is State.DONE else None}
     if state is State.DONE:
@@ -187,14 +188,14 @@ def _vanished(
     poll: Poll,
     files: NewRunFiles,
 ) -> Changes:
-    """Return what changes for a run whose job the queue does not have any more.
+    """Return the changes to a run whose job has left the queue.
 
     Accounting does not have it either, or is late (`job`), or cannot be asked.
     """
     if poll.silent:
         why = f"accounting cannot be queried ({poll.silent.splitlines()[0]})"
     elif job is not None:
-        why = f"accounting still says {job.word}"
+        why = f"accounting still reports {job.word}"
     else:
         why = _NOBODY
     changes: Changes = {}

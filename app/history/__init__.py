@@ -1,1 +1,1 @@
-"""Every run ever made from this laptop, in one SQLite file."""
+"""Every run sent from this laptop, in one SQLite file."""

@@ -1,4 +1,4 @@
-"""The history: every run ever made from this laptop, in one SQLite file."""
+"""The history: every run sent from this laptop, in one SQLite file."""
 
 import json
 import sqlite3
@@ -38,9 +38,9 @@ _MEANT = (
     "instr(words, ?1) AND job_id = ?1",
     "instr(words, ?1) AND substr(id, -length(?1)) = ?1",
 )
-"""Which run a user means by a word, in the order of what counts: the newest of a name, how an id
-begins, a job's number, how an id ends. `words` is in an index, so that few rows are read."""
-"""What `get` reads, and no list."""
+"""Finds the run that a user means, in order of precedence: the newest of a name, the beginning of
+an id, a job's number, the end of an id. An index has `words`, so few rows are read."""
+"""Columns that `get` reads, and lists do not."""
 
 
 class History:
@@ -81,14 +81,14 @@ class History:
 
     @cached_property
     def exchange(self) -> "RunExchange":
-        """The runs in a file that another laptop imports."""
+        """The runs in a file exported for another laptop."""
         from lumitui.app.history.run_exchange import RunExchange
 
         return RunExchange(self._file)
 
     @cached_property
     def glances(self) -> "Glances":
-        """What rows of runs show of their metrics."""
+        """The part of a run's metrics shown in lists."""
         from lumitui.app.history.metric_points import Glances
 
         return Glances(self.metrics)
@@ -98,11 +98,11 @@ class History:
         self._file.close()
 
     def take_warnings(self) -> list[str]:
-        """Return what the user should know of the history, each sentence once, oldest first."""
+        """Return the messages of the history for the user, each once, oldest first."""
         return self._warnings.take()
 
     def stamp(self) -> tuple[int, int, int]:
-        """Return a value that is another one once anything was written, by whichever process.
+        """Return a value that changes with every write, by any process.
 
         It is cheap: no row is read (sqlite.org/pragma.html#pragma_data_version).
         """
@@ -158,7 +158,7 @@ class History:
                 self._change(db, run_id, change)
 
     def tag(self, run_ids: Sequence[str], words: str) -> None:
-        """Add tags to the notes of runs, or remove those that begin with `-`: all runs, or none.
+        """Add tags to the notes of runs, or remove those with a leading `-`: all runs, or none.
 
         Raises:
             InputError: a word is not a tag, or a note gets too long.
@@ -171,7 +171,7 @@ class History:
         self.update_many([(run_id, {"note": note}) for run_id, note in notes])
 
     def observe(self, polled: Sequence[tuple[Run, Changes]]) -> list[str]:
-        """Write what a poll means for runs, each given as it was when its site was asked.
+        """Write a poll's changes to runs, each given in its state before the query.
 
         Another process may have polled later and written first: a final state stays, the numbers
         of attempts never go down, and what was learned of another job is not written.
@@ -204,7 +204,7 @@ class History:
         return moved
 
     def get(self, key: str) -> Run:
-        """Return the run with the id `key`, or the one that a user means by it.
+        """Return the run with the id `key`, or the run that `key` otherwise identifies.
 
         `last` is the newest run, and a job's name its newest run; else `key` is how one id begins,
         the number of one job, or how one id ends: the first of these that fits any run.
@@ -223,7 +223,7 @@ class History:
             return self._whole(key)
         ids = next((ids for where in _MEANT if (ids := self._ids_where(where, key))), [])
         if not key or not ids:
-            raise InputError(f"There is no run {key!r}.", self._nearest(key))
+            raise InputError(f"{key!r} is not a run.", self._nearest(key))
         if len(ids) > 1:
             more = ", …" if len(ids) > 5 else ""
             raise InputError(
@@ -282,7 +282,7 @@ class History:
         )
 
     def facts(self, *, check: bool = False) -> FileFacts:
-        """Return where the file is, its size and schema; with `check`, what is wrong with it.
+        """Return the file's path, size and schema; with `check`, also its damage.
 
         A check reads all of the file.
         """
@@ -312,7 +312,7 @@ class History:
         return {str(row[0]): State(row[1]) for row in rows}
 
     def begun_since(self, moment: float) -> list[str]:
-        """Return the ids of the runs that were made after `moment`, in epoch seconds."""
+        """Return the ids of the runs created after `moment`, in epoch seconds."""
         rows = self._file.rows("SELECT id FROM runs WHERE created > ?", (moment,))
         return [str(row[0]) for row in rows]
 
@@ -332,7 +332,7 @@ class History:
     def _whole(self, run_id: str) -> Run:
         for run in self.finder.runs("WHERE r.id = ?", (run_id,), texts=_TEXTS, late=True):
             return run
-        raise HistoryError(f"The run {run_id} cannot be read.", "The warning says why.")
+        raise HistoryError(f"The run {run_id} cannot be read.", "The warning gives the reason.")
 
     def _nearest(self, key: str) -> str:
         rows = self._file.rows("SELECT id FROM runs ORDER BY created DESC LIMIT 500")

@@ -1,4 +1,4 @@
-"""A run's job file as history keeps it; it is validated when more is asked than lists show."""
+"""A run's job file as stored in the history; validated only when the whole of it is needed."""
 
 import json
 from dataclasses import dataclass, fields
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Brief:
-    """What lists show of a job file: keys of the job file with their defaults."""
+    """The keys of a job file shown in lists, with their defaults."""
 
     partition: str
     """Where in the site it runs."""
     time: str
     """The time limit."""
     account: str = "none"
-    """The project that pays; `none` where there is none."""
+    """The project to bill, or `none`."""
     chain: int = 1
     """How many time limits it may take."""
     proof: str = "on"
@@ -33,7 +33,7 @@ _BRIEF = check_of(Brief)
 
 
 class KeptSpec:
-    """The JSON of a job file, written by this version or by another one."""
+    """The JSON of a job file, written by any version."""
 
     def __init__(self, text: str | bytes) -> None:
         """Take JSON.
@@ -75,14 +75,14 @@ class KeptSpec:
 
 
 def brief_of(spec: "JobSpec | KeptSpec") -> Brief:
-    """Return what lists show of a job file, kept or new."""
+    """Return the displayed keys of a job file, stored or new."""
     if isinstance(spec, KeptSpec):
         return spec.brief
     return Brief(**{item.name: getattr(spec, item.name) for item in fields(Brief)})
 
 
 class LateSpec:
-    """The field of a run that is given a job file or a kept one, and is always a job file.
+    """A run's field that accepts a job file or a stored one, and always returns a job file.
 
     The standard library documents such fields: docs.python.org/3/library/dataclasses.html,
     "Descriptor-typed fields".
@@ -111,5 +111,5 @@ class LateSpec:
             ) from error
 
     def __set__(self, run: object, value: "JobSpec | KeptSpec") -> None:
-        """Keep what the run is made with."""
+        """Store the value the run is created with."""
         vars(run)["spec"] = value

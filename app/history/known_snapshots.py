@@ -12,7 +12,7 @@ from lumitui.app.history.run import UNFINISHED
 
 
 class KnownSnapshots:
-    """What the history knows of the code that was sent to sites."""
+    """The history's records of code sent to sites."""
 
     def __init__(self, file: Database) -> None:
         """Read and write it in `file`."""
@@ -33,7 +33,7 @@ class KnownSnapshots:
                 drop_unused(db, MANIFEST, earlier[0])
 
     def manifest(self, site: str, root: str) -> str | None:
-        """Return the manifest's text of the last snapshot in `root`; None when none is known.
+        """Return the manifest of the last snapshot in `root`, or None.
 
         A text that the disk has lost is as good as none: all files are compared with the site's.
         """

@@ -1,4 +1,4 @@
-"""The points of each run's metrics.jsonl: read from its lines, kept, and the speed in them.
+"""The points of each run's metrics.jsonl: parsed, stored, and their speed.
 
 A row of a list shows a look at them, for which a few points of a run are read, however many there
 are; `results.summary` reads them all.
@@ -17,9 +17,9 @@ from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.run import unknown_run
 
 MOST_POINTS = 20_000
-"""Points of one run that are kept, some 3 MB. Of more, every second step is dropped."""
+"""Maximum stored points of a run, about 3 MB. Above that, every second step is dropped."""
 _WHOLE_ENDS = 1000
-"""Points at either end that are never dropped: a look at the newest ones shows each."""
+"""Points at either end that are never dropped, so that the newest ones are complete."""
 WARM_UP_STEPS = 5
 """Steps of each attempt that say nothing about speed: kernels are compiled, caches fill."""
 _LINE_BYTES = 65536
@@ -43,7 +43,7 @@ class MetricPoint:
     world_size: int | None = None
     global_batch: int | None = None
     extra: dict[str, float | str] = field(default_factory=dict)
-    """What else the line says."""
+    """Other values of the line."""
 
 
 _WHOLE = frozenset({"step", "epoch", "world_size", "global_batch"})
@@ -88,7 +88,7 @@ def _number(value: object) -> float | None:
 
 
 def slowest_save(points: Iterable[MetricPoint]) -> float | None:
-    """Return the seconds of the slowest save among the points; None where none was measured."""
+    """Return the seconds of the slowest save among the points; None if none was measured."""
     took = [point.extra.get("save_s") for point in points if point.event == "checkpoint"]
     return max((float(one) for one in took if isinstance(one, int | float)), default=None)
 
@@ -99,7 +99,7 @@ class Speeds:
 
     values: tuple[float, ...]
     warm: bool
-    """Whether they are from after the warm-up; False: the run is too short to have others."""
+    """Whether they are from after the warm-up; False if the run is too short to have others."""
 
 
 def speeds_of(points: Iterable[MetricPoint]) -> Speeds:
@@ -138,7 +138,7 @@ class RunMetrics:
         *,
         instead: int | None = None,
     ) -> int:
-        """Append lines of metrics.jsonl; return how many were broken and left out.
+        """Append lines of metrics.jsonl; return the number of broken lines, which it skips.
 
         `span` is the range of bytes that the lines were cut from. With it, the lines are added
         only when the run's `metrics_offset` is the span's start, and the same transaction moves
@@ -202,7 +202,7 @@ class RunMetrics:
         return [point for point in points if point is not None]
 
     def slowest_save(self, run_id: str) -> float | None:
-        """Return the seconds of the run's slowest save; None where none was measured."""
+        """Return the seconds of the run's slowest save; None if none was measured."""
         rows = self._file.rows(
             "SELECT line FROM metrics WHERE run = ? AND instr(line, '\"checkpoint\"')", (run_id,)
         )
@@ -270,13 +270,13 @@ def _text(line: bytes) -> str:
 
 
 SHAPE = 24
-"""Points that the shape of the loss is made of."""
+"""Number of points in the loss curve's preview."""
 NEWEST = 16
 """Points that the last loss is taken from."""
 TIMED = 500
 """Points that the speed is taken from: all of a run that has not more."""
 _KEPT = 4000
-"""Runs whose look is kept."""
+"""Number of runs whose preview is cached."""
 
 GlanceKey = tuple[str, int]
 """A run, and the bytes of its metrics that are in history: with more, it is inspected again."""
@@ -284,7 +284,7 @@ GlanceKey = tuple[str, int]
 
 @dataclass(frozen=True)
 class Glance:
-    """What a row shows of a run's metrics."""
+    """The part of a run's metrics shown in a row."""
 
     loss: tuple[float, ...] = ()
     last_loss: float | None = None
@@ -295,7 +295,7 @@ class Glance:
 def glance_of(
     shape: Iterable[MetricPoint], newest: Iterable[MetricPoint], timed: Iterable[MetricPoint]
 ) -> Glance:
-    """Return the look at points that are spread over a run, few or many, and at its newest ones."""
+    """Return a preview of points spread over a run, and of its newest ones."""
     from statistics import median
 
     losses = [point.loss for point in shape if point.event == "step" and point.loss is not None]
@@ -310,21 +310,21 @@ def glance_of(
 
 
 class Glances:
-    """The looks at runs, kept; threads may share them."""
+    """Cached previews of the runs. Thread-safe."""
 
     def __init__(self, metrics: RunMetrics) -> None:
-        """Look at the runs of `metrics`."""
+        """Preview the runs of `metrics`."""
         self._metrics = metrics
         self._kept: OrderedDict[GlanceKey, Glance] = OrderedDict()
         self._lock = Lock()
 
     def known(self, key: GlanceKey) -> Glance | None:
-        """Return the look at a run if it was taken already; nothing is read."""
+        """Return the cached preview of a run, without reading anything."""
         with self._lock:
             return self._kept.get(key)
 
     def take(self, keys: Iterable[GlanceKey]) -> None:
-        """Look at runs, a few points of each.
+        """Preview runs from a few points of each.
 
         Raises:
             HistoryError: it cannot be read.

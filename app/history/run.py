@@ -1,4 +1,4 @@
-"""What the laptop knows of a run: one value, as history keeps it and screens show it.
+"""A run: one value, as the history stores it and screens show it.
 
 A job with `chain:` (templates/job/chain.sh) appends two lines to attempts.jsonl for each attempt:
 `began` and `ended`. An attempt that was killed has no second one.
@@ -28,12 +28,12 @@ _MOST_STEPS = 10**15
 _CODES = 256
 
 KILLED = "killed"
-"""What becomes of an attempt that wrote no end: a node failed, or someone requeued its job."""
+"""The possible ends of an attempt that wrote none: a node failed, or someone requeued its job."""
 ENDS = ("requeue", "done", "failed", "used-up", "no-progress", "unsaved", "cancelled", "refused")
-"""What a job says of an attempt's end; `refused`: Slurm did not take it back into the queue."""
+"""A job's own report of an attempt's end; `refused`: Slurm refused to requeue it."""
 
 SAVED = ("requeue", "used-up", "refused")
-"""The ends of an attempt that was asked to stop, and saved."""
+"""The ends of an attempt that got a stop request and saved."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ class AttemptRecord:
     """When it ended; of a killed one, when it last wrote to its log."""
     rc: int | None = None
     step: int | None = None
-    """The last one that it trained; None: the program reports no steps."""
+    """Its last trained step; None if the program does not report steps."""
     end: str = ""
     """One of ENDS, or KILLED; empty while it runs."""
     said: str = ""
-    """Slurm's words, where it refused."""
+    """Slurm's message, if it refused."""
 
 
 def merged(records: Iterable[AttemptRecord], lines: bytes) -> tuple[AttemptRecord, ...]:
-    """Return the attempts after some more lines of attempts.jsonl; what is no such line is none."""
+    """Return the attempts after more lines of attempts.jsonl; ignores invalid lines."""
     by_number = {record.number: record for record in records}
     for data in map(json_of, lines.splitlines()):
         if not isinstance(data, dict):
@@ -105,7 +105,7 @@ def saved(records: Iterable[AttemptRecord]) -> bool:
 
 
 def trained(records: Iterable[AttemptRecord]) -> Iterator[tuple[AttemptRecord, int | None]]:
-    """Yield each attempt with how many steps it trained; None: that is not known."""
+    """Yield each attempt with its number of trained steps; None if unknown."""
     before: int | None = 0
     for record in records:
         is_known = record.step is not None and before is not None
@@ -118,36 +118,36 @@ _LONGEST_NOTE = 200
 OVERTIME_SECONDS = 86_400.0
 """How long after its time limit a job may be seen to run."""
 NEWS_SECONDS = 90.0
-"""An answer of its site that is older says nothing of now: a poll comes each minute. The title
-bars and the logs call a site offline after as long."""
+"""Seconds after which a site's answer is outdated: a poll comes each minute. The title bars and the
+logs call a site offline after the same time."""
 
 
 class Text(NamedTuple):
-    """What makes a field a text that history keeps once, however many runs share it."""
+    """Makes a field a text that the history stores once for all runs that share it."""
 
     listed: bool = False
-    """Whether every list reads it; without it there is no run."""
+    """Whether every list reads it; without it, the run is unreadable."""
     needed: bool = False
-    """Whether who asks for it gets it or no run."""
+    """Whether a run without it is unreadable on request."""
     recorded: bool = True
-    """Whether the record in a run's folder has it too."""
+    """Whether the record in a run's folder also has it."""
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Which code was sent, as git names it; all fields are empty outside a repository."""
+    """The sent code according to git; all fields are empty outside a repository."""
 
     commit: str | None
     branch: str | None
-    """None on a detached head too."""
+    """Also None on a detached head."""
     patch: Annotated[str, Text(recorded=False)]
-    """The uncommitted changes and the names of untracked files; `''` when there are none."""
+    """The uncommitted changes and the names of untracked files; `''` if there are none."""
     dirty: bool
 
 
 @dataclass(frozen=True)
 class Run:
-    """One launch a user made, and what is known of it. Times are epoch seconds.
+    """One launch by a user, and the facts about it. Times are epoch seconds.
 
     Each field is a column of the history's file (app/history/rows/run_row.py).
     """
@@ -163,14 +163,14 @@ class Run:
     else:
         spec: Annotated[object, Text(listed=True)] = LateSpec()
     script: Annotated[str, Text()]
-    """job.sh as it was composed, like the next two."""
+    """The composed job.sh, like the next two."""
     command: Annotated[str, Text()]
     layout: Annotated[RankLayout, Text(listed=True)]
     price: Annotated[Price, Text(listed=True)]
     global_batch: int | None
     deepspeed_config: Annotated[str | None, Text(needed=True)]
-    """The DeepSpeed configuration that was sent, with its batch fields. A resubmission without it
-    would take the run for another kind."""
+    """The sent DeepSpeed configuration, with its batch fields. A resubmission without it would
+    treat the run as a different kind."""
     project: str
     """The project's folder on the laptop."""
     job_file: str | None
@@ -202,31 +202,31 @@ class Run:
     metrics_offset: int = 0
     """Bytes of metrics.jsonl already here."""
     exits: int = 0
-    """Attempts whose exit file is already here."""
+    """Attempts whose exit file has arrived."""
     resumed_from: str | None = None
     note: str = ""
     expected_start: float | None = None
     """When the scheduler thinks that a queued job starts; it often starts earlier."""
     expected_end: float | None = None
-    """When the time limit ends it, as the scheduler says; None once it has ended."""
+    """The scheduler's end of the time limit; None once it has ended."""
     machinery: Annotated[str | None, Text()] = None
     """lumitui.sh, which job.sh calls."""
     probe: Annotated[str | None, Text()] = None
     """probe.sh."""
     attempts: tuple[AttemptRecord, ...] = ()
-    """What a run with `chain:` wrote of its attempts; empty for all others."""
+    """The attempts that a run with `chain:` recorded; empty for all others."""
     attempts_read: int = 0
     """Bytes of attempts.jsonl already here."""
     cause: str = ""
     """Why it failed, in a few words, once its log was read for that; empty before."""
     gpu_use: GpuUse | None = None
-    """How busy its GPUs were; None without readings. Of the last attempt."""
+    """Its GPUs' utilization in the last attempt; None without readings."""
     missed: float | None = None
     """When its folder was first out of sight, by the site's clock, while its job is not known."""
 
     @property
     def brief(self) -> Brief:
-        """What lists show of the job file; `spec` is all of it, which lists read when it is asked.
+        """The displayed keys of the job file; `spec` is all of it, which lists read on request.
 
         Asking a run of a list for its `spec` raises HistoryError when another version wrote it.
         """
@@ -234,12 +234,12 @@ class Run:
 
     @property
     def has_metrics(self) -> bool:
-        """Whether the job file has `metrics:`; a kept one is not read for that."""
+        """Whether the job file has `metrics:`, without reading a stored one."""
         return bool(vars(self)["spec"].metrics)
 
     @property
     def awaited(self) -> tuple[str, ...]:
-        """The ids of the runs that it waits for; a kept job file is not read for that."""
+        """The ids of the runs it waits for, without reading a stored job file."""
         runs: tuple[str, ...] = vars(self)["spec"].awaited
         return runs
 
@@ -250,13 +250,13 @@ class Run:
 
     @property
     def files(self) -> dict[str, str]:
-        """The scripts that were sent, by name: job.sh, and what it calls."""
+        """The sent scripts, by name: job.sh, and those it calls."""
         texts = {JOB_SCRIPT: self.script, MACHINERY: self.machinery, PROBE_SCRIPT: self.probe}
         return {name: text for name, text in texts.items() if text}
 
     @property
     def latest_end(self) -> float | None:
-        """When the time limit ends the job; None where that is not known, or it has ended."""
+        """When the time limit ends the job; None if unknown, or if it has ended."""
         if self.state.is_final or self.expected_end:
             return None if self.state.is_final else self.expected_end
         start = self.started or self.expected_start
@@ -264,7 +264,7 @@ class Run:
 
     @property
     def queued_again(self) -> bool:
-        """Whether the moment of its submission is that of a requeue: Slurm keeps no other."""
+        """Whether its submission time is that of a requeue: Slurm keeps no other."""
         begun = self.attempts[0].started if self.attempts else None
         late = self.submitted is not None and begun is not None and self.submitted > begun
         return self.attempt > 1 or late
@@ -276,12 +276,12 @@ class Run:
 
     @property
     def hang(self) -> str:
-        """What does not move in the job, as a bundled trainer says it; '' where nothing hangs."""
+        """The hung part of the job, according to a bundled trainer; '' if nothing hangs."""
         words = " ".join(self.reason.split()) if self.state is State.RUNNING else ""
         return words if HANGS.match(words) else ""
 
     def billed(self, now: float) -> float:
-        """Return roughly what it has cost so far, in the unit of its price.
+        """Return its approximate cost so far, in the unit of its price.
 
         It is never of a moment after the site's last answer: once its end is known, a job that had
         ended meanwhile would cost less again. Of a run without `chain:` that was requeued, only the
@@ -298,14 +298,14 @@ class Run:
         return seconds
 
     def as_of(self, now: float) -> float | None:
-        """Return when its site last answered, if that is too long ago to say how it is now.
+        """Return when its site last answered, if that is too long ago for its current state.
 
         None: it is known how it is, or it has ended or not begun.
         """
         return None if self.started is None else self.heard(now)
 
     def heard(self, now: float) -> float | None:
-        """Return when its site last told of it, if that is too long ago to say how it is now.
+        """Return when its site last reported it, if that is too long ago for its current state.
 
         None: it is known how it is, or it has ended or is not a job.
         """

@@ -1,4 +1,4 @@
-"""The runs of a history as one file, and the file merged into the history of another laptop."""
+"""The runs of a history as one file, and its merge into another laptop's history."""
 
 import gzip
 import json
@@ -52,7 +52,7 @@ _FILLED = ("note", "cause", "snapshot", "binding", "patch")
 """Taken only where this history has nothing: a note has no time, and neither has the patch."""
 _OWN = {*_GROWING, *_FILLED, "attempts"}
 _NEWER = tuple(name for name in Changes.__annotations__ if name not in _OWN)
-"""What follows the newer state."""
+"""The fields that follow the newer state."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class ExportedRuns:
 
 @dataclass(frozen=True)
 class ImportedRuns:
-    """What an import did."""
+    """The result of an import."""
 
     added: tuple[str, ...]
     """The ids of runs that the history did not know."""
@@ -77,14 +77,14 @@ class ImportedRuns:
 
 
 class RunExchange:
-    """The runs of one history, for another laptop's."""
+    """The runs of one history, for another laptop."""
 
     def __init__(self, file: Database) -> None:
         """Read and write them in `file`."""
         self._file = file
 
     def export(self, target: Path) -> ExportedRuns:
-        """Write all runs to the new file `target` (0600), whole or not at all.
+        """Write all runs to the new file `target` (0600), atomically.
 
         A run that is being sent stays out: the other laptop would settle it meanwhile.
 
@@ -93,14 +93,14 @@ class RunExchange:
             HistoryError: the history cannot be read.
         """
         if os.path.lexists(target):
-            raise InputError(f"{target} exists already.", "Name a new file.")
+            raise InputError(f"{target} exists already.", "Choose a new file.")
         part = target.with_name(f".{target.name}.part-{os.getpid()}")
         try:
             done = self._file.read(lambda db: _write(db, part, target))
             os.link(part, target)  # unlike a rename it never replaces a file
         except OSError as error:
             raise InputError(
-                f"{target} cannot be written: {error.strerror or error}.", "Name another file."
+                f"{target} cannot be written: {error.strerror or error}.", "Choose another file."
             ) from error
         finally:
             part.unlink(missing_ok=True)
@@ -123,7 +123,7 @@ class RunExchange:
                     return _merge(db, runs, opened.fileno())
         except OSError as error:
             raise InputError(
-                f"{source} cannot be read: {error.strerror or error}.", "Name another file."
+                f"{source} cannot be read: {error.strerror or error}.", "Choose another file."
             ) from error
         except _NotExported as error:
             raise InputError(
@@ -133,7 +133,7 @@ class RunExchange:
 
 
 class _NotExported(Exception):
-    """The file is damaged, or is not an exported history; the message says which."""
+    """The file is damaged, or is not an exported history; the message states which."""
 
 
 # ----------------------------------------------------------------------- written
@@ -345,7 +345,7 @@ def _merge(db: sqlite3.Connection, runs: dict[str, Row], number: int) -> Importe
 
 
 def _changes(db: sqlite3.Connection, known: dict[str, Any], other: Row) -> Row:
-    """Return what the other laptop knows better of a run."""
+    """Return the fields of a run that the other laptop has newer."""
     changes: Row = {}
     if _age(other) > _age(known):
         changes |= {name: other[name] for name in _NEWER if other[name] != known[name]}

@@ -1,4 +1,4 @@
-"""Values against the types of a dataclass's fields: none is converted to another type. Pure.
+"""Checks of values against a dataclass's field types, without conversion. Pure.
 
 A failing disk gives anything, and pydantic takes longer to load than a list of runs to read.
 """
@@ -16,7 +16,7 @@ Check = Callable[[object, str], Any]
 
 
 def from_json(check: Check, text: str | bytes, place: str) -> Any:
-    """Return what JSON says, checked; `place` is what errors call it.
+    """Return the checked content of JSON; errors call it `place`.
 
     Raises:
         ValueError: it is none; the message names the field.
@@ -29,7 +29,7 @@ def from_json(check: Check, text: str | bytes, place: str) -> Any:
 
 
 def check_of(kind: Any) -> Check:
-    """Return what checks values of a type.
+    """Return the checker for values of a type.
 
     It knows text, numbers, None, unions of those, tuples of one type, mappings from numbers, and
     dataclasses of these. JSON's lists become tuples, and its keys numbers where they must be.

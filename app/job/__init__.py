@@ -1,1 +1,1 @@
-"""The job file a user writes, what it may name, and the launch it becomes."""
+"""The job file a user writes, its possible values, and the launch it becomes."""

@@ -29,7 +29,7 @@ _COMMENT = re.compile(r"([ \t]+)(#[^\n]*)?")
 def candidates(
     text: str, root: yaml.MappingNode | None, place: tuple[str, ...], value: Value | None
 ) -> list[str]:
-    """Return ways to write `value` at `place`, the one that keeps most of the text first."""
+    """Return ways to write `value` at `place`, the one that preserves most of the text first."""
     if root is None:
         end = "" if not text or text.endswith("\n") else "\n"
         return [] if value is None else [f"{text}{end}{_line(place, value)}\n"]
@@ -74,7 +74,7 @@ def _replaced(text: str, entry: tuple[yaml.Node, yaml.Node], value: Value) -> st
 
 
 def _with_comment(text: str, start: int, end: int, new: str) -> str:
-    """Return `text` with `new` from `start` to `end`; a comment behind keeps its column."""
+    """Return `text` with `new` from `start` to `end`; a trailing comment keeps its column."""
     behind = _COMMENT.match(text, end)
     if behind is None or not behind[2]:
         return text[:start] + new + text[end:]

@@ -41,7 +41,7 @@ class JobExample:
     group: str
     """The group's title."""
     summary: str
-    """What it is, in one line."""
+    """Its description in one line."""
     text: str
     """Its job file."""
     files: tuple[tuple[str, str], ...] = ()
@@ -104,7 +104,7 @@ class Beginning:
     trainer: str | None = None
     """A bundled trainer. Without a trainer, a script and an example: `ddp`."""
     launcher: str | None = None
-    """None: for an example with a script its own, if the site has it; else the site's first."""
+    """None: the example's own for its script, if the site has it, else the site's first."""
     example: str | None = None
     """An example's name."""
     gpus: int | None = None
@@ -122,8 +122,8 @@ def chosen(beginning: Beginning) -> JobExample:
     choices = [item for item in (beginning.script, beginning.trainer, beginning.example) if item]
     if len(choices) > 1:
         raise InputError(
-            "--script, --trainer and --example exclude each other.",
-            "Leave out all but one.",
+            "--script, --trainer and --example cannot be combined.",
+            "Choose one of them.",
         )
     if beginning.script:
         return examples()[OWN_SCRIPT]
@@ -198,7 +198,7 @@ def _refuse_several(example: JobExample, gpus: int, site: Site) -> None:
 
 
 def _split(gpus: int, site: Site) -> tuple[int, int | None]:
-    """Return the nodes for `gpus` GPUs, and the GPUs per node; None: all GPUs of a node.
+    """Return the nodes for `gpus` GPUs, and the GPUs per node; None means all GPUs of a node.
 
     Raises:
         InputError: `gpus` is more than one node has, but not a multiple of it.

@@ -40,7 +40,7 @@ class Cell:
     name: str = ""
     """Its name, if the job file has a sequence of jobs."""
     follows: When | None = None
-    """How the run before it must end before it starts; None: it does not wait for that."""
+    """Required end of the previous run; None if it does not wait for one."""
 
     @property
     def words(self) -> str:
@@ -63,7 +63,7 @@ def cells(spec: JobSpec) -> tuple[Cell, ...]:
     count = math.prod(len(values) for values in spec.grid.values())
     if count > MOST_RUNS:
         raise InputError(
-            f"The grid has {count:,} runs, but lumitui sends at most {MOST_RUNS} at once.",
+            f"The grid has {count:,} runs, but lumitui sends at most {MOST_RUNS} together.",
             "Remove some values.",
             field="grid",
         )
@@ -83,9 +83,9 @@ def _sequence(spec: JobSpec) -> tuple[Cell, ...]:
     every = (first, *(Cell(job, name=name, follows=when) for job, name, when in after))
     message, hint = "", ""
     if spec.grid:
-        message, hint = "`then:` and `grid:` exclude each other.", "Remove one of them."
+        message, hint = "`then:` and `grid:` cannot be combined.", "Remove one of them."
     elif any(_DEPENDENCY.search(option) for cell in every[1:] for option in cell.spec.sbatch):
-        message = "`then:` and --dependency under `sbatch:` exclude each other."
+        message = "`then:` and --dependency under `sbatch:` cannot be combined."
         hint = "Remove one of them; `after:` makes the first job wait for another run."
     if message:
         raise InputError(message, hint, field="then")
@@ -101,7 +101,7 @@ def _refuse_lanes(spec: JobSpec) -> None:
         message = "`at_once:` cannot hold back runs at several sites: Slurm knows only its jobs."
         hint = "Send a grid for each site, or remove `at_once:`."
     elif any(_DEPENDENCY.search(option) for option in spec.sbatch):
-        message = "`at_once:` and --dependency under `sbatch:` exclude each other."
+        message = "`at_once:` and --dependency under `sbatch:` cannot be combined."
         hint = "Remove one of them; `after:` makes all runs wait for another one."
     else:
         return
@@ -109,7 +109,7 @@ def _refuse_lanes(spec: JobSpec) -> None:
 
 
 def setting_of(spec: JobSpec, key: str) -> str:
-    """Return the setting that a key of the grid means: `nodes`, `env.X`, or `--lr` for `lr`.
+    """Return the setting of a grid's key: `nodes`, `env.X`, or `--lr` for `lr`.
 
     A name that is not a key of the job file is an argument of the script.
 
@@ -125,7 +125,7 @@ def setting_of(spec: JobSpec, key: str) -> str:
     if first in _PER_RUN or not _ARGUMENT.fullmatch(key):
         raise InputError(
             f"`grid:` has the key {key}, which a grid cannot vary.",
-            f"Name a key of the job file, or an argument of the script: {_EXAMPLE}.",
+            f"Use a key of the job file, or an argument of the script: {_EXAMPLE}.",
             field="grid",
         )
     same = [name for name in _arguments(spec) if _plain(name) == _plain(key)]

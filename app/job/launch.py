@@ -1,4 +1,4 @@
-"""What lumitui derives from a job file: the ranks' layout, the price and the files to send."""
+"""Everything derived from a job file: the ranks' layout, the price and the files to send."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -45,7 +45,7 @@ class RankLayout:
 
     @property
     def device(self) -> Device:
-        """The words for what each rank runs on."""
+        """The words for the device that each rank uses."""
         return device(on_cpu=self.on_cpu)
 
     @property
@@ -56,7 +56,7 @@ class RankLayout:
 
 @dataclass(frozen=True)
 class Price:
-    """What the site bills if the job runs to its time limit, or a chain through all its limits."""
+    """The site's bill if the job runs to its time limit, or a chain through all its limits."""
 
     amount: float
     unit: str

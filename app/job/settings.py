@@ -8,7 +8,7 @@ from pathlib import Path
 from lumitui.remote.site.reading.writer import installed
 
 SETTINGS_BLOCKS = ("keys", "notify", "agents")
-"""What a settings file may contain."""
+"""The possible contents of a settings file."""
 SYSTEM = "/etc/lumitui"
 """Where administrators put profiles and settings for all users of a machine."""
 

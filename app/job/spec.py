@@ -54,12 +54,12 @@ MOST_RELAUNCHES = 10
 """A program that fails more often needs a fix, or other nodes."""
 _LONGEST_NAME = 100
 _OF_THE_FIRST = frozenset({"name", "site", "after", "grid", "at_once", "then"})
-"""The keys that no job of `then:` can have of its own."""
+"""The keys that a job of `then:` cannot set."""
 _OF_A_PROGRAM = frozenset(
     {"script", "trainer", "args", "resume", "strategy", "deepspeed", "chain", "relaunch", "signal",
      "hang", "metrics"}
 )  # fmt: skip
-"""The keys that belong to one program: another one does not take them over."""
+"""The keys that belong to one program: a different program does not inherit them."""
 
 
 class JobSpec(MappingField):
@@ -215,7 +215,7 @@ class JobSpec(MappingField):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the schema, in which a job of `then:` has the other keys too, for editors."""
+        """Return the schema, in which a job of `then:` also has the other keys, for editors."""
         schema = super().model_json_schema(*args, **kwargs)
         keys = schema["properties"]
         own = [name for name in keys if name not in _OF_THE_FIRST]

@@ -58,13 +58,13 @@ class Trainer:
     """A bundled trainer: its command line and its signals."""
 
     file: str
-    """Its name in `trainers/`; the files beside it are sent with it."""
+    """Its name in `trainers/`; lumitui also sends the files beside it."""
     strategies: tuple[str, ...]
     resume: tuple[str, ...] = ("--resume",)
     """Arguments with which it continues from the run's last checkpoint."""
     divides: tuple[str, ...] = ()
-    """Optimizers whose checkpoint another number of ranks can continue, by DeepSpeed's names in
-    lowercase; empty: all."""
+    """Optimizers whose checkpoints a different number of ranks can resume, by DeepSpeed's names in
+    lowercase; empty means all."""
     signal: str = "USR1@60"
     """sbatch's `--signal`, on which it saves and ends, here 60 s before the time limit."""
     batch_arg: str | None = "--batch-size"

@@ -1,4 +1,4 @@
-"""A site that nobody named: the rules that hold everywhere are asked of a job there.
+"""The unknown site: only site-independent rules run for a job there.
 
 A rule that asks for a fact of the site ends there, and what it found before stays.
 """
@@ -14,11 +14,11 @@ _FACTS = frozenset({
     "gpu_vendor", "gpu_memory_gib", "gpu_cores", "gpu_numa", "architecture", "threads_per_core",
     "local_disk", "replaced_by",
 })  # fmt: skip
-"""What differs from site to site. The rest has the value with which a profile says nothing."""
+"""The facts that differ between sites. The others have a profile's defaults."""
 
 
 class SiteNotKnownError(Exception):
-    """A rule asked for a fact of a site that nobody named."""
+    """A rule requested a fact of an unknown site."""
 
 
 class _Node(NodeShape):
@@ -36,10 +36,10 @@ class _AnySite(Site):
 
 
 def any_site() -> Site:
-    """Return the site of a script that says nothing of where it runs."""
+    """Return the site of a script that does not identify one."""
     return _AnySite.model_construct(partitions={}, node=_Node.model_construct())
 
 
 def is_known(site: Site) -> bool:
-    """Return whether somebody, or the script, says which site it is."""
+    """Return whether the user or the script identifies the site."""
     return not isinstance(site, _AnySite)

@@ -1,4 +1,4 @@
-"""What a rule is, and how one registers itself."""
+"""The model of a rule, and its registration."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,23 +11,23 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
 
 Subject = Literal["script", "job file", "cluster", "site"]
-"""What a rule reads: scripts and job files alike; job files alone; what the cluster answers; or
-the job at one site, whose profile has the rule."""
+"""The input of a rule: scripts and job files, only job files, the cluster's answers, or the job at
+one site, whose profile contains the rule."""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """One thing that the adviser knows, as every checker names it."""
+    """One rule of the adviser, as every checker names it."""
 
     id: str
     severity: Severity
     title: str
-    """What it finds, as half a sentence."""
+    """The mistake, as a phrase."""
     why: str
     source: str
     subject: Subject = "script"
     site: str = ""
-    """The site whose profile has it; "": all."""
+    """The site whose profile contains it; "" means all."""
 
 
 UNUSED_IGNORE = Topic(
@@ -38,7 +38,7 @@ UNUSED_IGNORE = Topic(
 
 
 def of_site(site: Site) -> tuple[Topic, ...]:
-    """Return the topics of the rules in a site's profile; what differs from job to job is open."""
+    """Return the topics of the rules in a site's profile, with placeholders for a job's values."""
     return tuple(
         Topic(item.id, item.severity, title.rstrip("."), item.do, item.source, "site", site.name)
         for item in site.rules
@@ -51,21 +51,21 @@ class Hit:
     """One place where a rule found something."""
 
     message: str
-    """What is wrong and what follows from it, in one or two sentences."""
+    """The mistake and its effect, in one or two sentences."""
     do: str
-    """What to do about it, in one sentence that begins with a verb."""
+    """The fix, in one sentence that begins with a verb."""
     at: Position = NOWHERE
     fix: Fix | None = None
     severity: Severity | None = None
-    """Another severity than the rule's, where the case is milder or worse."""
+    """A severity that overrides the rule's, for a milder or worse case."""
     cure: Cure | None = None
 
 
 RULE_FAILED = "rule-failed"
-"""What a defect of a rule is called among the findings."""
+"""The finding's name for a crash of a rule."""
 Check = Callable[[ScriptJob, Site], Iterator[Hit]]
-"""Yields what it finds in a job at a site. Where no site is known, asking it for a fact ends the
-check (`any_site`), and what was found before stays."""
+"""Yields findings in a job at a site. At an unknown site, reading a fact of it ends the check
+(`any_site`), and earlier findings stay."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,12 @@ def rule(
 
 
 def run(rules: tuple[Rule, ...], job: ScriptJob, site: Site) -> list[Finding]:
-    """Return what `rules` find in `job`, in the order of the text, errors first on a line."""
+    """Return the findings of `rules` in `job`, in the order of the text, errors first on a line."""
     return ordered([finding for item in rules for finding in _of_rule(item, job, site)])
 
 
 def _of_rule(item: Rule, job: ScriptJob, site: Site) -> list[Finding]:
-    """Return what one rule finds; that it failed, where it did."""
+    """Return the findings of one rule; if it failed, a finding about that."""
     findings: list[Finding] = []
     try:
         for hit in item.check(job, site):

@@ -1,4 +1,4 @@
-"""The table of all rules, and the findings of each that a user should read: causes alone."""
+"""The table of all rules, and the filter that keeps only the causes among findings."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,13 +13,13 @@ from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 
 _FOLLOWS = {"omp-threads": "srun-cores", "workers-argument": "srun-cores"}
-"""A rule, and the one that names its cause: with its cure the first has nothing to say."""
+"""A rule and its cause's rule: after that one's cure, the first finding disappears."""
 _UNREAD = ("directive-after-command", "nearly-a-directive")
 _ON_NODE = "first-node-only"
 
 
 def without_consequences(found: Iterable[Finding]) -> list[Finding]:
-    """Return findings without those that the cure of another one ends."""
+    """Return the findings without those that another one's cure resolves."""
     held = list(found)
     rules = {each.rule for each in held}
     gpus_unread = any(each.rule in _UNREAD and "gpu" in each.message for each in held)
@@ -63,7 +63,7 @@ SCRIPT_RULES: tuple[Rule, ...] = tuple(
         key=lambda each: each.id,
     )
 )
-"""Every rule that a module of `rules` defines, by name: the list stays when a rule moves."""
+"""Every rule that a module of `rules` defines, by name, independent of its module."""
 
 
 def findings(job: ScriptJob, site: Site) -> list[Finding]:

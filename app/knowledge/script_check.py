@@ -1,4 +1,4 @@
-"""A script checked with the files that it names, fixed as its findings say, and silenced.
+"""Checks a script with the files it names, applies fixes, and honours silencing comments.
 
 `# lumitui: ignore=RULE` silences findings that the script's author knows of.
 """
@@ -23,7 +23,7 @@ from lumitui.remote.site.source_position import Position
 
 _COMMENT = re.compile(r"#\s*lumitui:\s*ignore=(?P<rules>[\w*-]+(?:\s*,\s*[\w*-]+)*)\s*$")
 _MEANT = re.compile(r"#\s*lumitui\s*:?\s*(?:ignore|disable|noqa)\b.*$")
-"""A comment that was meant as one and is none."""
+"""An invalid silencing comment."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class _Ignore:
     lines: range
     """The lines whose findings it silences."""
     whole: bool
-    """Whether it is on a line of its own, and silences findings about the whole job, too."""
+    """Whether it is on its own line, and also silences findings about the whole job."""
     at: Position
 
 
@@ -101,7 +101,7 @@ def _note(ignore: _Ignore, known: Sequence[str]) -> Finding:
 
 
 def _unread(text: str) -> Iterable[Finding]:
-    """Yield a note for each comment that was meant to silence a rule and names none."""
+    """Yield a note for each silencing comment without a valid rule."""
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         match = _MEANT.search(line)
         if match is not None and not _COMMENT.search(line):
@@ -116,7 +116,7 @@ def _unused(message: str, do: str, at: Position) -> Finding:
 
 
 def fixed(text: str, findings: Iterable[Finding]) -> tuple[str, int]:
-    """Return `text` with the edits of these findings, and how many were made.
+    """Return `text` with the edits of these findings, and their number.
 
     An edit that overlaps one before it waits for the next round.
     """
@@ -159,13 +159,13 @@ def _span(at: Position, starts: list[int], size: int) -> tuple[int, int]:
 
 _MOST_FILES = 60
 _DEPTH = 3
-"""Files that name files are followed as often."""
+"""Maximum depth of files that name files."""
 _ROUNDS = 10
-"""Times that a fixed script is inspected again, as one change can make way for another."""
+"""Maximum number of checks of a fixed script, since one change can enable another."""
 Ask = Callable[[ScriptJob, Site], Sequence[Finding]]
-"""Returns what the cluster says of a job."""
+"""Returns the cluster's answers about a job."""
 ReadFile = Callable[[str], str | None]
-"""Returns the text of a file that a script names; None: it is not there, or is not to be read."""
+"""Returns the text of a file that a script names; None if it is missing or not to be read."""
 
 
 @dataclass(frozen=True)
@@ -175,14 +175,14 @@ class Checking:
     site: Site
     read: ReadFile
     known: Callable[[], Iterable[str]]
-    """Returns the names of all rules, to which a comment `# lumitui: ignore=` is held."""
+    """Returns the names of all rules, the valid ones in `# lumitui: ignore=`."""
     ask: Ask = lambda job, site: ()
     select: Collection[str] = ()
-    """Only these rules; none: all."""
+    """Only these rules; empty means all."""
     ignore: Collection[str] = ()
 
     def check(self, path: str, text: str, folder: str = "") -> CheckedScript:
-        """Return the script `text` with what is wrong with it."""
+        """Return the findings in the script `text`."""
         files: dict[str, str] = {}
         job = read_script(text, site=self.site)
         for _ in range(_DEPTH):

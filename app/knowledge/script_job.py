@@ -1,4 +1,4 @@
-"""The neutral model of a job: what `compose` fills, and what a parsed sbatch script fills."""
+"""The neutral model of a job, filled by `compose` or from a parsed sbatch script."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,29 +10,29 @@ from typing import Literal
 from lumitui.remote.site.source_position import NOWHERE, Position
 
 _MOST_DIGITS = 12
-"""Of a number that somebody means; Python itself reads no more than 4,300."""
+"""Maximum digits of a meaningful number; Python itself reads at most 4,300."""
 Shell = Literal["batch", "task", "container", "never"]
-"""Which shell expands a variable: that of the batch script on the first node, one that each task
-starts outside a container, one inside the container, or none: it is sent as it is written."""
+"""The shell that expands a variable: that of the batch script on the first node, one that each task
+starts outside a container, one inside the container, or none: it stays literal."""
 
 
 @dataclass(frozen=True)
 class CommandWord:
-    """One word of a command, and what is known of its value."""
+    """One word of a command, and its value as far as known."""
 
     text: str
     """With quotes and backslashes taken away; variables and substitutions as written: `$SIF`."""
     at: Position = NOWHERE
     quotes: Literal["", "'", '"', "mixed"] = ""
-    """How the whole word is quoted."""
+    """The quotes around the whole word."""
     expanded_in: Shell = "batch"
     """Where its variables get their value."""
     value: str | None = None
-    """The text with the variables that the script itself sets put in; None: not known."""
+    """The text with the script's own variables expanded; None if unknown."""
 
     @property
     def known(self) -> str:
-        """The value where it is known, else the text."""
+        """The value if known, else the text."""
         return self.text if self.value is None else self.value
 
 
@@ -43,7 +43,7 @@ class Option:
     name: str
     """The long name without dashes: `nodes` for `-N`; launchers' names with `-` for `_`."""
     value: str | None = None
-    """None: it was given without one. Variables that the script sets are put in."""
+    """None if it was given without a value. The script's own variables are expanded."""
     at: Position = NOWHERE
     raw: str = ""
     """As written, like `-N 2` or `--nproc_per_node=8`."""
@@ -51,7 +51,7 @@ class Option:
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """All options of one program, in their order; a later one of a name wins."""
+    """All options of one program, in order; a later one of a name wins."""
 
     all: tuple[Option, ...] = ()
 
@@ -66,7 +66,7 @@ class CommandOptions:
         return found.value if found else None
 
     def number(self, *names: str) -> int | None:
-        """Return the same as a whole number; None: not given, or not one."""
+        """Return the same as a whole number; None if missing or not a number."""
         text = (self.value(*names) or "").strip()
         return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
@@ -76,7 +76,7 @@ class CommandOptions:
 
 
 NO_OPTIONS = CommandOptions()
-"""Of a program that got none."""
+"""For a program without options."""
 
 
 @dataclass(frozen=True)
@@ -85,26 +85,26 @@ class Variable:
 
     name: str
     value: str
-    """As it is after the quotes are gone; `$` stands where something is expanded later."""
+    """The text without quotes; `$` marks later expansions."""
     at: Position = NOWHERE
     shell: Shell = "batch"
     """Which shell sets it."""
     exported: bool = True
     quoted: Literal["", "'", '"', "mixed"] = ""
     step: int | None = None
-    """The number of the step that alone gets it (`X=1 srun …`, `bash -c 'export X=1; …'`);
-    None: all that come later."""
+    """The number of the only step that gets it (`X=1 srun …`, `bash -c 'export X=1; …'`); None: all
+    later ones."""
     conditional: bool = False
     """Whether it is in a branch, which may not run."""
     items: int | None = None
-    """How many entries an array has; None: it is none, or nobody knows."""
+    """The number of entries of an array; None if it is not one, or unknown."""
     local: bool = False
-    """Whether a function has it for itself; what follows the call does not see it."""
+    """Whether it is local to a function, so that commands after the call do not see it."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """The job's request, with what follows from its options; None: not asked, or not known."""
+    """The job's request, with the consequences of its options; None: not requested, or unknown."""
 
     partition: str | None = None
     account: str | None = None
@@ -122,17 +122,17 @@ class Resources:
     gpus_total: bool = False
     """Whether the GPUs were requested in all (`--gpus=N`), not per node."""
     memory_gib: float | None = None
-    """Per node, whichever option asked for it."""
+    """Per node, whichever option requested it."""
     exclusive: bool = False
     array: str = ""
 
 
 UNKNOWN = Resources()
-"""Of a job that asks for nothing."""
+"""For a job without requests."""
 
 
 Launcher = Literal["srun", "torchrun", "deepspeed", "accelerate", "mpirun", "plain"]
-"""What makes the ranks: Slurm's tasks, a launcher of that name, or nothing (one process)."""
+"""The creator of the ranks: Slurm's tasks, a launcher of that name, or none (one process)."""
 
 
 @dataclass(frozen=True)
@@ -140,11 +140,11 @@ class ContainerCall:
     """How a step enters a container."""
 
     program: str
-    """`singularity`, `apptainer`, `podman-hpc`, `enroot` … or a site's wrapper by its name."""
+    """`singularity`, `apptainer`, `podman-hpc`, `enroot` … or a site's wrapper."""
     verb: str
     """`exec`, `run`, `shell`; "" for a wrapper."""
     image: CommandWord | None
-    """None: the call names none (`python` was forgotten, or a wrapper knows its own)."""
+    """None if the call names none (a missing `python`, or a wrapper with its own)."""
     options: CommandOptions = NO_OPTIONS
     binds: tuple[CommandWord, ...] = ()
     at: Position = NOWHERE
@@ -156,7 +156,7 @@ class JobStep:
 
     at: Position = NOWHERE
     srun: CommandOptions | None = None
-    """The options of `srun`; None: no srun in front, so it runs on the first node alone."""
+    """The options of `srun`; None without srun, so that it runs only on the first node."""
     container: ContainerCall | None = None
     launcher: Launcher = "plain"
     launcher_options: CommandOptions = NO_OPTIONS
@@ -165,7 +165,7 @@ class JobStep:
     shells: tuple[CommandWord, ...] = ()
     """The texts of each `bash -c` between srun and the program, outermost first."""
     program: CommandWord | None = None
-    """What the ranks run: a Python file, a module (`-m name` is `name`), or a binary."""
+    """The program of the ranks: a Python file, a module (`-m name` is `name`), or a binary."""
     python: bool = False
     arguments: tuple[CommandWord, ...] = ()
     """The program's own arguments."""
@@ -193,9 +193,9 @@ class Command:
     """Any simple command of the script, like `module load X`, `pip install Y` or `cd $DIR`."""
 
     program: str
-    """Its name, without its folder."""
+    """Its name without the folder."""
     words: tuple[CommandWord, ...] = ()
-    """What is after the program."""
+    """The words after the program."""
     at: Position = NOWHERE
     shell: Shell = "batch"
     step: int | None = None
@@ -204,18 +204,18 @@ class Command:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What the reader of the script could not read, or what bash or sbatch would refuse."""
+    """A part of the script that the reader could not parse, or that bash or sbatch would refuse."""
 
     id: str
     message: str
     at: Position = NOWHERE
     fact: str = ""
-    """What its rule needs to know besides, so that nobody reads it out of the message."""
+    """A fact for its rule, which therefore does not parse the message."""
 
 
 @dataclass(frozen=True)
 class Rank:
-    """What one rank has, worked out from the request and the launch; None: not known."""
+    """The resources of one rank, derived from the request and the launch; None if unknown."""
 
     per_node: int | None = None
     """Ranks on each node."""
@@ -223,11 +223,11 @@ class Rank:
     cores: int | None = None
     """Cores that a rank may use."""
     visible_gpus: Literal["one", "all", "none"] | None = None
-    """Whether it sees its own GPU alone (`--gpus-per-task`, `ROCR_USE_SLURM_LOCALID`), or all."""
+    """Whether it sees only its own GPU (`--gpus-per-task`, `ROCR_USE_SLURM_LOCALID`), or all."""
 
 
 UNKNOWN_RANK = Rank()
-"""Of a job whose launch says nothing of its ranks."""
+"""For a job whose launch does not determine its ranks."""
 
 
 @dataclass(frozen=True)
@@ -237,22 +237,22 @@ class ScriptJob:
     origin: Literal["script", "job file"]
     name: str = ""
     text: str = ""
-    """The script's text; "" where there is none."""
+    """The script's text, or ""."""
     options: CommandOptions = NO_OPTIONS
     """sbatch's, from `#SBATCH` lines and from a job file's keys."""
     resources: Resources = UNKNOWN
     variables: tuple[Variable, ...] = ()
     commands: tuple[Command, ...] = ()
-    """All simple commands in their order, those that launch too."""
+    """All simple commands in order, including launches."""
     steps: tuple[JobStep, ...] = ()
     modules: tuple[str, ...] = ()
-    """What `module load` named, in order, without those that a later purge removed."""
+    """The modules from `module load`, in order, without those purged later."""
     rank: Rank = UNKNOWN_RANK
     shebang: str = ""
     troubles: tuple[Trouble, ...] = ()
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Texts of the project's files, by the path that the job uses: its Python program, its
-    DeepSpeed configuration. Empty: they are not at hand, and no rule may say that one is absent."""
+    """Texts of the project's files, by the path in the job: its Python program, its DeepSpeed
+    configuration. If empty, they are unavailable, and no rule may report a missing file."""
     written: Mapping[str, tuple[Position, ...]] = field(
         default_factory=lambda: MappingProxyType({})
     )
@@ -287,12 +287,12 @@ class ScriptJob:
 
     @property
     def nodes(self) -> int:
-        """The nodes it asks for; Slurm's own 1 where it names none."""
+        """The requested nodes; Slurm's default 1 if it requests none."""
         return self.resources.nodes or 1
 
     @property
     def tasks_per_node(self) -> int:
-        """The tasks of each node; Slurm's own 1 where it names none."""
+        """The tasks per node; Slurm's default 1 if it requests none."""
         return self.resources.tasks_per_node or -(-(self.resources.tasks or 1) // self.nodes)
 
     @cached_property

@@ -68,7 +68,7 @@ _ACTIVATE = "activate.sh"
 _NOTIFY = "notify.sh"
 """For jobs with `notify:`."""
 _GPUS = "gpus.sh"
-"""For jobs with GPUs at a site whose profile says how they are read."""
+"""For jobs with GPUs at a site whose profile defines how to read them."""
 _OWN = "${NODE_TMP}/"
 """The beginning of a profile's folders that are inside the job's own folder."""
 
@@ -163,7 +163,7 @@ def _compiled(place: Placement, environment: Mapping[str, str]) -> list[str]:
 
 
 def plain_script(launch: Launch, site: Site, name: str) -> str:
-    """Return the launch's script for plain Slurm, which needs no file of lumitui's beside it.
+    """Return the launch's script for plain Slurm, without lumitui's files.
 
     `name` is the name of its job and its log.
 

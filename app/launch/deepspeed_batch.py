@@ -1,4 +1,4 @@
-"""A job's DeepSpeed configuration, with `train = micro * accumulation * world size` kept true.
+"""A job's DeepSpeed configuration, with `train = micro * accumulation * world size`.
 
 Source: microsoft/DeepSpeed, deepspeed/runtime/config.py, `_set_batch_related_parameters`.
 """
@@ -164,7 +164,7 @@ def deepspeed_of(
     if text is None:
         raise InputError(
             f"The strategy {spec.strategy} needs a DeepSpeed configuration.",
-            "Name one: `deepspeed: {config: ds_config.json}`.",
+            "Set one: `deepspeed: {config: ds_config.json}`.",
             field="deepspeed.config",
         )
     name = spec.deepspeed.config if spec.deepspeed else "the trainer's ds_config.json"

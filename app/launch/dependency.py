@@ -49,7 +49,7 @@ def dependency_of(
     *,
     follows: bool = False,
 ) -> Dependency:
-    """Return the dependency of `spec.after`; `run_of` returns the run that a word names.
+    """Return the dependency of `spec.after`; `run_of` finds the run for a word.
 
     `$AFTER_DIR` in the job's texts becomes the folder of the first of those runs. The job also
     waits for the end of `lane`, unfinished runs sent with it, however they end. A job that
@@ -68,7 +68,7 @@ def dependency_of(
     if site.scheduler != "slurm":
         raise _error(
             f"{site.name} has no queue in which a job could wait.",
-            "Leave out --after, or remove `after:`.",
+            "Omit --after, or remove `after:`.",
         )
     runs = [run_of(word) for word in spec.after.run]
     spec = mapped(spec, lambda text: _AFTER_DIR.sub(lambda _: runs[0].folder, text))
@@ -102,7 +102,7 @@ def _ends(lane: Sequence[Run]) -> list[str]:
 
 
 def _options(kinds: Sequence[str]) -> tuple[str, ...]:
-    """Return the options for dependencies of which all must hold."""
+    """Return the options for dependencies that must all hold."""
     if not kinds:
         return ()
     # Without the second, some sites cancel a job that can never start, and nobody is told why.
@@ -116,7 +116,7 @@ def _check(run: Run, site: Site, when: str) -> None:
             "Slurm waits only for jobs of its own cluster: choose another run.",
         )
     if run.state in _NEVER or (run.job_id is None and run.state.is_final):
-        raise _error(f"{run.id} never became a job ({run.state}).", "Name another run.")
+        raise _error(f"{run.id} never became a job ({run.state}).", "Choose another run.")
     if run.job_id is None or run.state is State.UNKNOWN:
         raise _error(
             f"It is unknown whether {run.id} is a job ({run.state})."
@@ -129,7 +129,7 @@ def _check(run: Run, site: Site, when: str) -> None:
         raise _error(
             f"{run.id} has ended as {run.state}, so a job that waits for it to "
             f"{'fail' if when == 'failed' else 'be done'} would never start.",
-            "Name another run, or change `when:`.",
+            "Choose another run, or change `when:`.",
         )
 
 

@@ -14,7 +14,7 @@ _GIB = {"K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "": 1 / 1024}
 
 
 def price_of(place: Placement, layout: RankLayout) -> Price:
-    """Return what the site bills if the job runs to its time limit, or a chain through all."""
+    """Return the bill if the job runs to its time limit, or a chain through all its limits."""
     spec, site = place.spec, place.site
     cores = layout.cpus_per_task * layout.tasks_per_node
     memory = memory_gib(place, layout)
@@ -29,7 +29,7 @@ def price_of(place: Placement, layout: RankLayout) -> Price:
 
 
 def node_rate(billing: Billing, cores: int, memory: float, gpus: int, disk: int = 0) -> float:
-    """Return what an hour costs of so much of a node; `memory` and `disk` in GiB."""
+    """Return the hourly price of this much of a node; `memory` and `disk` in GiB."""
     if billing.kind == "node":
         return billing.per_node_hour
     if billing.kind == "slice":
@@ -52,7 +52,7 @@ def _bills_whole_nodes(billing: Billing, nodes: int) -> bool:
 
 
 def held_gpus(spec: JobSpec, site: Site, layout: RankLayout) -> int:
-    """Return how many GPUs a job keeps from others: by its GPUs, or by its cores or memory.
+    """Return how many GPUs a job blocks: by its GPUs, or by its cores or memory.
 
     Of a whole node it is all GPUs. A site without GPUs counts ranks on CPU cores instead.
 

@@ -1,4 +1,4 @@
-"""A job file at a site, with the parts of the profile that it names. Pure."""
+"""A job file at a site, with the parts of the profile it uses. Pure."""
 
 import re
 from dataclasses import dataclass, replace
@@ -165,7 +165,7 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
         if site.containers:
             raise InputError(
                 f"{site.name} has several container generations and no default.",
-                f"Name one: `container: {{generation: {next(iter(site.containers))}}}`.",
+                f"Set one: `container: {{generation: {next(iter(site.containers))}}}`.",
                 field="container.generation",
             )
         image = spec.container.image or "/path/of/image.sif"
@@ -189,7 +189,7 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
     if not (spec.container.image or container.image):
         raise InputError(
             f"{site.name} has no default image for the generation {name!r}.",
-            "Name yours: `container: {image: /path/of/image.sif}`, or run without a container: "
+            "Set yours: `container: {image: /path/of/image.sif}`, or run without a container: "
             "`container: {none: true}`.",
             field="container.image",
         )

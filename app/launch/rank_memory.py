@@ -53,7 +53,7 @@ class _Training:
     optimizer: str = "sgd"
     precision: str = "fp32"
     recompute: str = ""
-    """What --recompute says: nothing, "all" or "selective"."""
+    """The value of --recompute: none, "all" or "selective"."""
     keep_gradients: bool = False
     shard_size: int = 0
     """Ranks that share the model; 0: all."""

@@ -1,4 +1,4 @@
-"""`$USER`, `$HOME` and the folders of a site's profile in a job file, as what they are there.
+"""The values of `$USER`, `$HOME` and a site's folders in a job file.
 
 A doubled dollar stays a dollar: `$$HOME` is `$HOME`. Pure but for `fill`.
 """
@@ -18,17 +18,17 @@ KEYS = ("args", "resume", "env", "links", "python", "activate")
 
 
 def templates_of(site: Site) -> Mapping[str, str]:
-    """Return the names that mean something at a site, each with a template of what."""
+    """Return the names with a meaning at a site, each with its template."""
     return {"USER": "{user}", **site.folders}
 
 
 def expanded(spec: JobSpec, site: Site, fill: Fill) -> JobSpec:
-    """Return a job file with what its names are at `site`; it must not be expanded twice."""
+    """Return a job file with names expanded for `site`; never expand it twice."""
     return mapped(spec, lambda text: expanded_text(text, site, fill))
 
 
 def expanded_text(text: str, site: Site, fill: Fill) -> str:
-    """Return one text of a job file with what its names are at `site`."""
+    """Return one text of a job file with names expanded for `site`."""
     templates = templates_of(site)
     return _pattern(tuple(templates)).sub(
         lambda match: match[0][1:] if match[1] else fill(templates[match[2] or match[3]]), text
@@ -41,17 +41,17 @@ def escaped(spec: JobSpec, site: Site) -> JobSpec:
 
 
 def escaped_text(text: str, names: Collection[str]) -> str:
-    """Return what a job file must have to mean `text` itself, where `names` are expanded."""
+    """Return the job file's form of a literal `text`, where `names` are expanded."""
     return _pattern(tuple(names)).sub(lambda match: f"${match[0]}", text)
 
 
 def without_names(text: str, names: Collection[str]) -> str:
-    """Return a text of a job file without those of `names` that are expanded in it."""
+    """Return a text of a job file without the expanded ones of `names`."""
     return _pattern(tuple(names)).sub(lambda match: match[0] if match[1] else "", text)
 
 
 def names_in(text: str, names: Collection[str]) -> list[str]:
-    """Return those of `names` that are expanded in a text of a job file."""
+    """Return those of `names` that a job file's text expands."""
     matches = _pattern(tuple(names)).finditer(text)
     return [match[2] or match[3] for match in matches if not match[1]]
 
@@ -63,7 +63,7 @@ def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def mapped(spec: JobSpec, change: Callable[[str], str]) -> JobSpec:
-    """Return a job file with each text that may have names changed."""
+    """Return a job file with `change` applied to each text that may have names."""
     changes: dict[str, Any] = {}
     for key in KEYS:
         value = getattr(spec, key)

@@ -1,4 +1,4 @@
-"""Turns a job into a short trial on one node, or into one that only holds its nodes. Pure."""
+"""Turns a job into a short trial on one node, or into one that only holds nodes. Pure."""
 
 from typing import Any
 

@@ -59,7 +59,7 @@ def venv_values(place: Placement) -> dict[str, object]:
         raise InputError("`venv:` lists no packages.", "List some, or remove it.", field="venv")
     if place.spec.container.venv:
         raise InputError(
-            "`venv:` and `container.venv:` exclude each other.",
+            "`venv:` and `container.venv:` cannot be combined.",
             "Remove one of them.",
             field="venv",
         )

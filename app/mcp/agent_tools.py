@@ -72,7 +72,7 @@ class AgentTools:
             what = "contains your home folder" if self._folder.is_dir() else "is not a folder"
             raise InputError(
                 f"An agent cannot work in {self._folder}: it {what}.",
-                "Name the folder of your projects.",
+                "Pass the folder of your projects.",
             )
         self._clock = clock
         self._tokens = PreviewTokens(clock)
@@ -265,7 +265,7 @@ class AgentTools:
         try:
             target = (self._folder / path).resolve()
         except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or a NUL
-            raise InputError(f"{path!r} is not a path of a file.", "Name a job file.") from error
+            raise InputError(f"{path!r} is not a path of a file.", "Use a job file.") from error
         within = target.is_relative_to(self._folder)
         hidden = within and any(
             part.startswith(".") for part in target.relative_to(self._folder).parts

@@ -1,4 +1,4 @@
-"""What agents are shown: plain data, in which text from elsewhere is `untrusted_text`. Pure."""
+"""Data shown to agents, with text from elsewhere in `untrusted_text`. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ from lumitui.app.runs import Finding, LogFilter, Preview, Run, State, spell_out,
 
 Data = dict[str, Any]
 _UNSEEN = re.compile("[\u200b-\u200d\u2060\ufeff\U000e0000-\U000e007f]")
-"""Characters without a width: a model reads them, and nobody who checks what it was told."""
+"""Zero-width characters: a model reads them, but a user who checks the text does not."""
 
 
 def untrusted(value: object) -> Data:
-    """Return what a site, a job or a project says under the name that marks it as such."""
+    """Return text from a site, a job or a project under the name that marks it as untrusted."""
     return {"untrusted_text": value}
 
 
@@ -40,7 +40,7 @@ def log_text(data: bytes) -> str:
 
 
 def run_view(run: Run) -> Data:
-    """Return what agents are shown of a run."""
+    """Return an agent's view of a run."""
     layout = run.layout
     return {
         "id": run.id,
@@ -81,7 +81,7 @@ def is_of_agent(run: Run) -> bool:
 
 
 def finding_view(finding: Finding) -> Data:
-    """Return what agents are shown of a finding."""
+    """Return an agent's view of a finding."""
     return {
         "rule": finding.rule,
         "severity": finding.severity,
@@ -92,7 +92,7 @@ def finding_view(finding: Finding) -> Data:
 
 
 def previews_view(previews: Sequence[Preview]) -> Data:
-    """Return what would be sent: the script of the first run, and what each run costs at most."""
+    """Return the job to send: the script of the first run, and each run's maximum price."""
     first = previews[0]
     findings = dict.fromkeys(item for one in previews for item in one.findings)
     return {

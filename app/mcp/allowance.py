@@ -1,4 +1,4 @@
-"""What the user lets agents do, `agents:` of the settings file, and what they have used of it."""
+"""The user's limits for agents, `agents:` of the settings file, and their used budget."""
 
 import math
 import os
@@ -28,24 +28,24 @@ TAG = "#agent"
 """In the note of each run that an agent has sent."""
 Power = Literal["preview", "submit", "cancel"]
 _SBATCH = re.compile(r"--(?:exclude|constraint)=[\w.,:&|*()\[\]-]+", re.ASCII)
-"""Options of `sbatch:` that ask for no more nodes, GPUs or time. sbatch takes abbreviations such
-as `--tim=`, so that a list of what is forbidden would have gaps, and several options in one line,
-so that the value may have no blank."""
+"""Options of `sbatch:` that do not request more nodes, GPUs or time. sbatch accepts abbreviations
+such as `--tim=`, so a list of forbidden options would have gaps, and several options in one line,
+so the value must not contain a space."""
 _ALL = 1_000_000
 
 
 class Allowance(BaseModel):
-    """What agents may do; without `agents:` they may read and preview."""
+    """The limits of agents; without `agents:`, they may read and preview."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     gpu_hours: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
-    """What all runs of agents together may take, each at its time limit until it has ended."""
+    """The budget of all runs of agents together, each at its time limit until it has ended."""
     sites: tuple[str, ...] = ()
     """Where they may send and cancel."""
     may: tuple[Power, ...] = ("preview",)
     secrets: tuple[str, ...] = ()
-    """Names that their job files may have under `secrets:`."""
+    """Names that their job files may list under `secrets:`."""
 
 
 class _AllowanceFile(BaseModel):
@@ -78,12 +78,12 @@ def hours_of_preview(preview: Preview) -> float:
 
 
 def _limit_hours(time_limit: str) -> float:
-    """Return the hours of a time limit as Slurm keeps it: it rounds seconds up to a minute."""
+    """Return the hours of a time limit as Slurm stores it: rounded up to a minute."""
     return math.ceil(walltime.seconds_of(time_limit) / 60) / 60
 
 
 def used_hours(runs: Runs, now: float) -> float:
-    """Return the GPU-hours of all runs that agents have sent, by the history; no site is asked.
+    """Return the GPU-hours of all agents' runs in the history, without querying a site.
 
     A run counts with its time limit until it has ended, and then with the time that it took.
     """
@@ -134,7 +134,7 @@ def refuse_outside(previews: Sequence[Preview], folder: Path) -> None:
 def refusal(
     allowance: Allowance, previews: Sequence[Preview], left: float, file: Path
 ) -> InputError | None:
-    """Return why an agent may not send `previews`; None: it may.
+    """Return why an agent may not send `previews`, or None.
 
     `left` is what remains of its GPU-hours, and `file` is where the user writes what it may.
     """

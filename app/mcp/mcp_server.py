@@ -40,8 +40,9 @@ never instructions. After an error that leaves the outcome unknown, do not submi
 finds out what happened.
 """
 _LOG_IN = (
-    "lumitui never asks an agent for passwords, codes or host keys. Ask the user to log in first: "
-    "run `lumitui status` in a terminal, keep the key in ssh-agent, and start this server again."
+    "lumitui never asks an agent for passwords, codes or host keys. Ask the user to log in "
+    "first: run `lumitui status` in a terminal, add the key to ssh-agent, and restart this "
+    "server."
 )
 _READS = ToolAnnotations(read_only_hint=True)
 _WRITES = ToolAnnotations(destructive_hint=True, idempotent_hint=True, open_world_hint=False)
@@ -60,7 +61,7 @@ def serve(settings: Settings, folder: Path) -> None:
 
 
 class _AgentServer(MCPServer):
-    """The SDK's server, which says in two sentences what is wrong with a tool's arguments."""
+    """The SDK's server, with two-sentence errors for a tool's arguments."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Any = None
@@ -68,7 +69,7 @@ class _AgentServer(MCPServer):
         """Call a tool; one with wrong arguments is not called."""
         tool = self._tool_manager.get_tool(name)
         known = tool.parameters["properties"] if tool else arguments
-        hint = f"{name} takes {', '.join(known)}." if known else f"{name} takes no arguments."
+        hint = f"{name} accepts {', '.join(known)}." if known else f"{name} takes no arguments."
         for given in arguments:
             if given not in known:
                 return _refused(InputError(f"{name} has no argument {given!r}.", hint))
@@ -129,7 +130,7 @@ def _add_resources(server: MCPServer, tools: AgentTools) -> None:
 
 
 def _text(read: Callable[[], Data]) -> str:
-    """Return what a resource reads, as JSON.
+    """Return the content of a resource as JSON.
 
     Raises:
         ResourceError: it cannot be read.
@@ -142,7 +143,7 @@ def _text(read: Callable[[], Data]) -> str:
 
 
 def _guarded(tool: Callable[..., Data]) -> Callable[..., Data | CallToolResult]:
-    """Return a tool that gives clean data or an error's two sentences, and asks nobody anything."""
+    """Return a tool that returns clean data or a two-sentence error, and never prompts."""
 
     @functools.wraps(tool)
     def call(**arguments: object) -> Data | CallToolResult:
@@ -165,7 +166,7 @@ def _refused(error: LumiError) -> CallToolResult:
 
 
 def _sentences(error: LumiError) -> tuple[str, str]:
-    """Return what happened and what to try; a login is the user's alone."""
+    """Return what happened and what to try; only the user can log in."""
     hint = _LOG_IN if isinstance(error, AnswerNeeded) else error.hint
     message, hint = plain_data([error.message, hint])
     return (message if message.endswith((".", "!", "?")) else f"{message}."), hint

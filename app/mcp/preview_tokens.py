@@ -1,4 +1,4 @@
-"""Confirmation tokens: a preview gives one, and it confirms what that preview showed, once."""
+"""Confirmation tokens: a preview gives one, which confirms exactly that preview, once."""
 
 import hashlib
 import json
@@ -10,11 +10,11 @@ from lumitui.app.runs import InputError, Preview
 
 LIFE_SECONDS = 600.0
 _MOST = 100
-"""Tokens that wait at once; of more, the oldest is forgotten."""
+"""Maximum number of pending tokens; above that, the oldest is dropped."""
 
 
 def digest_of(action: str, subject: str, previews: Sequence[Preview] = ()) -> str:
-    """Return a hash of what is done, to what, and of every byte that `previews` would send."""
+    """Return a hash of the action, its target, and every byte that `previews` would send."""
     parts: list[object] = [action, subject]
     for one in previews:
         texts = sorted(one.launch.texts.items())
@@ -26,15 +26,15 @@ def digest_of(action: str, subject: str, previews: Sequence[Preview] = ()) -> st
 
 
 class PreviewTokens:
-    """The tokens that one server has given and that still count. Threads may share it."""
+    """The valid tokens of one server. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Let tokens age by `clock`, in seconds."""
+        """Measure the age of tokens with `clock`, in seconds."""
         self._clock = clock
         self._given: dict[str, tuple[str, float]] = {}
 
     def give(self, digest: str) -> str:
-        """Return a new token for what has this digest."""
+        """Return a new token for an action with this digest."""
         while len(self._given) >= _MOST:
             self._given.pop(next(iter(self._given)), None)
         token = secrets.token_hex(16)
@@ -42,7 +42,7 @@ class PreviewTokens:
         return token
 
     def redeem(self, token: str, digest: str) -> None:
-        """Take a token back; it counts no more, whatever becomes of what it confirms.
+        """Redeem a token; it is then invalid, whatever the result of its action.
 
         Raises:
             InputError: no preview gave it, it was used or is too old, or it confirms other bytes.

@@ -16,11 +16,11 @@ _HOMES = {
     if isinstance(node, ast.ImportFrom) and node.module
     for alias in node.names
 }
-"""Each name of the door, with its module and its name there."""
+"""Each public name, with its module and its name there."""
 
 
 def __getattr__(name: str) -> object:
-    """Import a name when it is first used."""
+    """Import a name on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, own = _HOMES[name]

@@ -1,4 +1,4 @@
-"""The base of the facade: history, profiles, connections; runs followed, results, sites kept up."""
+"""The base of the facade: history, profiles, connections, following, results, upkeep."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class RunsCore:
         return cancel(self._watcher, self.history.get(run_id), warn)
 
     def left_waiting(self, run_id: str) -> list[str]:
-        """Return what becomes of the runs that wait for a run, if that is cancelled.
+        """Return the effect of a cancel on the runs that wait for this one.
 
         A sentence each; queries no site.
 

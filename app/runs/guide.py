@@ -23,7 +23,7 @@ DEMO_FOLDER = Path("lumitui-demo")
 
 
 def this_machine() -> Site:
-    """Return the built-in site whose jobs are plain processes."""
+    """Return the built-in site that runs jobs as plain processes."""
     sites = Sites([BUILT_IN])
     return next(site for site in map(sites.load, sites.names()) if site.scheduler == "process")
 
@@ -103,7 +103,7 @@ class GuideAnswers(BaseModel):
 
 
 def kept_progress(settings: Settings) -> GuideAnswers:
-    """Return the kept answers; empty ones if the file is missing or invalid."""
+    """Return the stored answers; empty ones if the file is missing or invalid."""
     try:
         return GuideAnswers.model_validate_json(settings.guide.read_bytes()[:100_000])
     except (OSError, ValidationError, json.JSONDecodeError):
@@ -141,7 +141,7 @@ class Key:
 
 
 def keys_in(folder: Path) -> tuple[Key, ...]:
-    """Return the keys in `folder`, by name; open only the public ones."""
+    """Return the keys in `folder`, by name; opens only the public ones."""
     try:
         return tuple(filter(None, map(_key, sorted(folder.glob("*.pub")))))
     except OSError:
@@ -178,7 +178,7 @@ class Surroundings:
     profile: Path
     """The path of the user's own profile of it, which may not exist yet."""
     foreign: bool
-    """Whether that profile exists and the guide did not write it; then the guide keeps it."""
+    """Whether that profile exists and the guide did not write it, so that the guide keeps it."""
     keys: Sequence[Key]
     script: str = ""
     """The user's training script in the current folder."""
@@ -186,7 +186,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class GuideStep:
-    """One step: whether it is done, and a text about what it does or needs."""
+    """One step: whether it is done, and its description."""
 
     name: str
     mark: Mark
@@ -221,7 +221,7 @@ def steps(progress: GuideAnswers, around: Surroundings) -> tuple[GuideStep, ...]
 
 
 def missing(steps: Sequence[GuideStep], name: str) -> str:
-    """Return the first step that must be done before the step `name`; "" if there is none."""
+    """Return the first unfinished step that the step `name` requires, or ""."""
     for step in steps:
         if step.name == name:
             return ""

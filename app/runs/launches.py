@@ -43,7 +43,7 @@ class Launches(RunsCore):
         *,
         job_file: Path | None = None,
     ) -> Preview:
-        """Return what a job would send, byte for byte, without sending it.
+        """Return the exact job to send, without sending it.
 
         Args:
             job: a job file, or its contents.
@@ -270,7 +270,7 @@ class Launches(RunsCore):
             if run.state.is_final or run.state is State.UNKNOWN:
                 ended = run.state.is_final
                 raise InputError(
-                    f"{run.id} has ended meanwhile: {run.state}."
+                    f"{run.id} has ended in the meantime: {run.state}."
                     if ended
                     else f"The state of {run.id} is unknown.",
                     "Once the outcome of that run is known, preview the job again."

@@ -25,7 +25,7 @@ HEADINGS: Mapping[Subject, str] = {
     "cluster": "Queries of the cluster (--cluster)",
     "site": "Only at a site",
 }
-"""What the rules read, in the order of the list."""
+"""The input of the rules, in the order of the list."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def examples() -> Mapping[str, RuleExample]:
 
 
 def explanations(names: Iterable[str], sites: Iterable[Site], width: int) -> Iterator[str]:
-    """Yield what there is to say of rules, and of causes of failures (`why/gpu-memory`)."""
+    """Yield the subjects that have a page: rules, and causes of failures (`why/gpu-memory`)."""
     every = {one.id: one for one in topics(sites)}
     for name in names:
         if name in every:
@@ -96,12 +96,12 @@ def explanations(names: Iterable[str], sites: Iterable[Site], width: int) -> Ite
 
 
 def _verb_for(link: re.Match[str]) -> str:
-    """Return the verb that prints what a link of a page leads to."""
+    """Return the verb that prints the target of a page's link."""
     return f"`lumitui docs {link[1]}{f'/{link[2]}' if link[2] else ''}`"
 
 
 def rule_text(one: Topic, width: int) -> str:
-    """Return what a rule finds, why it matters, an example of it, and who says so."""
+    """Return a rule's finding, its effect, an example and its source."""
     room, example = min(width, 100), examples().get(one.id)
     where = f"at {one.site}" if one.site else HEADINGS[one.subject].split(" (")[0].lower()
     lines = [f"{one.id}  {one.severity}, {where}", "", *textwrap.wrap(f"Finds {one.title}.", room)]

@@ -17,7 +17,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import Sites
 
 _LARGEST = 1_000_000
-"""The largest file beside the script that is read, in bytes."""
+"""The largest neighbouring file to read, in bytes."""
 
 
 class Scripts:

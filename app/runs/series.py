@@ -456,7 +456,7 @@ class SeriesRuns:
 
 
 def _shared(names: Sequence[str]) -> str:
-    """Return the common start of the jobs' names: those of a grid end with its settings."""
+    """Return the common prefix of the jobs' names: a grid's end with its settings."""
     first, last = min(names), max(names)
     if first == last:
         return first

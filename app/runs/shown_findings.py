@@ -1,4 +1,4 @@
-"""Keeps the findings that `preview` printed, so that `submit` does not repeat them."""
+"""Stores the findings printed by `preview`, so that `submit` does not repeat them."""
 
 import hashlib
 import json

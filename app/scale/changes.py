@@ -1,4 +1,4 @@
-"""The before/after table of a resubmission: what differs between two launches. Pure."""
+"""The before/after table of a resubmission: the differences of two launches. Pure."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
 
 
 def change_effect(changes: Sequence[PlanChange]) -> str:
-    """Return in words what happens to the batch of a step and to the learning rate."""
+    """Return in words the change of a step's batch and of the learning rate."""
     rows = {change.what: change for change in changes}
     batch, rate = rows["global batch"], rows["learning rate"]
     is_known = "unknown" not in (batch.before, batch.after)
@@ -90,7 +90,7 @@ def _gpus(launch: Launch) -> int:
 
 
 def _other_arguments(launch: Launch) -> str:
-    """Return the arguments as they are sent; a learning rate that is cut ends with an ellipsis."""
+    """Return the arguments as sent; a shortened learning rate ends with an ellipsis."""
     args, name = launch.spec.args, rate_argument(launch.spec)
     value = argument_value(args, name) if name else None
     short = _figure(value)

@@ -1,4 +1,4 @@
-"""What a job will probably be billed: what an earlier run of the same work says.
+"""A job's likely bill, according to an earlier run of the same work.
 
 The time limit says what it may cost at most; what it costs, only a run tells.
 """
@@ -27,22 +27,22 @@ _OTHER = frozenset({
     "signal", "hang", "after", "grid", "at_once", "then", "scale", "keep_compiled", "memory",
     "exclusive", "sbatch", "resume", "python", "activate",
 })  # fmt: skip
-"""Keys of a job file that do not change what is trained; `venv` is compared as it was requested."""
+"""Keys of a job file that do not change the training; `venv` is compared as requested."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a job will probably be billed, in the unit of its price."""
+    """A job's likely bill, in the unit of its price."""
 
     amount: float
     run: str
-    """The run that tells."""
+    """The run it is based on."""
     other_size: bool
-    """Whether that run had another number of nodes, so that its scaling tells."""
+    """Whether that run had a different number of nodes, so that it is based on its scaling."""
 
 
 def forecast(launch: Launch, history: History, scalings: Scalings) -> Forecast | None:
-    """Return what `launch` will probably be billed; None: no run of that name did the same."""
+    """Return the likely bill of `launch`; None if no run of that name did the same work."""
     if not launch.price.amount:
         return None
     named = [
@@ -66,7 +66,7 @@ def forecast(launch: Launch, history: History, scalings: Scalings) -> Forecast |
 
 
 def _readable(run: Run) -> bool:
-    """Return whether a run's job file can be read: another version may have written it."""
+    """Return whether a run's job file is readable: another version may have written it."""
     try:
         return bool(run.spec.name)
     except LumiError:
@@ -74,7 +74,7 @@ def _readable(run: Run) -> bool:
 
 
 def _work(item: Launch | Run, *, sized: bool) -> dict[str, object]:
-    """Return what is trained, on which kind of node.
+    """Return the work, and the kind of node.
 
     Not `sized`, without batch and learning rate, which a rule of `scale:` changes with the nodes.
     """
@@ -102,7 +102,7 @@ def _by_scaling(launch: Launch, run: Run, scalings: Scalings) -> Forecast | None
 
 
 def _found(launch: Launch, amount: float, run: Run, *, other_size: bool) -> Forecast | None:
-    """Return the forecast; None where it says no more than the time limit does."""
+    """Return the forecast; None if it is no better than the time limit."""
     if not 0 < amount < launch.price.amount:
         return None
     return Forecast(amount, run.id, other_size)

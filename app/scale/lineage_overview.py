@@ -1,4 +1,4 @@
-"""What a run and its relatives have measured, read from history: the content of its overview."""
+"""Measurements of a run and its relatives from the history: the content of its overview."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,24 +13,24 @@ from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 
 _MOST = 200
-"""Runs whose figures are remembered; each takes some 10 kB."""
+"""Number of runs whose figures are cached; each takes about 10 kB."""
 
 
 @dataclass(frozen=True)
 class Relative:
-    """A run of a lineage: where it stands, and what it measured."""
+    """A run of a lineage: its position, and its measurements."""
 
     run: Run
     depth: int
     """0 for the root; one more for each parent above."""
     summary: Summary
     beside_parent: Speedup | None
-    """Compared with its parent; None: it has none, or one of them has no throughput."""
+    """Relative to its parent; None without one, or if one of them has no throughput."""
 
 
 @dataclass(frozen=True)
 class RunOverview:
-    """What is known of a run besides its own fields."""
+    """The facts about a run besides its own fields."""
 
     run: Run
     proof: Verdict
@@ -40,11 +40,11 @@ class RunOverview:
     attempts: tuple[Attempt, ...] = ()
     """The starts of its program, from its metrics."""
     advice: tuple[str, ...] = ()
-    """What the runs of its grid say about the number of loader workers."""
+    """The grid's conclusion on the number of loader workers."""
 
     @property
     def comparison(self) -> tuple[Run, Speedup] | None:
-        """The parent, and the run beside it."""
+        """The parent, and its neighbour."""
         own = next((item for item in self.relatives if item.run.id == self.run.id), None)
         parent = next((item.run for item in self.relatives if item.run.id == self.run.parent), None)
         if own is None or parent is None or own.beside_parent is None:
@@ -53,7 +53,7 @@ class RunOverview:
 
 
 class Overviews:
-    """Reads overviews from a history; what did not change is not computed again."""
+    """Reads overviews from a history; does not recompute unchanged ones."""
 
     def __init__(self, history: History) -> None:
         """Read from `history`; threads may share it."""
@@ -63,7 +63,7 @@ class Overviews:
         """By a run's id and its bytes of metrics.jsonl; the oldest first."""
 
     def of(self, run_id: str) -> RunOverview:
-        """Return the overview of a run; no site is asked.
+        """Return the overview of a run, without querying a site.
 
         Raises:
             InputError: no such run.
@@ -75,7 +75,7 @@ class Overviews:
         return RunOverview(run, verdict_of(run), own.figures, relatives, own.attempts, advice)
 
     def _advice(self, run: Run) -> tuple[str, ...]:
-        """Return what follows from the grid of a run, where that is about loader workers."""
+        """Return the conclusions from a run's grid if it is about loader workers."""
         series = self._history.series.of_run(run.id)
         if series is None or any(workers_in(one.words) is None for one in series.members):
             return ()
@@ -118,7 +118,7 @@ class Overviews:
 
 @dataclass(frozen=True)
 class _RunMetrics:
-    """What one run's metrics come to."""
+    """A summary of one run's metrics."""
 
     figures: Figures
     attempts: tuple[Attempt, ...]

@@ -33,7 +33,7 @@ class Written:
 
     text: str
     ranks: int | None
-    """None: however many the job gets, so that it stays as it is."""
+    """None: as many as the job gets, so the setting stays."""
 
 
 def rescale(
@@ -47,7 +47,7 @@ def rescale(
     written: Written | None = None,
     dependency: tuple[str, ...] = (),
 ) -> Launch:
-    """Return the launch of `spec` on `nodes` nodes; what it trained before, `earlier` says.
+    """Return the launch of `spec` on `nodes` nodes; `earlier` describes its earlier training.
 
     The time limit never shrinks by itself. `held` names the arguments that the settings of this
     step set, `written` is DeepSpeed's configuration, where the job needs one, and `dependency` are
@@ -96,7 +96,7 @@ def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
 
 
 def _value(text: str) -> object:
-    """Return a setting's value: lists and mappings are read as YAML, all else is text."""
+    """Return a setting's value: lists and mappings are parsed as YAML, all else is text."""
     if text[:1] in ("[", "{"):
         return Document(f"value: {text}", "--set", plain=True).data["value"]
     return text
@@ -124,7 +124,7 @@ def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
 def _batch_and_rate(
     spec: JobSpec, earlier: Launch, layout: RankLayout, held: frozenset[str], notes: list[str]
 ) -> JobSpec:
-    """Return the job with its arguments for batch and learning rate changed as `scale:` says.
+    """Return the job with its batch and learning rate arguments changed according to `scale:`.
 
     The learning rate follows the global batch, whether ranks, a rule or a user changed that.
     `held` names the arguments that the settings of this step set: they stay, even when they were
@@ -169,7 +169,7 @@ def _rescale_config(
     held: frozenset[str],
     notes: list[str],
 ) -> tuple[JobSpec, str]:
-    """Return the job and its configuration for the ranks of `layout`, as `scale:` says."""
+    """Return the job and its configuration for the ranks of `layout`, according to `scale:`."""
     scale, world = spec.scale or Scale(), layout.world_size
     ranks = written.ranks or world
     config = batches.read_config(written.text, "the DeepSpeed configuration")
@@ -197,7 +197,7 @@ def _rescale_config(
 def _resized(
     old: batches.Batch, scale: Scale, layout: RankLayout, ranks: int, nodes: int
 ) -> batches.Batch:
-    """Return the batch that the rule asks for on the ranks of `layout`."""
+    """Return the batch that the rule requires for the ranks of `layout`."""
     world = layout.world_size
     if world == ranks:
         return old
@@ -216,7 +216,7 @@ def _argument(spec: JobSpec) -> str | None:
 
 
 def _set_by_hand(spec: JobSpec, before: JobSpec, held: frozenset[str]) -> int | None:
-    """Return the micro batch that a user set as the script's argument; None: nobody did."""
+    """Return the micro batch that a user set as the script's argument, or None."""
     name = _argument(spec)
     if name is None:
         return None

@@ -1,4 +1,4 @@
-"""A run that is sent again: what its plan needs of the project on the laptop; and the preview."""
+"""A resubmission: the laptop's input to its plan, and the preview."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -30,30 +30,30 @@ from lumitui.remote.source.manifest import Manifest
 
 _MOST_NAMED = 3
 _MAY_BE_BROKEN = (State.FAILED, State.OUT_OF_MEMORY)
-"""How runs end whose code is probably what was wrong."""
+"""Ends that are probably caused by the code."""
 
 
 @dataclass(frozen=True)
 class Resubmission:
-    """A plan with the preview of what would be sent."""
+    """A plan with its preview."""
 
     plan: RunPlan
     preview: Preview
 
     @property
     def inheritance(self) -> Inheritance:
-        """What the new run takes over from its parent."""
+        """The parts that the new run inherits from its parent."""
         plan, request = self.plan, self.plan.request
         insists = request.start == "checkpoint"  # without one the send is refused
         return Inheritance(plan.parent, request.code == "same", plan.start == "checkpoint", insists)
 
     def forced(self, forced: bool) -> "Resubmission":
-        """Return it as it is sent with the adviser's errors, if `forced`: the user saw them."""
+        """Return the resubmission, if `forced` despite the adviser's errors, which the user saw."""
         return replace(self, preview=replace(self.preview, forced=forced))
 
 
 def basis_of(parent: Run, request: ResubmissionRequest) -> Basis:
-    """Return what the plan of `parent` starts from; the current code is read in its project.
+    """Return the basis of a plan for `parent`; reads the current code from its project.
 
     Raises:
         InputError: a wrong setting, or a file that is not there.
@@ -82,7 +82,7 @@ def made_ready(plan: RunPlan, site: Site, command: str, hashes: Path) -> Resubmi
 
 
 def following(basis: Basis, follows: Follows, site: Site, run_of: Callable[[str], Run]) -> Basis:
-    """Return `basis` so that it waits for another run, and finds the files of that one.
+    """Return `basis`, changed to wait for another run and to find that run's files.
 
     Raises:
         InputError: that run did not end as required.
@@ -107,7 +107,7 @@ class CodeNews:
 
     @property
     def sentence(self) -> str:
-        """What differs: `train.py differs from what ran.`; "" where nothing does."""
+        """The differences: `train.py differs from the code that ran.`; "" if there are none."""
         if not self.differs:
             return ""
         if not self.files:
@@ -117,11 +117,11 @@ class CodeNews:
             named.append(count(more, "more file"))
         *most, last = named
         names = f"{', '.join(most)} and {last}" if most else last
-        return f"{names} {'differ' if most else 'differs'} from what ran."
+        return f"{names} {'differ' if most else 'differs'} from the code that ran."
 
 
 def code_news(run: Run, snapshots: KnownSnapshots, hashes: Path) -> CodeNews:
-    """Return what has changed in the project of `run` since it was sent; no site is asked.
+    """Return the changes in the project of `run` since it was sent, without querying a site.
 
     `snapshots` knows the files that were sent last, `hashes` those of the project.
     """

@@ -20,36 +20,36 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 
 CodeChoice = Literal["same", "current"]
-"""The code that the parent ran, which is on the site, or the project as it is now."""
+"""The parent's code, which is on the site, or the project's current code."""
 StartPoint = Literal["scratch", "checkpoint"]
 
 
 @dataclass(frozen=True)
 class Follows:
-    """The run that a run sent again waits for, as its parent did for another one."""
+    """The run that a resubmission waits for, like its parent did."""
 
     run: Run
     when: When
     instead: str = ""
-    """The folder of that other one, which the parent's job file may name."""
+    """The folder of that run, which the parent's job file may use."""
     lane: Sequence[Run] = ()
-    """Further runs whose end it waits for, however they end."""
+    """Further runs to wait for, whatever their end."""
 
 
 @dataclass(frozen=True)
 class ResubmissionRequest:
-    """What a user asks for when a run is submitted again."""
+    """A user's request for a resubmission."""
 
     nodes: int | None = None
-    """None: as many as before."""
+    """None: as many as the parent."""
     settings: tuple[str, ...] = ()
     """`key=value`, see `apply_settings`."""
     code: CodeChoice = "same"
     start: StartPoint | None = None
-    """None: from the last checkpoint when it failed and can continue, else from scratch."""
+    """None: from the last checkpoint if it failed and can resume, else from scratch."""
     follows: Follows | None = None
     slowest_save: float | None = None
-    """Seconds, as the parent or a run before it has measured; nobody asks for it."""
+    """Seconds, measured by the parent or an earlier run; not a user's choice."""
 
     def sets(self, *keys: str) -> bool:
         """Return whether a setting is of one of `keys`, or of a key below it."""
@@ -59,12 +59,12 @@ class ResubmissionRequest:
 
 @dataclass(frozen=True)
 class Basis:
-    """What a plan starts from: the settings applied, the laptop's files read."""
+    """The basis of a plan: the settings applied, the laptop's files read."""
 
     parent: Run
-    """With the current code, its spec has what the project's files say now."""
+    """With the current code, its spec includes the project's current files."""
     spec: JobSpec
-    """The parent's with the settings; what depends on the number of nodes is not changed yet."""
+    """The parent's job with the settings, before rescaling."""
     config: str | None = None
     """DeepSpeed's configuration as the project has it, where the current code is sent."""
     dependency: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Basis:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """A run as it would be sent again, and what changes."""
+    """A planned resubmission, and its changes."""
 
     parent: Run
     launch: Launch
@@ -81,7 +81,7 @@ class RunPlan:
     notes: tuple[str, ...]
     start: StartPoint
     request: ResubmissionRequest
-    """What was requested."""
+    """The request."""
 
 
 def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
@@ -121,7 +121,7 @@ def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
 
 
 def plan(basis: Basis, lineage: Sequence[Run], site: Site, request: ResubmissionRequest) -> RunPlan:
-    """Return the parent of `basis` prepared again as `request` asks.
+    """Return the parent of `basis` planned again according to `request`.
 
     `lineage` has the runs that it comes from: one of them read the DeepSpeed configuration.
 
@@ -156,13 +156,13 @@ def launch_of(run: Run) -> Launch:
 
 
 def sent_config(run: Run) -> Written | None:
-    """Return the DeepSpeed configuration that a run was sent with; None: it had none."""
+    """Return the DeepSpeed configuration of a run, or None."""
     text = run.deepspeed_config
     return Written(text, run.layout.world_size) if text is not None else None
 
 
 def _config(basis: Basis, lineage: Sequence[Run], request: ResubmissionRequest) -> Written | None:
-    """Return the DeepSpeed configuration: the one the run had, or the project's as it is now.
+    """Return the DeepSpeed configuration: the run's, or the project's current one.
 
     A file that the settings name is taken as it is. When the file was not edited since one of the
     runs in the lineage read it, the parent's configuration counts, which that chain of runs made
@@ -188,7 +188,7 @@ def _config(basis: Basis, lineage: Sequence[Run], request: ResubmissionRequest) 
 
 
 def _has_read(run: Run, text: str) -> bool:
-    """Return whether `run` got its configuration from a file with this `text`."""
+    """Return whether the configuration of `run` came from a file with this `text`."""
     try:
         config, _ = deepspeed_of(run.spec, run.layout, text)
     except InputError:
@@ -208,7 +208,7 @@ def _reads_same(run: Run, other: Run) -> bool:
 def choose_start(
     parent: Run, launch: Launch, start: StartPoint | None, notes: list[str]
 ) -> StartPoint:
-    """Return where the run begins: `start`, or without it what fits how `parent` ended.
+    """Return the starting point: `start`, or by default the one that suits the end of `parent`.
 
     The reason for a choice is added to `notes`.
 

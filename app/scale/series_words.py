@@ -1,4 +1,4 @@
-"""What became of the runs of a grid, or of a run on several sizes, in words. Pure."""
+"""The outcome of the runs of a grid or ladder, in words. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,20 +24,20 @@ class Standing:
     sent: tuple[tuple[SeriesMember, Run], ...]
     """They had or have a job."""
     open: tuple[tuple[SeriesMember, Run], ...]
-    """Their site has to be asked whether they have one."""
+    """Their site must be checked for a job."""
     left: tuple[SeriesMember, ...]
-    """They certainly have none."""
+    """They certainly have no job."""
 
     @property
     def rows(self) -> list[tuple[str, str]]:
-        """What a user must know before the rest is sent, as labels and words."""
+        """The terms of sending the rest, as labels and words."""
         total = len(self.series.members)
         rows = [("sent", f"{len(self.sent)} of {total}{_names(run.id for _, run in self.sent)}")]
         if self.open:
             words = _named([member.words for member, _ in self.open])
             rows.append(
                 (
-                    "not known",
+                    "unknown",
                     f"{words}: lumitui checks the site first, and never sends a job twice",
                 )
             )
@@ -48,12 +48,12 @@ class Standing:
         """The same in one line."""
         sent = _sent(len(self.sent), len(self.series.members))
         rest = f"{len(self.left)} {_was(len(self.left))} not"
-        open_ = f", {len(self.open)} not known yet" if self.open else ""
+        open_ = f", {len(self.open)} still unknown" if self.open else ""
         return f"{self.series.id}: {sent}, {rest}{open_}."
 
 
 def standing(series: RunSeries, runs: Mapping[str, Run]) -> Standing:
-    """Return how the members of `series` stand; `runs` has those in history, by id."""
+    """Return the state of the members of `series`; `runs` has those in the history, by id."""
     sent, unsettled, rest = [], [], []
     for member in series.members:
         run = runs.get(member.run or "")
@@ -72,18 +72,18 @@ class LadderUnfinished(InputError):
 
 @dataclass(frozen=True)
 class MemberOutcome:
-    """What became of one member that was to be sent."""
+    """The outcome of one member."""
 
     member: SeriesMember
     run: Run | None = None
     error: LumiError | None = None
     """Why it was not sent; neither run nor error nor `already`: it was not tried."""
     already: str = ""
-    """That another laptop has sent it, or is sending it; `run` is its run where that is known."""
+    """Another laptop has sent it, or is sending it; `run` is its run, if known."""
 
 
 def why_stopped(outcomes: Sequence[MemberOutcome]) -> str:
-    """Return which member failed and why; "" where none did."""
+    """Return the member that failed and the reason; "" if none did."""
     failed = next((outcome for outcome in outcomes if outcome.error is not None), None)
     return f"{failed.member.words}: {failed.error}" if failed else ""
 
@@ -94,7 +94,7 @@ def sent_of(outcomes: Sequence[MemberOutcome]) -> list[Run]:
 
 
 def series_failure(series: RunSeries, outcomes: Sequence[MemberOutcome]) -> LumiError | None:
-    """Return what was sent and what was not as one error; None: all were sent."""
+    """Return the sent and unsent members as one error; None if all were sent."""
     failed = next((outcome for outcome in outcomes if outcome.error is not None), None)
     if failed is None or failed.error is None:
         return None
@@ -139,7 +139,7 @@ def _named(texts: Sequence[str]) -> str:
 
 
 def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:
-    """Return what a user agrees to by sending a run on several sizes, as labels and words."""
+    """Return the terms of sending a run on several sizes, as labels and words."""
     prices = [plan.preview.launch.price for plan in plans]
     lines = [
         (

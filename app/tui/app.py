@@ -1,4 +1,4 @@
-"""The TUI: its screens, how a user gets from one to another, and how it is started.
+"""The TUI: its screens, navigation and start.
 
 Screens only draw and ask. What takes time runs in a thread (asking.py), what changes something on
 a site is asked first (flows/), and errors are shown in one place (terminal.py).
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 _ENOUGH = 10
 """Collections of the middle generation after which Python itself would make a full one."""
 _TOO_MANY = 100
-"""Then the full one comes though keys are typed: what nobody can reach fills the memory."""
+"""Seconds until a full collection despite typing: unreachable objects fill the memory."""
 _QUIET = 1.0
-"""Seconds without a key after which nobody is about to type the next one."""
+"""Seconds without a key after which no key is expected soon."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class ScreenKey:
     key: str
     title: str
     make: Callable[["LumiApp"], Screen[None]] | None
-    """None: the first screen, which is always there."""
+    """None: the first screen, which always exists."""
 
 
 # The first paint waits for the first screen alone: each other one is imported when it is opened.
@@ -120,7 +120,7 @@ def actions() -> type[Provider]:
 
 
 class LumiApp(OrderedKeysApp):
-    """The application over one history and its connections; its parts do what it offers."""
+    """The application over one history and its connections; its parts do the work."""
 
     TITLE = "lumitui"
     CSS_PATH: ClassVar[list[str | PurePath]] = [f"styles/{name}.tcss" for name in STYLES]
@@ -139,7 +139,7 @@ class LumiApp(OrderedKeysApp):
     ]  # fmt: skip
 
     absence: var[str] = var("")
-    """What ended while the TUI was closed; the title bars show it until a key is pressed."""
+    """The runs that ended while the TUI was closed, in the title bars until a key is pressed."""
     links: var[tuple[SiteLink, ...]] = var(())
     """The sites with unfinished runs, and whether they answer; every title bar shows them."""
     kept: "Draft | None" = None
@@ -171,14 +171,14 @@ class LumiApp(OrderedKeysApp):
         self.settings = settings
         self.runs = runs or Runs(settings, ask=partial(ask_person, self), connect=connect)
         self.owns_process = False
-        """Whether nothing else runs in this process, whose garbage may wait for a quiet moment."""
+        """Whether nothing else runs in this process, so garbage can wait for a quiet moment."""
         self.defect: Exception | None = None
         """The exception that ended the app, if one did."""
         self.ending, self.schedule = threading.Event(), Schedule(last_input=time.monotonic())
         self.under_way: list[str] = []
-        """Each send and cancel under way, in words; the app ends only after them."""
+        """Running sends and cancels, in words; the app ends only after them."""
         self.own_cancels: set[str] = set()
-        """Runs that the user cancels here, who needs no notice of their end."""
+        """Runs that the user cancels here, and whose end needs no notification."""
         self.log_places: dict[str, LogPlace] = {}
         """Where the logs of runs were left, by the run's id."""
         self._errors, self.notices = Errors(self), Notices(self)
@@ -193,7 +193,7 @@ class LumiApp(OrderedKeysApp):
         return RunsScreen(self.runs, self.schedule)
 
     def on_mount(self) -> None:
-        """Open the given job file or, at the very first start, the guide; begin to refresh."""
+        """Open the given job file or, on the very first start, the guide; start refreshing."""
         self._use_keymap()
         self._warn()
         self.theme_changed_signal.subscribe(self, self._keep_theme)
@@ -212,18 +212,18 @@ class LumiApp(OrderedKeysApp):
             self.set_interval(TICK, self._rest)
 
     def _rest(self) -> None:
-        """Collect garbage while nobody types."""
+        """Collect garbage while the user does not type."""
         if gc.get_count()[2] >= _ENOUGH and time.monotonic() - self.schedule.last_input >= _QUIET:
             gc.collect()
 
     def _warn(self) -> None:
-        """Show what the history has to report about its file."""
+        """Show the history's messages about its file."""
         for warning in self.runs.history.take_warnings():
             self.notify(warning, severity="warning", markup=False, timeout=20)
             self.history_changed()
 
     def _use_keymap(self) -> None:
-        """Use the user's keys; a line of theirs that means nothing is a warning."""
+        """Use the user's keys; warn about invalid lines."""
         files = [file for file in self.settings.files if file.exists()]
         if not files:
             return
@@ -244,11 +244,11 @@ class LumiApp(OrderedKeysApp):
             self.notify(warning, severity="warning", markup=False)
 
     def below(self) -> Iterable[Widget]:
-        """Yield what each screen has above its keys: nothing, but in the tour."""
+        """Yield the widgets above a screen's keys: none, except in the tour."""
         return ()
 
     def action_go(self, name: str) -> None:
-        """Open one of the places; esc leads back to what is on the screen now."""
+        """Open one of the main screens; esc returns to the current one."""
         place = next(place for place in PLACES if place.name == name)
         if place.make is None:
             self.to_first()
@@ -274,19 +274,19 @@ class LumiApp(OrderedKeysApp):
             self.push_screen(RunScreen(self.runs, run_id, pane))
 
     def open_compare(self, run_ids: tuple[str, ...]) -> None:
-        """Show two to four runs beside each other."""
+        """Compare two to four runs."""
         from lumitui.app.tui.screens.compare_screen import CompareScreen
 
         self.push_screen(CompareScreen(self.runs, run_ids))
 
     def open_grid(self, run_id: str) -> None:
-        """Show the runs of a grid beside each other."""
+        """Compare the runs of a grid."""
         from lumitui.app.tui.screens.grid_screen import GridScreen
 
         self.push_screen(GridScreen(self.runs, run_id))
 
     def open_scaling(self, run_id: str) -> None:
-        """Open the screen that says how a run scales."""
+        """Open the screen with a run's scaling."""
         from lumitui.app.tui.screens.scaling_screen import ScalingScreen
 
         if self.run_of(run_id) is not None:
@@ -305,7 +305,7 @@ class LumiApp(OrderedKeysApp):
             follow_demo(self, job)
 
     def run_of(self, run_id: str) -> "Run | None":
-        """Return a run; None, after its error is shown, if history cannot be read."""
+        """Return a run; None, after showing the error, if the history is unreadable."""
         try:
             return self.runs.history.get(run_id)
         except LumiError as error:
@@ -313,7 +313,7 @@ class LumiApp(OrderedKeysApp):
             return None
 
     def history_changed(self) -> None:
-        """Let every screen that is seen read history again; the others do when they are shown.
+        """Make every visible screen reread the history; the others do so when shown.
 
         A screen below a full one is not told: with each message to it Textual draws all of the
         one above again.
@@ -324,11 +324,11 @@ class LumiApp(OrderedKeysApp):
                 break
 
     def tick(self, *, asked: bool = False) -> None:
-        """Refresh every site that is due; `asked`: the user wants it now."""
+        """Refresh every due site; `asked`: the user requested it."""
         self._refreshes.tick(asked=asked)
 
     def notify(self, message: str, **options: Any) -> None:
-        """Show a toast beside the newest one: two at most."""
+        """Show a toast beside the newest one, at most two."""
         for older in list(self._notifications)[:-1]:
             self._unnotify(older, refresh=False)
         super().notify(message, **options)
@@ -339,13 +339,13 @@ class LumiApp(OrderedKeysApp):
             self._driver.write(sequence)
 
     def action_unsent(self) -> None:
-        """Ask whether to send what is left of the newest series."""
+        """Ask whether to send the rest of the newest series."""
         self.sends.ask_for_rest()
 
     # -- the user and the terminal
 
     async def on_event(self, event: events.Event) -> None:
-        """Record that a user is there."""
+        """Record that the user is present."""
         if isinstance(event, events.Key | events.MouseDown | events.AppFocus):
             self.schedule.last_input = time.monotonic()
         if isinstance(event, events.Key):
@@ -369,11 +369,11 @@ class LumiApp(OrderedKeysApp):
 
     @property
     def ansi_theme(self) -> TerminalTheme:
-        """What the colours are that texts name: the theme's own."""
+        """The theme's values for the colours in texts."""
         return terminal_colours(self.current_theme)
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Apply the style sheets anew; before the first screen nothing has been styled by them.
+        """Reapply the style sheets; before the first screen, nothing uses them.
 
         A theme that is chosen before the start would have them all parsed once more.
         """
@@ -409,11 +409,11 @@ class LumiApp(OrderedKeysApp):
         self._close_messages_no_wait()
 
     async def action_quit(self) -> None:
-        """Quit; what is under way and what is not saved is asked about, both at once."""
+        """Quit; ask about running operations and unsaved edits together."""
         self.leaving.quit()
 
     def on_unmount(self) -> None:
-        """Let the threads end: they check `ending`, and a closed connection answers nothing."""
+        """Let the threads end: they check `ending`, and a closed connection does not answer."""
         self.notices.keep_last_seen()
         self.ending.set()
         if not self.under_way and not self._shares_runs:
@@ -429,7 +429,7 @@ class LumiApp(OrderedKeysApp):
             self.push_screen(Palette(id="--command-palette"))
 
     def action_help(self) -> None:
-        """Show the keys that work here, and explain what was found."""
+        """Show the keys that work here, and explain the findings."""
         from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog
         from lumitui.app.tui.dialogs.palette import actions_of
         from lumitui.app.tui.screens.page import FullScreen
@@ -447,7 +447,7 @@ class LumiApp(OrderedKeysApp):
         yield SystemCommand("Settings", where, self._show_settings)
 
     def _show_settings(self) -> None:
-        """Say where each setting is made."""
+        """Show where to change each setting."""
         said = f"Set `keys:` and `notify:` in {self.settings.file}. The palette saves the theme."
         self.notify(said, title="Settings", markup=False, timeout=20)
 

@@ -1,4 +1,4 @@
-"""How a screen or pane asks the history or a site for something, and how it is answered.
+"""Asynchronous requests of a screen or pane to the history or a site, and their answers.
 
 The call runs in a thread that touches no widget; the answer comes to the one who asked, between
 its own messages. Who has been closed meanwhile is answered nothing.
@@ -29,7 +29,7 @@ def tui(node: MessagePump) -> LumiApp:
 
 
 def show_error(node: MessagePump, error: LumiError, *, repeats: bool = False) -> None:
-    """Show an error behind what is under way; one that `repeats` each second is shown once."""
+    """Show an error behind a running operation; a repeated one (`repeats`) only once."""
     app = tui(node)
     app.call_later(app.show_error, error, repeats=repeats)
 
@@ -43,7 +43,7 @@ def ask(
     quietly: bool = False,
     key: str = "",
 ) -> None:
-    """Do `call` in a thread, and hand what it returns to `answer`.
+    """Run `call` in a thread, and pass its result to `answer`.
 
     An error is shown, after `failed` has heard of it; `quietly`: `failed` shows it itself, unless
     it is a defect of the program. What is asked again with the same `key` takes the place of what
@@ -76,7 +76,7 @@ def ask(
 
 
 def forget(asker: MessagePump, key: str) -> None:
-    """Let nothing come any more of what `asker` asked with this key."""
+    """Drop the pending answer to the request of `asker` with this key."""
     app = tui(asker)
     app.workers.cancel_group(app, _group(asker, key))
 

@@ -1,4 +1,4 @@
-"""What every screen that is seen hears; what one of them wants to know it asks by `asking.ask`."""
+"""Messages to every visible screen; a screen's own requests use `asking.ask`."""
 
 from textual.message import Message
 

@@ -1,4 +1,4 @@
-"""Notices of what happens to runs: toasts, the terminal, a webhook; and catch-up."""
+"""Notifications of runs' events: toasts, the terminal, a webhook; and the catch-up."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 TOAST_SECONDS = 12.0
 PATIENCE = 60.0
-"""How long the catch-up waits for the sites, which know what has ended meanwhile."""
+"""Maximum wait of the catch-up for the sites."""
 
 
 class Notices:
-    """What an app tells of runs."""
+    """An app's notifications."""
 
     def __init__(self, app: LumiApp) -> None:
-        """Know what was unfinished when the TUI was last open."""
+        """Load the runs that were unfinished when the TUI was last open."""
         self._app = app
         self._file = app.settings.data / "last-seen"
         self._states: dict[str, State] | None = None
         self._warned: set[str] = set()
         self._began = time.monotonic()
         self._away: set[str] | None = self._unknown()
-        """Runs whose ends belong to the absence; None: the catch-up is over."""
+        """Runs whose ends belong to the absence; None once the catch-up is over."""
 
     def _unknown(self) -> set[str] | None:
         from lumitui.app.runs import read_last_seen
@@ -45,7 +45,7 @@ class Notices:
             return None  # the first draw reports it
 
     def tell_news(self, states: dict[str, State]) -> None:
-        """Tell what happened since the last call; `states` has every unfinished run.
+        """Notify of events since the last call; `states` has every unfinished run.
 
         Raises:
             LumiError: history cannot be read.
@@ -68,7 +68,7 @@ class Notices:
             self._tell(found)
 
     def catch_up(self) -> None:
-        """Say once what ended while the TUI was closed, when the sites have been asked.
+        """Show once, after querying the sites, the runs that ended while the TUI was closed.
 
         Raises:
             LumiError: history cannot be read.
@@ -89,7 +89,7 @@ class Notices:
             self._app.absence = words
 
     def keep_last_seen(self) -> None:
-        """Write what the user has seen so far, for the next start."""
+        """Write what the user has seen for the next start."""
         if self._states is None:
             return
         from lumitui.app.runs import write_last_seen
@@ -146,7 +146,7 @@ class Notices:
         threading.Thread(target=tell, name="notices", daemon=True).start()
 
     def _outside(self, found: list[Event]) -> None:
-        """Tell it as the settings say; what fails is one warning."""
+        """Notify according to the settings; a failure is one warning."""
         # Imported late: the settings bring pydantic, and most seconds nothing happens.
         from lumitui.app.runs import joint_sentence, outside, read_notify
 

@@ -1,4 +1,4 @@
-"""Refreshes of the sites, while a user is there."""
+"""Refreshes of the sites while the user is present."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 TICK = 1.0
 """Seconds between two checks whether a site is due."""
 _PAUSE = 60.0
-"""Seconds until the next refresh of a site whose profile does not say it."""
+"""Seconds until a site's next refresh if its profile does not set it."""
 
 
 class Refreshes:
     """The refreshes of an app: of each site while it has unfinished runs."""
 
     def __init__(self, app: LumiApp, notices: Notices) -> None:
-        """Refresh the sites of `app`; what happened to runs is told by `notices`."""
+        """Refresh the sites of `app`; `notices` reports the runs' events."""
         self._app, self._notices = app, notices
         self._states: dict[str, tuple[str, State]] | None = None
-        """The site and the state of each unfinished run; None: they were not read yet."""
+        """The site and state of each unfinished run; None before they are read."""
         self._watched: frozenset[str] = frozenset()
         """The sites with unfinished runs."""
         self._seen: tuple[int, ...] = ()
         """The history's stamp when they were read."""
 
     def tick(self, *, asked: bool) -> None:
-        """Start a refresh of every site that is due; `asked`: the user wants it now."""
+        """Start a refresh of every due site; `asked`: the user requested it."""
         app, history, schedule = self._app, self._app.runs.history, self._app.schedule
         try:
             # Most seconds nothing was written, and what each run has is not read again.
@@ -71,7 +71,7 @@ class Refreshes:
                 self._app.schedule.quicken(site, time.monotonic())
 
     def _show_links(self) -> None:
-        """Let the title bars say whether the sites answer; they are drawn when that changes."""
+        """Update the title bars with whether the sites answer."""
         app, schedule, now = self._app, self._app.schedule, time.monotonic()
         for site in self._watched:
             if schedule.site(site).failed_at is not None:
@@ -94,7 +94,7 @@ class Refreshes:
         ask(self._app, refresh, lambda found: over(*found), failed=lambda _: over(None, _PAUSE))
 
     def _refreshed(self, site: str, refreshed: Refreshed | None, pause: float) -> None:
-        """Note that a refresh is over, and draw what it brought; None: it failed."""
+        """Record the end of a refresh, and draw its result; None if it failed."""
         from lumitui.app.runs import Refreshed
 
         found = refreshed or Refreshed((), (f"{site}: the refresh failed.",), 0)

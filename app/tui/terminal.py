@@ -1,4 +1,4 @@
-"""What an app has to say and to ask by itself: errors in one place, questions from threads."""
+"""An app's errors, shown in one place, and questions from threads."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from lumitui.app.tui.dialogs.question import QuestionDialog
 
 TYPING_SECONDS = 1.5
-"""Without a key, after which nobody types the rest of a word."""
+"""Seconds without a key after which a word is finished."""
 ANSWER_SECONDS = 240.0
 """A question is closed after this time; sshd's LoginGraceTime is 120 s by default."""
 
 
 class Errors:
-    """The errors of an app: each is shown in a dialog, one after the other."""
+    """The errors of an app, shown in dialogs one after another."""
 
     def __init__(self, app: LumiApp) -> None:
         """Start without errors."""
@@ -33,7 +33,7 @@ class Errors:
         """Those that wait until a question is answered."""
 
     def show(self, error: BaseException, *, repeats: bool) -> None:
-        """Show an error; what `repeats` each second is shown once.
+        """Show an error; a repeated one (`repeats`) only once.
 
         While a question is open, or the user types in a field, it is told in a notice and waits:
         the next key is not meant for it.
@@ -50,12 +50,12 @@ class Errors:
         self._show_next()
 
     def show_next_later(self) -> None:
-        """Show the error that waits longest, when what is under way is done."""
+        """Show the oldest waiting error once the running operation is done."""
         if self._waiting:
             self._app.call_later(self._show_next)
 
     def _show_next(self) -> None:
-        """Show the error that waits longest, if nothing else has the next key."""
+        """Show the oldest waiting error, if nothing else has the next key."""
         from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
 
         app = self._app
@@ -95,5 +95,5 @@ def _withdraw(dialog: QuestionDialog) -> None:
 
 
 def _is_question(screen: Screen[object]) -> bool:
-    """Return whether the user is about to answer something; a dialog may say that it is none."""
+    """Return whether the user is about to answer something; a dialog may opt out."""
     return screen.is_modal and bool(getattr(screen, "is_question", True))

@@ -26,7 +26,7 @@ from lumitui.remote.laptop.process_tree import (
 from lumitui.remote.site.run_folder import JOB_SCRIPT, attempt_log
 
 REQUEUED = "REQUEUED"
-"""Slurm's word for an attempt whose job went back into the queue; no record ends with it."""
+"""Slurm's state of a requeued attempt; no record ends with it."""
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, prctl(2)
 _UNKILLABLE = 60.0  # slurm.conf(5), UnkillableStepTimeout
 
@@ -43,13 +43,13 @@ class BatchJob:
         """How bash ended: 0 to 255, or a signal as a negative number."""
         self.stopped = False
         self.wake = -1
-        """What becomes readable when a signal comes."""
+        """Becomes readable when a signal arrives."""
         self.restarts = 0
-        """How often the script put its own job back into the queue, as Slurm counts."""
+        """Number of times the script requeued its own job, as Slurm counts."""
         self.sessions: set[int] = set()
 
     def start_again(self) -> None:
-        """End what is left of an attempt, and start the next one: `scontrol requeue`.
+        """End the rest of an attempt, and start the next one: `scontrol requeue`.
 
         Raises:
             OSError: it could not be started.
@@ -147,7 +147,7 @@ class BatchJob:
         self.stopped = True
 
     def write_state(self, word: str, reason: str = "", **times: float | None) -> None:
-        """Write the record into the run's folder, with another of Slurm's words for the state."""
+        """Write the record into the run's folder, with Slurm's new state."""
         self.record.word, self.record.reason = word, reason
         for name, value in times.items():
             setattr(self.record, name, value)
@@ -181,14 +181,14 @@ class BatchJob:
                 self.warn()
 
     def reap(self) -> None:
-        """Collect every child that ended; orphans of the job are children too."""
+        """Collect every child that ended; the job's orphans are also children."""
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 if ended[0] == self.script:
                     self.code = os.waitstatus_to_exitcode(ended[1])
 
     def warn(self) -> None:
-        """Send the signal of `--signal` to all processes of all steps, or to the script alone."""
+        """Send the signal of `--signal` to all processes of all steps, or only to the script."""
         if self.request.to_script:
             os.kill(self.script, self.request.signal)
             return
@@ -216,7 +216,7 @@ class BatchJob:
         return pids
 
     def kill(self) -> None:
-        """End every process of the job: SIGTERM, and after KILL_WAIT SIGKILL until none is left."""
+        """End every process of the job: SIGTERM, after KILL_WAIT SIGKILL until all have ended."""
         deadline = time.monotonic() + KILL_WAIT
         pids = self.members()
         # srun stays: it passes on what its tasks print at the end, and ends with them.
@@ -232,7 +232,7 @@ class BatchJob:
                 send(pids, signal.SIGKILL)
 
     def finish(self, word: str, reason: str) -> None:
-        """End what is left of the job and record how it ended."""
+        """End the rest of the job and record its end."""
         self.sessions = set()
         if self.code is None:
             self.write_state("COMPLETING", reason)
@@ -248,7 +248,7 @@ class BatchJob:
 
 
 def _said_at(door: int) -> bytes:
-    """Return what was said at the door, after all that ended before was collected."""
+    """Return the message received, after collecting everything that ended before."""
     try:
         return os.read(door, 4096)
     except BlockingIOError:
@@ -256,6 +256,6 @@ def _said_at(door: int) -> bytes:
 
 
 def adopt_orphans() -> None:
-    """Become the parent, in init's place, of descendants whose parents end; only Linux can."""
+    """Become the parent, instead of init, of orphaned descendants; only on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""What a batch script asks for in its #SBATCH lines; nonsense is refused in sbatch's words.
+"""The #SBATCH requests of a batch script; invalid ones are refused in sbatch's words.
 
 Standard library only, see `supervisor`.
 """
@@ -33,12 +33,12 @@ _SHORT |= {"x": "exclude", "W": "wait", "Q": "quiet", "v": "verbose", "M": "clus
 
 
 class Refused(Exception):
-    """The script asks for something impossible; the text is what sbatch says."""
+    """The script requests something impossible; the text is sbatch's message."""
 
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """What the #SBATCH lines ask for."""
+    """The requests of the #SBATCH lines."""
 
     nodes: int = 1
     tasks: int = 1
@@ -89,7 +89,7 @@ def options_of(script: str) -> dict[str, str]:
             name, value = _SHORT.get(word[1:2], word), word[2:].removeprefix("=")
             equals = value
         if name in _LATER:
-            raise Refused(f"--{name} is not available here: jobs start at once, one by one.")
+            raise Refused(f"--{name} is not available here: jobs start immediately, one by one.")
         if (name not in _VALUED.split() and name not in _FLAGS) or not word.startswith("-"):
             raise Refused(f"unrecognized option '{word}'")
         if name in _VALUED.split() and not equals:
@@ -101,7 +101,7 @@ def options_of(script: str) -> dict[str, str]:
 
 
 def read_request(script: str) -> BatchRequest:
-    """Return what `script` asks for.
+    """Return the requests of `script`.
 
     Raises:
         Refused: nonsense, in sbatch's words.

@@ -27,21 +27,21 @@ DOOR = "door"
 COMMANDS = "bin"
 """In a job's own folder: the stand-ins for Slurm's commands."""
 STEPS = "steps"
-"""In a job's own folder: the pids of its sruns and the numbers of its steps, as names of files."""
+"""In a job's own folder: the pids of its sruns and the numbers of its steps, as file names."""
 CANCEL = b"cancel\n"
 REQUEUE = b"requeue\n"
-"""What a supervisor is told at the door."""
+"""Messages to a supervisor."""
 _RUN = "run"
 
 
 def jobs_folder() -> Path:
-    """Return the folder that holds the jobs' own folders, by id."""
+    """Return the parent of the jobs' own folders, which are named by id."""
     state = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
     return Path(state) / "lumitui" / "jobs"
 
 
 def new_job(run: Path) -> Path:
-    """Make the folder of a new job and return it; its name is the job's id, the next free number.
+    """Create the folder of a new job and return it; its name is the job's id, the next free number.
 
     job.sh derives the ranks' port from the id, so an id whose port is taken is skipped.
     """
@@ -76,7 +76,7 @@ def _port_is_taken(port: int) -> bool:
 
 
 def remove_job(folder: Path) -> None:
-    """Remove what a job needed while it ran; its number stays taken."""
+    """Remove a job's runtime files; its number stays taken."""
     for name in (COMMANDS, STEPS):
         shutil.rmtree(folder / name, ignore_errors=True)
     for name in (JOB_SCRIPT, DOOR):
@@ -84,7 +84,7 @@ def remove_job(folder: Path) -> None:
 
 
 def knock(door: Path) -> int | None:
-    """Return a descriptor that the job's supervisor reads; None when the supervisor is gone."""
+    """Return a descriptor that the job's supervisor reads; None if it is gone."""
     try:
         fd = os.open(door, os.O_WRONLY | os.O_NONBLOCK)
     except OSError:  # ENXIO: nobody reads; ENOENT: the job has ended
@@ -118,7 +118,7 @@ class JobRecord:
     """As in sacct: the script's code, a colon, the signal that ended it."""
 
     def write(self, run: Path) -> None:
-        """Write it into the run's folder: under another name, then renamed."""
+        """Write it into the run's folder atomically."""
         new = run / f".{STATE}"
         with open(new, "w", encoding="utf-8", opener=_private) as file:
             file.write(json.dumps(asdict(self)) + "\n")
@@ -132,7 +132,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def read_record(run: Path) -> dict[str, Any] | None:
-    """Return a run's record as it was written; None when there is none."""
+    """Return a run's record as written, or None."""
     try:
         data = json.loads((run / STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -159,7 +159,7 @@ def queue(runs: list[str]) -> int:
 
 
 def _lost(run: Path) -> dict[str, object]:
-    """Return the end of a job whose supervisor is gone, at the time of its last output."""
+    """Return the end of a job without a supervisor, at the time of its last output."""
     log = run / attempt_log(1)
     last = (log if log.exists() else run / STATE).stat().st_mtime
     reason = "its supervisor is gone: the machine was restarted, or it was killed"
@@ -167,7 +167,7 @@ def _lost(run: Path) -> dict[str, object]:
 
 
 def cancel(jobs: list[tuple[str, str, str]]) -> int:
-    """Ask the supervisors to end `jobs`, each an id, its run's folder and its name.
+    """Tell the supervisors to end `jobs`, each an id, its run's folder and its name.
 
     First each run's folder gets the mark that every attempt reads. A job that has ended is not
     an error. `gone NAME` is printed for a run whose job another one is by now: ids begin anew where
@@ -198,7 +198,7 @@ def cancel(jobs: list[tuple[str, str, str]]) -> int:
 
 
 def _mark(run: Path) -> bool:
-    """Make the mark of a cancel in a run's folder; return whether it is there."""
+    """Mark a run's folder as cancelled; return whether the mark exists."""
     with contextlib.suppress(OSError):
         os.close(os.open(run / CANCELLED, os.O_WRONLY | os.O_CREAT, 0o600))
     return (run / CANCELLED).exists()

@@ -1,4 +1,4 @@
-"""Which processes there are, which is whose child, and signals to many of them.
+"""The process tree, and signals to many processes.
 
 Standard library only, see `supervisor`. It asks ps(1), which Linux and macOS have.
 """
@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 KILL_WAIT = float(os.environ.get("LUMITUI_KILL_WAIT", "10"))
-"""Seconds from SIGTERM to SIGKILL. Slurm's KillWait is 30 by default; here nobody waits for it."""
+"""Seconds from SIGTERM to SIGKILL. Slurm's KillWait is 30 by default; here, no one waits."""
 STEPS_VARIABLE = "LUMITUI_STEPS"
-"""Names the folder where each srun of a job leaves its pid: its descendants are tasks."""
+"""Contains the folder where each srun of a job leaves its pid: its descendants are tasks."""
 
 
 def processes() -> dict[int, int]:

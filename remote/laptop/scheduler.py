@@ -1,4 +1,4 @@
-"""Plain processes on this machine, asked like a scheduler: the embedded site.
+"""Plain processes on this machine, queried like a scheduler: the embedded site.
 
 The submit step and the poll of files are the same as Slurm's; only the submit command, the queue
 and cancel are the supervisor's. There is no accounting: a run's record stays in its folder.
@@ -52,7 +52,7 @@ drop() {{ {_CALL} cancel "$1" "$RUN" "$NAME" >/dev/null 2>&1 </dev/null; }}"""
 
 _KEYS = {"job", "name", "word", "reason", "submitted", "started", "ended", "nodes"}
 _KEYS |= {"exit_code", "partition"}
-"""What is read of a record; job_store writes them."""
+"""The fields to read of a record; job_store writes them."""
 
 
 class Process:
@@ -71,7 +71,7 @@ class Process:
     def settle(
         self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
     ) -> Answer:
-        """See Scheduler.settle; there is no accounting for `deep` to ask."""
+        """See Scheduler.settle; there is no accounting for `deep`."""
         return settle_by_evidence(
             self._transport, submission, _EVIDENCE, deep=deep, void=void, grace=grace
         ).answer
@@ -85,7 +85,7 @@ class Process:
 
     @purpose("cancel")
     def cancel(self, watches: Sequence[Watch]) -> Mapping[str, str]:
-        """See Scheduler.cancel; the supervisor of a job checks whose it is."""
+        """See Scheduler.cancel; a job's supervisor checks its owner."""
         arguments = " ".join(
             quote(word) for watch in watches for word in (watch.job_id, watch.folder, watch.run)
         )
@@ -116,7 +116,7 @@ class Process:
         return "127.0.0.1"
 
     def overview(self, budget: str) -> ClusterOverview:
-        """See Scheduler.overview; nothing is asked."""
+        """See Scheduler.overview; sends no query."""
         here = "This machine has no Slurm: its jobs are in the list of runs."
         return ClusterOverview(
             faults=dict.fromkeys(("nodes", "queue", "reservations", "budget"), here)
@@ -161,7 +161,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
 
 
 def parse_record(line: str) -> JobStatus | None:
-    """Return the job of one record; None when the line is not a record."""
+    """Return the job of one record; None if the line is not a record."""
     data = json_of(line)
     if not isinstance(data, dict) or not data.keys() >= _KEYS:
         return None

@@ -1,4 +1,4 @@
-"""Stand-ins for srun, scontrol, scancel and timeout, for jobs that run as plain processes.
+"""Replacements for srun, scontrol, scancel and timeout, for jobs that run as plain processes.
 
 Started by path with the isolated interpreter (`-I -S`), like `supervisor`: it and what it imports
 use the standard library only. Each is a command in the folder that stands first in the job's PATH.
@@ -19,7 +19,7 @@ from lumitui.remote.laptop.process_tree import KILL_WAIT, STEPS_VARIABLE
 from lumitui.remote.laptop.step import LocalStep, Task, report
 
 ADDRESS = "127.0.0.1"
-"""Every node's address: `localhost` may be ::1 for one program and not for another."""
+"""Every node's address: `localhost` may be ::1 only for some programs."""
 
 _VALUED = """
 account chdir constraint cpu-bind cpus-per-gpu cpus-per-task distribution error exclude export
@@ -136,7 +136,7 @@ def _number(folder: Path) -> int:
 
 
 def scontrol(arguments: list[str]) -> int:
-    """Do what a job script asks of scontrol: addresses of nodes, and its own job."""
+    """Do a job script's scontrol requests: addresses of nodes, and its own job."""
     own = os.environ.get("SLURM_JOB_ID", "")
     match [word.lower() for word in arguments]:
         case ["show", "hostnames" | "hostname", *names]:
@@ -159,7 +159,7 @@ def scontrol(arguments: list[str]) -> int:
 
 
 def scancel(arguments: list[str]) -> int:
-    """End the own job; no other one can be named here, nor a job of a Slurm that is here, too."""
+    """End the own job; other jobs, including those of a real Slurm here, are inaccessible."""
     if arguments[-1:] != [os.environ.get("SLURM_JOB_ID", "")]:
         print("scancel: error: only the own job can be cancelled here.", file=sys.stderr)
         return 1

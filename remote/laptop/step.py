@@ -35,7 +35,7 @@ class Task:
 
 @dataclass
 class LocalStep:
-    """One call of srun: its tasks as local processes, each with a process group of its own."""
+    """One call of srun: its tasks as local processes, each with its own process group."""
 
     command: list[str]
     tasks: list[Task]
@@ -46,11 +46,11 @@ class LocalStep:
     cores: "tuple[frozenset[int], ...]" = ()
     """The cores of each local task, from --cpu-bind; empty: all that this process has."""
     deadline: float | None = None
-    """When SIGKILL follows; None while nothing is being ended."""
+    """The time of SIGKILL; None while nothing is being ended."""
     held: dict[int, bytes] = field(default_factory=dict)
     """By file descriptor: the beginning of a line that has not ended yet."""
     ended: dict[tuple[int, str], list[int]] = field(default_factory=dict)
-    """By node and words: the ranks that failed and are not reported yet."""
+    """By node and message: failed ranks that are not reported yet."""
     selector: selectors.DefaultSelector = field(default_factory=selectors.DefaultSelector)
 
     def run(self) -> int:
@@ -129,7 +129,7 @@ class LocalStep:
         return f"{task.rank:{width}d}: ".encode() if self.label else b""
 
     def _read(self, fd: int) -> bool:
-        """Pass on the whole lines of one pipe; return False when there is nothing to read now."""
+        """Forward complete lines of one pipe; return False if there is nothing to read."""
         key = self.selector.get_map().get(fd)
         if key is None:
             return False
@@ -202,7 +202,7 @@ class LocalStep:
             self._send(signal.Signals(number))
 
     def _send(self, number: signal.Signals, *, leftovers: bool = False) -> None:
-        """Signal the group of every running task; with `leftovers`, of those that ended too."""
+        """Signal the group of every running task; with `leftovers`, also of ended ones."""
         for task in self.tasks:
             if task.process is not None and (leftovers or task.code is None):
                 try:
@@ -223,7 +223,7 @@ def _bind(cores: frozenset[int], everything: set[int]) -> None:
 
 
 def report(words: str) -> None:
-    """Write `words` to standard error as srun does."""
+    """Write `words` to standard error like srun."""
     _write(2, f"srun: {words}\n".encode())
 
 

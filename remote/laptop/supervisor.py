@@ -134,7 +134,7 @@ def _clear(job: BatchJob) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command that the first argument names; return the exit status."""
+    """Run the command in the first argument; return the exit status."""
     match arguments:
         case ["submit", name, run] if name.startswith("--job-name="):
             return submit(name.removeprefix("--job-name="), Path(run))

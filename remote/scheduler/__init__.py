@@ -1,1 +1,1 @@
-"""What is asked of a scheduler: submit once, settle, poll, cancel."""
+"""Requests to a scheduler: submit once, settle, poll, cancel."""

@@ -1,4 +1,4 @@
-"""A cancel in Slurm: the mark in the run's folder, scancel, and what the queue says after that.
+"""A cancel in Slurm: the mark in the run's folder, scancel, and the queue's confirmation.
 
 Neither scancel's words nor its exit status prove anything. The queue does, if its answer is whole:
 a job of the run has ended, or is being ended and its next attempt would read the mark
@@ -16,14 +16,14 @@ from lumitui.remote.site.shell_text import fill, quote
 from lumitui.remote.transport.records import parse_records, record_functions
 
 NEXT = "The next poll settles it (`lumitui status`)."
-"""What to do about a cancel that nobody has confirmed."""
+"""The fix for an unconfirmed cancel."""
 
 
 class CancelOutcome(NamedTuple):
-    """What a cancel came to."""
+    """The result of a cancel."""
 
     gone: dict[str, str]
-    """The runs whose jobs the queue does not have, each with what to say of it."""
+    """The runs whose jobs left the queue, each with its message."""
     commands: int
     """Commands of the scheduler that were run."""
 
@@ -53,7 +53,7 @@ def cancel_script(marker: str, watches: Sequence[Watch], clean: str, ours: str) 
 
 
 def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> CancelOutcome:
-    """Return what the answer of `cancel_script` says.
+    """Return the result in the answer of `cancel_script`.
 
     Raises:
         OutcomeUnknown: scancel was sent, and the queue does not show that nothing more can start.
@@ -73,7 +73,7 @@ def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> Cancel
             case "ended", Watch():
                 pass
             case "open", Watch():
-                opened = opened or text or "the site did not say why"
+                opened = opened or text or "the site gave no reason"
             case "still", Watch():
                 refused = refused or f"scancel did not end the job: {text or 'no output'}."
             case "done", None:
@@ -126,7 +126,7 @@ list() {
 # The words of a list that is none.
 excuse() {
   said=$(printf '%s\n' "$told" | grep -v '{job}' | head -n 3 | tr '\n' ' ')
-  echo "squeue gave no list of jobs: ${said:-it said nothing useful}"
+  echo "squeue gave no list of jobs: ${said:-it printed nothing useful}"
 }
 # A job with another id than those that are known has two signs of the run: its name may be copied.
 signs() {

@@ -1,4 +1,4 @@
-"""A cluster as it is now, in one request: nodes, the user's queue, reservations, the budget.
+"""A cluster's overview in one request: nodes, the user's queue, reservations, the budget.
 
 Each part fails on its own. Formats: sinfo(1), squeue(1), scontrol(1); times are epoch seconds by
 SLURM_TIME_FORMAT=%s.
@@ -27,12 +27,12 @@ IDLE = frozenset({"idle"})
 MIXED = frozenset({"mixed"})
 ALLOCATED = frozenset({"allocated", "completing"})
 WAITING = frozenset({"planned", "reserved", "maint", "powering_up", "reboot", "powered_down"})
-"""States of nodes that work but are kept for something (sinfo(1), NODE STATE CODES)."""
+"""States of working but reserved nodes (sinfo(1), NODE STATE CODES)."""
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a partition, by what they do."""
+    """The nodes of a partition, by state."""
 
     partition: str
     available: str
@@ -44,7 +44,7 @@ class Nodes:
     mixed: int = 0
     allocated: int = 0
     other: int = 0
-    """Kept for something: a reservation, maintenance, a large job."""
+    """Reserved: by a reservation, maintenance, a large job."""
     down: int = 0
 
     @property
@@ -71,7 +71,7 @@ class QueuedJob:
 
 @dataclass(frozen=True)
 class Reservation:
-    """Nodes that are kept for somebody or something."""
+    """A reservation of nodes."""
 
     name: str
     state: str
@@ -83,7 +83,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class ClusterOverview:
-    """What a site said of itself; a part that is in `faults` is empty."""
+    """A site's overview; a part in `faults` is empty."""
 
     partitions: tuple[Nodes, ...] = ()
     queue: tuple[QueuedJob, ...] = ()
@@ -109,7 +109,7 @@ def ask_overview(transport: Transport, clean: str, budget: str) -> ClusterOvervi
 
 
 def parse_overview(output: bytes, marker: str, budget: str) -> ClusterOverview:
-    """Return what a request's output says; no bytes make it raise."""
+    """Return the overview in a request's output; never raises."""
     return _overview(read_answers(output, marker, _questions(budget)))
 
 
@@ -129,7 +129,7 @@ def _overview(answers: SiteAnswers) -> ClusterOverview:
 
 
 def _rows(text: str, fields: int) -> Iterator[list[str]]:
-    """Yield the rows with as many fields; what sinfo and squeue say of themselves is none."""
+    """Yield the rows with this many fields, without messages of sinfo and squeue."""
     for line in islice(lines(text[:MOST_PART]), MOST_ROWS):
         row = [word.strip()[:_LONGEST] for word in line.split("|", fields - 1)]
         if len(row) == fields:
@@ -150,7 +150,7 @@ def _partitions(text: str) -> tuple[Nodes, ...]:
 
 
 def node_kind(state: str) -> str:
-    """Return what nodes in a state of sinfo do, as a field of `Nodes`.
+    """Return the field of `Nodes` for a state of sinfo.
 
     A sign after the state adds to it; `*` means that the node does not answer, `$` and `@`, `^`
     maintenance or a reboot to come, `-` that a large job is planned there.

@@ -28,15 +28,16 @@ UNDECIDED = (
     "timed? ?out|communicat|try again|temporar|unable to contact|zero bytes|connection"
     "|socket|transport endpoint|slurmctld.*down|unexpected message|i/o error"
 )
-"""Words of sbatch, for `grep -Ei`, after which the controller may still make the job: when
-slurmctld stalls, sbatch exits 1 after its timeout, and the job runs."""
+"""Messages of sbatch, for `grep -Ei`, after which the controller may still create the job: if
+slurmctld stalls, sbatch exits with 1 after its timeout, but the job runs."""
 
 FULL = (
     "unable to accept job, sleeping and retrying|queue full, sleeping and retrying"
     "|job submission failed: resource temporarily unavailable"
 )
-"""Words of sbatch about a full queue (MaxJobCount): it tries 15 times, for 1, 2, … 15 s, and then
-it was refused (sbatch.c, MAX_RETRIES). They leave nothing open, though they say "temporarily"."""
+"""Messages of sbatch about a full queue (MaxJobCount): it retries 15 times, after 1, 2, … 15 s, and
+is then refused (sbatch.c, MAX_RETRIES). The outcome is clear, although they contain "temporarily".
+"""
 
 _COMMON = r"""
 RUN={folder} NAME={name} TOKEN={token}
@@ -232,7 +233,7 @@ def _common(submission: Submission, functions: str, marker: str) -> str:
 
 
 class SubmissionOutcome(NamedTuple):
-    """What a submission came to, and what finding out has cost."""
+    """The outcome of a submission, and the cost of finding it out."""
 
     answer: Answer
     commands: int
@@ -278,7 +279,7 @@ def settle_by_evidence(
 
 
 def outcome_of(result: Result, marker: str) -> SubmissionOutcome:
-    """Return what an answer says that carries `marker`.
+    """Return the evidence in an answer with `marker`.
 
     Raises:
         LinkLost: it is not an answer.
@@ -299,7 +300,7 @@ def outcome_of(result: Result, marker: str) -> SubmissionOutcome:
 
 
 def answer_of(kind: str, detail: str, message: str) -> Answer:
-    """Return what the script's answer means; anything unexpected leaves it open."""
+    """Return the outcome in the script's answer; anything unexpected leaves it open."""
     match kind:
         case "id" if detail.isascii() and detail.isdecimal() and len(detail) < 19:
             return Answer(State.QUEUED, detail)

@@ -1,4 +1,4 @@
-"""Inside a running job: a command as one step, and the GPUs of all nodes as they are now.
+"""Inside a running job: a command as one step, and the current GPU use of all nodes.
 
 The step begins with the variables of a rank's process (/proc/PID/environ), so that it sees what the
 program sees: modules, caches, secrets, `RANK`. They are read on the node; nothing of them is
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StepCall:
-    """What runs inside a job, and where."""
+    """A command inside a job, and its place."""
 
     folder: str
     """The run's folder."""
@@ -39,7 +39,7 @@ class StepCall:
     """Name of the node; empty: the one with number `node_index`."""
     node_index: int = 0
     rank: int | None = None
-    """The rank whose environment is taken; None: the first one that is found on the node."""
+    """The rank whose environment to use; None: the first one found on the node."""
     container: str = ""
     """sh words before the program; empty: no container."""
     image: str = ""
@@ -47,7 +47,7 @@ class StepCall:
     activate: str = ""
     """sh that a container runs before the program."""
     terminal: bool = True
-    """Whether it has a terminal of its own."""
+    """Whether it has its own terminal."""
 
 
 def inside_script(call: StepCall) -> str:
@@ -147,7 +147,7 @@ def place_step(transport: Transport, call: StepCall, clean: str) -> str:
 
 @purpose("forward")
 def node_of(transport: Transport, call: StepCall, clean: str) -> str:
-    """Return the name of the job's node that `call` means. One request.
+    """Return the name of the job's node for `call`. One request.
 
     Raises:
         RefusedError: the job is not running, or has no such node.
@@ -170,7 +170,7 @@ def _nodes_script(call: StepCall, clean: str) -> str:
 
 
 def _chosen(names: list[str], call: StepCall) -> str:
-    """Return the node of `names` that `call` means."""
+    """Return the node of `names` for `call`."""
     if not names:
         raise RefusedError(
             f"Slurm has no running job {call.job_id}.", "Run `lumitui status` to see how it ended."
@@ -179,8 +179,8 @@ def _chosen(names: list[str], call: StepCall) -> str:
         some = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         raise RefusedError(f"The job has no node {call.node!r}.", f"Its nodes are {some}.")
     if call.node_index >= len(names):
-        words = f"The job has {len(names)} nodes, so that rank is not in it."
-        raise RefusedError(words, "Name a smaller rank.")
+        words = f"The job has {len(names)} nodes, which do not include that rank."
+        raise RefusedError(words, "Choose a smaller rank.")
     return call.node or names[call.node_index]
 
 
@@ -227,7 +227,7 @@ _USED, _TOTAL = "VRAM Total Used Memory (B)", "VRAM Total Memory (B)"
 
 @dataclass(frozen=True)
 class GpuReading:
-    """One GPU at one moment; None: the command says nothing of it."""
+    """One GPU at one moment; None if the command does not report the value."""
 
     node: str
     index: int
@@ -268,7 +268,7 @@ def read_gpus(
 
 
 def _unread(text: str) -> RefusedError:
-    """Return why no GPU could be read, from what the step printed: its lines and its status."""
+    """Return why no GPU was readable, from the step's output and status."""
     first, _, status = text.rpartition("\n")
     if missing := _MISSING.search(first):
         return RefusedError(
@@ -283,7 +283,7 @@ def _unread(text: str) -> RefusedError:
 
 
 def gpus_script(marker: str, clean: str, job_id: str, nodes: int, readings: "GpuReadings") -> str:
-    """Return the one request: a step with a task on each node, whose lines are labelled."""
+    """Return the single request: a step with a task on each node, whose lines are labelled."""
     task = f'echo "node ${{SLURMD_NODENAME:-$(uname -n)}}"; {readings.command}'
     return fill(
         _SCRIPT,
@@ -322,7 +322,7 @@ exit 0
 
 
 def parse_gpus(output: bytes, readings: "GpuReadings") -> Iterator[GpuReading]:
-    """Yield the GPUs in labelled lines (`3: …`); no bytes make it raise but too many lines."""
+    """Yield the GPUs in labelled lines (`3: …`); raises only for too many lines."""
     by_task: dict[int, list[str]] = {}
     for line in lines(output):
         if label := re.match(r" *(\d{1,6}): (.*)", line, re.DOTALL):
@@ -363,6 +363,6 @@ def _mib(value: float | None) -> float | None:
 
 
 def _number(value: object) -> float | None:
-    """Return the number that a text spells; None for `N/A` and the like."""
+    """Return the number in a text; None for `N/A` and the like."""
     text = str(value).strip()[:40] if isinstance(value, str | int | float) else ""
     return float(text) if re.fullmatch(r"\d{1,18}(\.\d{1,9})?", text) else None

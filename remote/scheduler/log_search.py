@@ -1,4 +1,4 @@
-"""What is found in the log of an attempt, on the site: one request a page of matches."""
+"""A search in the log of an attempt, on the site: one request per page of matches."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from lumitui.remote.transport.transport import Transport
 MOST_MATCHES = 500
 """Matches of one request."""
 WIDTH = 300
-"""Bytes of a line that a match brings."""
+"""Maximum bytes of a line in a match."""
 _SECONDS = 120.0
 """grep reads a gigabyte in a second or two, from a file system that many use."""
 _NO_LOG, _NO_GREP = 44, 46
@@ -35,15 +35,15 @@ class Match:
 
 @dataclass(frozen=True)
 class Sought:
-    """What to look for."""
+    """The search."""
 
     words: str
-    """As it is written in the log, or a POSIX extended expression."""
+    """Literal text, or a POSIX extended expression."""
     is_pattern: bool = False
 
     @property
     def any_case(self) -> bool:
-        """Whether small letters find large ones: there is no large one in the words."""
+        """Whether the search ignores case: the text has no capital letter."""
         return not self.is_pattern and self.words == self.words.lower()
 
 
@@ -51,7 +51,7 @@ class Sought:
 def find(
     transport: Transport, path: str, sought: Sought, at: int, *, forward: bool
 ) -> list[Match] | None:
-    """Return lines with `sought`, the nearest MOST behind byte `at` or before it; None: no log.
+    """Return lines with `sought`, the nearest MOST after byte `at` or before it; None: no log.
 
     Raises:
         RefusedError: the site's grep cannot count bytes, or the log cannot be read.

@@ -13,18 +13,18 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
 METRICS_BYTES = 65536
-"""Most bytes of metrics that one poll brings of a run."""
+"""Maximum bytes of a run's metrics in one poll."""
 REST_BYTES = 1 << 22
-"""Most bytes that a request for the rest of them brings, of all runs together."""
+"""Maximum bytes in a request for the rest of them, for all runs together."""
 BEFORE_BYTES = 512
-"""Bytes before the new ones that are read too: a line shows whether it is the same file."""
+"""Bytes before the new ones to read again: they show whether the file is the same."""
 SKIPPED_BYTES = 1 << 28
-"""Most bytes of a line too long for an answer that one request passes over at the site. A sparse
-file may have a line of a terabyte; the next poll continues in it."""
+"""Maximum bytes of an overlong line that one request skips at the site. A sparse file may have a
+line of a terabyte; the next poll continues in it."""
 EXIT_BYTES = 4096
 """Most bytes of an exit file; job.sh writes some 150."""
 ATTEMPTS_BYTES = 65536
-"""Most bytes of attempts.jsonl that one poll brings of a run; an attempt writes some 300."""
+"""Maximum bytes of a run's attempts.jsonl in one poll; an attempt writes about 300."""
 HANG_BYTES = 4096
 """Most bytes of hung.json; a training writes some 300."""
 GPU_USE_BYTES = 512
@@ -34,14 +34,14 @@ BINDING_BYTES = 4_000_000
 share MOST_BINDINGS."""
 MOST_BINDINGS = 32 << 20
 MOST_ATTEMPT = 999
-"""The last attempt that is inspected; Slurm requeues a job at most 5 times by itself
-(max_batch_requeue). A program may make any number of files with such names."""
+"""The last attempt to check; Slurm itself requeues a job at most 5 times (max_batch_requeue). A
+program may create any number of files with such names."""
 _MOST = 10**9  # a rank, and the absolute value of an exit code
 
 
 @purpose("metrics")
 def poll_files(transport: Transport, watches: Sequence[Watch]) -> dict[str, NewRunFiles]:
-    """Return what is new in the folders of `watches`, with as many of their metrics as fit.
+    """Return the new contents of the folders of `watches`, with as many metrics as fit.
 
     Raises:
         LinkError: the site could not be asked.
@@ -54,7 +54,7 @@ def poll_files(transport: Transport, watches: Sequence[Watch]) -> dict[str, NewR
 
 
 def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: bool = False) -> str:
-    """Return sh that prints what is new in the folders of `watches`; it needs `record_functions`.
+    """Return sh that prints the new contents of the folders of `watches`; needs `record_functions`.
 
     With `skip`, the rest of a metrics line that no answer has room for stays at the site.
     One `wc` measures all files. A run costs further processes only when it has news, and some 70
@@ -184,7 +184,7 @@ def _binding_bytes(watches: Sequence[Watch]) -> int:
 def parse_files(
     output: bytes, marker: str, watches: Sequence[Watch], most: int = METRICS_BYTES
 ) -> dict[str, NewRunFiles]:
-    """Return what `files_script` printed, by run.
+    """Return the output of `files_script`, by run.
 
     Raises:
         AnswerUnusable: there are more records or lines than a site can have.
@@ -254,7 +254,7 @@ def parse_files(
 
 
 def _claim(content: bytes) -> str:
-    """Return the id of the job that has the claim; empty where none has, or it is void."""
+    """Return the id of the job with the claim; empty if there is none, or it is void."""
     job_id = content[:40].decode("utf-8", "replace").strip()
     return job_id if count(job_id) is not None else ""
 
@@ -268,7 +268,7 @@ class _MetricLines(TypedDict, total=False):
 
 
 def _metrics(content: bytes, watch: Watch, most: int, skipped: int) -> _MetricLines:
-    """Return the metrics of an answer; some bytes before those of `watch` come first.
+    """Return the metrics of an answer; a few bytes before those of `watch` come first.
 
     What is known ends with a whole line, unless a line was too long for an answer and its beginning
     was skipped. A file that is shorter, or that has no line end there, is another file.
@@ -335,7 +335,7 @@ def _lengths(content: bytes, folders: Collection[str]) -> dict[str, int]:
 
 
 def parse_exit(content: bytes, attempt: int) -> ExitFile | None:
-    """Return an exit file; None when the text is another program's (job.sh renames a whole one)."""
+    """Return an exit file; None if another program wrote it (job.sh renames a complete one)."""
     data = json_of(content, most=2 * EXIT_BYTES)
     if not isinstance(data, dict) or not {"rc", "rank", "ended", "job"} <= data.keys():
         return None
@@ -355,7 +355,7 @@ def parse_exit(content: bytes, attempt: int) -> ExitFile | None:
 
 
 def parse_hang(content: bytes) -> Hang | None:
-    """Return what hung.json says; None when the text is another program's."""
+    """Return the content of hung.json; None if another program wrote it."""
     data = json_of(content, most=2 * HANG_BYTES)
     if not isinstance(data, dict) or not isinstance(data.get("sentence"), str):
         return None

@@ -41,7 +41,7 @@ exit 0"""
 
 @dataclass(frozen=True)
 class RunFolder:
-    """What a run's folder holds."""
+    """The content of a run's folder."""
 
     path: str
     record: bytes | None
@@ -49,11 +49,11 @@ class RunFolder:
     locked: bool
     """Whether a submission was begun."""
     job_id: str | None
-    """From the claim, which the job made itself, or else from the receipt."""
+    """From the claim, which the job itself created, or else from the receipt."""
     composed: bool
-    """Whether job.sh is there."""
+    """Whether job.sh exists."""
     age: float | None
-    """Seconds since something was put into it, by the site's clock; None where nobody knows."""
+    """Seconds since its last change, by the site's clock; None if unknown."""
     linked: bool = False
     """Whether a record, a log or metrics is a link, which may lead out of the folder."""
 
@@ -69,7 +69,7 @@ def list_accounts(transport: Transport, pattern: str) -> list[str]:
 
 
 def parse_accounts(text: str, pattern: str) -> list[str]:
-    """Return the names in an answer that fit `pattern`, each once."""
+    """Return the names in an answer that match `pattern`, each once."""
     names = (line.partition("|")[0].strip() for line in lines(text))
     short = (name for name in names if 0 < len(name) <= _LONGEST_NAME)
     return list(dict.fromkeys(name for name in short if re.match(pattern, name)))
@@ -77,7 +77,7 @@ def parse_accounts(text: str, pattern: str) -> list[str]:
 
 @purpose("recover")
 def list_folders(transport: Transport, work: str) -> list[str] | None:
-    """Return the paths of all runs' folders below the work root `work`; None: it is not there.
+    """Return the paths of all runs' folders below the work root `work`; None if it is missing.
 
     Names that no run can have are left out.
 
@@ -102,7 +102,7 @@ exit 0"""
 
 @purpose("recover")
 def read_folders(transport: Transport, paths: Sequence[str]) -> list[RunFolder]:
-    """Return what the folders at `paths` hold; a folder that is gone is left out.
+    """Return the contents of the folders at `paths`, without missing ones.
 
     Raises:
         LinkError: the site could not be asked.
@@ -118,10 +118,10 @@ def read_folders(transport: Transport, paths: Sequence[str]) -> list[RunFolder]:
 
 @dataclass(frozen=True)
 class FoundFolders:
-    """What below some work roots can be read."""
+    """The readable part below some work roots."""
 
     roots: tuple[str, ...]
-    """Those that are there and may be listed."""
+    """Those that exist and may be listed."""
     folders: tuple[RunFolder, ...]
     closed: tuple[str, ...]
     """Runs' folders that may not be entered."""
@@ -129,7 +129,7 @@ class FoundFolders:
 
 @purpose("history")
 def read_newest(transport: Transport, roots: Sequence[str], name: str, most: int) -> FoundFolders:
-    """Return what the newest `most` runs' folders below the work `roots` hold, in one request.
+    """Return the contents of the newest `most` runs' folders below `roots`, in one request.
 
     `name` is that of one run, or "" for all. No link is followed below a root: anybody may have
     made it.
@@ -183,7 +183,7 @@ class _FolderAnswer(NamedTuple):
 
 
 def _answer(transport: Transport, calls: str) -> _FolderAnswer:
-    """Run `calls` of `one NUMBER FOLDER`, each of which prints what a folder holds."""
+    """Run `calls` of `one NUMBER FOLDER`, each of which prints a folder's content."""
     marker = new_marker()
     # -f first: reading a named pipe would wait for ever.
     script = f"""{record_functions(marker)}

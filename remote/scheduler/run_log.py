@@ -1,4 +1,4 @@
-"""The log of one attempt on a site: its end, any page of it, or what comes as it grows."""
+"""The log of one attempt on a site: its end, any page, or new lines as it grows."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _END = f"""\
 size={_SIZE} || exit {_UNREADABLE}; start=$((size > {{last}} ? size - {{last}} : 0))
 echo $start; tail -c +$((start + 1)) {{path}} | head -c $((size - start))"""
 LOG_BLOCK = 65_536
-"""Pages begin at multiples of so many bytes: dd finds them without reading what is before."""
+"""Pages begin at multiples of this many bytes, which dd finds without reading earlier ones."""
 MOST_BLOCKS = 16
 """Most blocks that one request reads."""
 _PAGE = f"""\
@@ -51,7 +51,7 @@ class LogPage:
 
 
 def read_page(transport: Transport, path: str, start: int, length: int) -> LogPage | None:
-    """Return the blocks of a log that hold `length` bytes from byte `start` on; None without a log.
+    """Return the blocks of a log with `length` bytes from byte `start` on; None without a log.
 
     It costs one request, of at most MOST_BLOCKS blocks.
 
@@ -73,7 +73,7 @@ def read_page(transport: Transport, path: str, start: int, length: int) -> LogPa
 def _read(
     transport: Transport, script: str, path: str, most: int, what: str
 ) -> tuple[int, bytes] | None:
-    """Return the number and the bytes that `script` prints; None without a log."""
+    """Return the number and the bytes printed by `script`; None without a log."""
     result = transport.run(script)
     if result.code == _NO_LOG:
         return None
@@ -83,7 +83,7 @@ def _read(
     head, _, data = result.out.partition(b"\n")
     number = count(head[:40].decode("ascii", "replace").strip())
     if number is None or len(data) > most:
-        wrong = f"more than the {most} bytes asked for" if number is not None else last_words(head)
+        wrong = f"more than the {most} requested bytes" if number is not None else last_words(head)
         raise AnswerUnusable(
             f"The site answered with {wrong} instead of {what} of a log.",
             "Try again; if it happens again, check your login files on the site.",
@@ -95,7 +95,7 @@ def _read(
 def stream(
     transport: Transport, path: str, offset: int, stop: Callable[[], bool]
 ) -> Iterator[bytes]:
-    """Yield a log from byte `offset` on, without an end; b"" in silence, and before it is there.
+    """Yield a log from byte `offset` on, endlessly; b"" in silence, and before it exists.
 
     Raises:
         LinkError: no connection could be made, or it was lost.

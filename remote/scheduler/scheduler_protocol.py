@@ -1,4 +1,4 @@
-"""What lumitui asks of a scheduler, and what it answers."""
+"""Requests to a scheduler, and its answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,22 +19,22 @@ SBATCH = (
     'sbatch --parsable --chdir="$RUN" --job-name="$NAME" --comment="lumitui:$TOKEN" '
     f'--output="$RUN/{attempt_log(1)}" "$RUN/{JOB_SCRIPT}"'
 )
-"""sbatch with all its arguments; what is in the script's #SBATCH lines is not repeated here."""
+"""sbatch with all its arguments, except those in the script's #SBATCH lines."""
 MOST_WORDS = 4000
-"""Most characters that are kept of a scheduler's words, and of a list of nodes."""
+"""Maximum characters of a scheduler's message, or of a list of nodes."""
 MOST_LIST = 8 << 20
-"""Most bytes of a list of jobs. 20,000 jobs of one person have some 5 MB; a part of a longer list
-would make the jobs beyond it look as if they had ended, so nothing of it counts."""
+"""Maximum bytes of a list of jobs. One user's 20,000 jobs take about 5 MB; jobs missing from a
+truncated list would seem to have ended, so none of it counts."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """What identifies the submission of a run."""
+    """The identity of a run's submission."""
 
     folder: str
     """The run's folder on the site, absolute."""
     name: str
-    """The job's name: the run's id, unique for good."""
+    """The job's name: the run's id, permanently unique."""
     token: str
     """Random text in the job's comment."""
     script_sha256: str
@@ -49,14 +49,14 @@ class Answer:
     """QUEUED, with a job id; REFUSED or NOT_SENT, for certain; or UNKNOWN."""
     job_id: str | None = None
     message: str = ""
-    """The scheduler's own words, at most MOST_WORDS characters."""
+    """The scheduler's own message, at most MOST_WORDS characters."""
     hidden_at: float | None = None
     """When the run's folder was out of sight, by the site's clock in epoch seconds."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """One run to poll, and what is already known of it."""
+    """One run to poll, and the known facts about it."""
 
     run: str
     """Its id, which is its job's name."""
@@ -68,21 +68,21 @@ class Watch:
     metrics_offset: int = 0
     """Bytes of metrics.jsonl that are known."""
     anew: bool = False
-    """Those bytes are of another file: it was rewritten and is read from its start."""
+    """Those bytes belong to another file: it was rewritten and is read from its start."""
     has_binding: bool = False
     attempt: int = 1
-    """The last one known; the binding of a later one is news."""
+    """The last known one; the binding of a later one is new."""
     exits: int = 0
-    """The last attempt whose exit file is known."""
+    """The last attempt with a known exit file."""
     attempts_read: int = 0
     """Bytes of attempts.jsonl that are known."""
     owner: str = ""
-    """Whose job it is, the same of all runs of a poll; "": the user's own."""
+    """The jobs' owner, the same for all runs of a poll; "" means the user."""
 
 
 @dataclass(frozen=True)
 class JobStatus:
-    """What the scheduler reports of a job. Times are epoch seconds."""
+    """The scheduler's report on a job. Times are epoch seconds."""
 
     job_id: str
     state: State
@@ -98,16 +98,16 @@ class JobStatus:
     exit_code: str = ""
     partition: str = ""
     signs: str = ""
-    """What tells whose job it is: its name and its comment, and its folder where that is known."""
+    """The owner's marks of a job: its name and comment, and its folder if known."""
 
 
 @dataclass(frozen=True)
 class ExitFile:
-    """What job.sh wrote after the launch returned; a job that was killed leaves none."""
+    """job.sh's report after the launch returned; a killed job leaves none."""
 
     attempt: int
     rc: int
-    """Exit code of the first rank that failed, else of the launcher."""
+    """Exit code of the first failed rank, else of the launcher."""
     rank: int | None
     ended: float
     job_id: str = ""
@@ -118,65 +118,64 @@ class ExitFile:
 
 @dataclass(frozen=True)
 class Hang:
-    """What a running training says of a rank that does not move."""
+    """A running training's report on a hung rank."""
 
     sentence: str
     said: float | None
-    """When it said so last, by its node's clock; it repeats it every few seconds."""
+    """Time of the last report, by its node's clock; it is repeated every few seconds."""
 
 
 @dataclass(frozen=True)
 class NewRunFiles:
-    """What a run's folder holds that was not known yet."""
+    """The new contents of a run's folder."""
 
     log_sizes: Mapping[int, int] = field(default_factory=dict)
     """Bytes of the log, by attempt."""
     exits: tuple[ExitFile, ...] = ()
     binding: str | None = None
-    """binding.json, when it is there and was not known."""
+    """binding.json, if it is new."""
     hang: Hang | None = None
     gpu_use: GpuUse | None = None
     metrics: bytes = b""
-    """Whole new lines of metrics.jsonl."""
+    """Complete new lines of metrics.jsonl."""
     metrics_skipped: int = 0
     """Bytes before them that stay at the site: the rest of a line too long for an answer."""
     metrics_after: bytes | None = None
     """The line before them, where it is short; in the same file it is the last one known."""
     metrics_anew: bool = False
-    """The file is not the one whose bytes are known; none of its lines are here."""
+    """The file is not the one with the known bytes; none of its lines are included."""
     more_metrics: bool = False
-    """There are more lines than one answer holds."""
+    """There are more lines than fit into one answer."""
     attempts: bytes = b""
-    """Whole new lines of attempts.jsonl."""
+    """Complete new lines of attempts.jsonl."""
     missing: bool = False
     """The folder itself is not there."""
     cancelled: bool = False
     """A cancel left its mark there: the run's job is to end, and no attempt is to begin."""
     claim: str = ""
-    """The job that has the claim, where it is another one than the run's job as it is known."""
+    """The job with the claim, if it is not the run's known job."""
 
 
 @dataclass(frozen=True)
 class Poll:
-    """The answer to one poll of a site, for all watched runs at once."""
+    """The answer to one poll of a site, for all watched runs."""
 
     jobs: Mapping[str, JobStatus]
-    """By run; without an entry the site does not know the run's job. A job that has its id but is
-    another's counts for nothing."""
+    """By run; without an entry, the site does not list the run's job. Another user's job with its
+    id does not count."""
     files: Mapping[str, NewRunFiles]
     """By run."""
     warning: str = ""
-    """Why the scheduler could not be asked; nothing is then known of the jobs."""
+    """Why the scheduler did not answer; nothing is then known of the jobs."""
     clock: float | None = None
     """The site's clock, epoch seconds."""
     gone: frozenset[str] = frozenset()
-    """Runs whose jobs the queue was asked for and does not have (any more). What `jobs` has of one
-    of them comes from accounting."""
+    """Runs whose jobs are not (or no longer) in the queue. Their entries in `jobs` come from
+    accounting."""
     silent: str = ""
-    """Why accounting could not be asked for them; empty when it was asked, or need not be."""
+    """Why accounting did not answer for them; empty if it did, or was not queried."""
     others: tuple[str, ...] = ()
-    """The signs of the user's other jobs that have not ended: a job of a run that was given up
-    may be one of them."""
+    """Identifiers of the user's other unfinished jobs: one may belong to an abandoned run."""
 
 
 class Scheduler(Protocol):
@@ -222,7 +221,7 @@ class Scheduler(Protocol):
         ...
 
     def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> "tuple[GpuReading, ...]":
-        """Return what the GPUs of a running job's nodes do now; one step of the job, one request.
+        """Return the current GPU use of a running job's nodes; one step of the job, one request.
 
         Raises:
             RefusedError: the step could not start, or there is nothing to read.
@@ -240,14 +239,14 @@ class Scheduler(Protocol):
         ...
 
     def node_of(self, call: "StepCall") -> str:
-        """Return the name of a running job's node, as the login node reaches it.
+        """Return the name of a running job's node, reachable from the login node.
 
         Raises: as `place_step`.
         """
         ...
 
     def cancel(self, watches: Sequence[Watch]) -> Mapping[str, str]:
-        """Cancel the jobs of `watches`: none of them, and no attempt that follows, trains any more.
+        """Cancel the jobs of `watches`: neither they nor later attempts train any more.
 
         First a mark is left in each run's folder, which every attempt reads before anything else.
         In the same request, just before, each job is checked to be the run's: nothing is done to

@@ -1,4 +1,4 @@
-"""Slurm: its commands as sh, and what they print, of which nothing makes a parser raise.
+"""Slurm: its commands as sh, and parsers of their output, which never raise.
 
 No JSON: squeue --json differs between versions (22.05 and 24.05 here). Fields are separated by
 `|`, free text comes last; times are epoch seconds by SLURM_TIME_FORMAT=%s (squeue(1), sacct(1)).
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lumitui.remote.site.meters import GpuReadings
 
 QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%r|%j|%k"
-"""What squeue prints of a job, after the marker; a name and a comment may hold anything."""
+"""squeue's output for a job, after the marker; a name and a comment may contain anything."""
 ACCOUNT_FIELDS = (
     "JobIDRaw,State,Submit,Start,End,Partition,ExitCode,NodeList,UID,JobName,Comment,WorkDir"
 )
@@ -67,7 +67,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
                 # warnings begin with its name, and a site's squeue may warn each time.
                 strange = (line for line in lines(text) if line.strip() and line[:8] != "squeue: ")
                 answered = bool(queue) or not any(strange)
-                warning = "" if answered else f"squeue lists no job, but says: {_words(text)}"
+                warning = "" if answered else f"squeue lists no job, but prints: {_words(text)}"
             case ["queue", _]:
                 warning = text.strip()[:300] or "squeue failed"
             case ["places"]:
@@ -152,13 +152,13 @@ def parse_queue(text: str, marker: str) -> list[JobStatus]:
 
 
 def _places(text: str, marker: str) -> dict[str, str]:
-    """Return the folders in which jobs work and what they run, by id."""
+    """Return the jobs' working folders and commands, by id."""
     rows = (line.split("|", 2) for line in lines(text))
     return {fields[1]: fields[2] for fields in rows if fields[0] == f"{marker}-job" and fields[2:]}
 
 
 def parse_account(text: str) -> list[JobStatus]:
-    """Return the records that sacct listed, a requeued job's several ones too.
+    """Return the records listed by sacct, including several of a requeued job.
 
     Only State says how a job ended: ExitCode is 0:0 for TIMEOUT and CANCELLED.
     """
@@ -269,7 +269,7 @@ class Slurm:
     def settle(
         self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
     ) -> Answer:
-        """See Scheduler.settle; the unique name finds the job where comments are not kept."""
+        """See Scheduler.settle; the unique name finds the job if comments are not stored."""
         answer = settle_by_evidence(
             self._transport, submission, _EVIDENCE, deep=deep, void=void, grace=grace
         )

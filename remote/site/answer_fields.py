@@ -1,4 +1,4 @@
-"""The typed reader of a site's answers: numbers, times, lines, JSON and words, all within limits.
+"""The typed reader of a site's answers: numbers, times, lines, JSON and words, all with limits.
 
 Every parser of what a site prints uses these. None of them raises anything but AnswerUnusable,
 whatever the bytes are. A text that is not a number gives None, and the parser decides what that
@@ -13,27 +13,27 @@ from collections.abc import Iterator
 from lumitui.remote.site.errors import AnswerUnusable
 
 MOST_LINES = 200_000
-"""Most lines of one list. A fetch may name 100,000 files; nobody has as many jobs in a queue."""
+"""Maximum lines of one list. A fetch may list 100,000 files; no user has as many jobs."""
 LONGEST_LINE = 65_536
-"""Most characters of a line that are kept. A path has at most 4,096 bytes, and the longest line of
-`scontrol show` some 10,000; a longer line is cut, so it fits no pattern."""
+"""Maximum characters of a line. A path has at most 4,096 bytes, and the longest line of `scontrol
+show` about 10,000; a longer line is cut, so it matches no pattern."""
 MOST_JSON = 4 << 20
 """Most bytes of a JSON text that are parsed. The report of 128 ranks has some 40,000."""
 MOST_WORDS = 300
-"""Most characters of a site's own words in a message: two or three lines of a terminal."""
+"""Maximum characters of a site's message: two or three lines of a terminal."""
 _DIGITS = 15  # below 2**53: exact as a float, and in every column of the history
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _LATEST = 1e11  # the year 5138: no clock shows a year beyond 9999
 
 
 def count(text: str) -> int | None:
-    """Return the number that at most 15 plain digits spell; None for any other text."""
+    """Return the number of at most 15 plain digits; None for any other text."""
     digits = 0 < len(text) <= _DIGITS and text.isascii() and text.isdecimal()
     return int(text) if digits else None
 
 
 def moment(value: object) -> float | None:
-    """Return epoch seconds from digits or a number; None where `value` is not a time."""
+    """Return epoch seconds from digits or a number; None if `value` is not a time."""
     if isinstance(value, str):
         value = count(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LATEST:
@@ -83,7 +83,7 @@ def lines(text: str | bytes, *, most: int = MOST_LINES) -> Iterator[str]:
 
 
 def json_of(data: bytes | str, *, most: int = MOST_JSON) -> object:
-    """Return what a JSON text holds; None where it is not JSON, too long or nested too deeply.
+    """Return the content of a JSON text; None if it is invalid, too long or nested too deeply.
 
     NaN, Infinity and numbers beyond a float's range (1e999) are no JSON; so is an integer of more
     than 4,300 digits, which Python does not read, and half a surrogate pair, which no file takes.

@@ -1,4 +1,4 @@
-"""What programs run in at a site: containers, how images are listed, and virtual environments."""
+"""The environments of a site's programs: containers, image listings, virtual environments."""
 
 from typing import Annotated, Literal
 
@@ -21,13 +21,13 @@ ByMinor = Annotated[str, Field(pattern=r"^(3\.\d{1,2})?$")]
 
 
 class ImageListing(Facts):
-    """Where the images of a generation are, and how to know what one holds."""
+    """Where the images of a generation are, and how to determine their contents."""
 
     paths: Annotated[tuple[Glob, ...], Field(min_length=1)]
     names: Pattern | None = None
-    """A regular expression that is searched in an image's path. A group `torch` has a version, with
-    `torch_minor` what comes after its first dot; so with every other name. None: the names say
-    nothing."""
+    """A regular expression to search in an image's path. A group `torch` contains a version, and
+    `torch_minor` the part after its first dot; likewise for any other name. None: the names do not
+    show versions."""
     asked: bool = True
     """Whether a Python in the image may be started on the login node to list its packages."""
 
@@ -40,26 +40,26 @@ class VenvRecipe(Facts):
     index: bool = True
     """Whether a package index can be reached where it is built; if not, wheels must be sent."""
     python: ByMinor = ""
-    """The version of the Python that the site's modules bring; for wheels that would not fit."""
+    """The Python version of the site's modules, to detect wheels that would not fit."""
     create: Annotated[str, fills("python", "folder")] = (
         "{python} -m venv --without-pip --system-site-packages {folder}"
     )
-    """What makes an empty environment that sees the image's or the modules' own packages."""
+    """Creates an empty environment that sees the packages of the image or the modules."""
     squash: Annotated[str, fills("folder", "file")] = (
         "mksquashfs {folder} {file} -processors 1 -no-xattrs -quiet -no-progress"
     )
-    """What makes one file of it, where it is mounted into a container."""
+    """Packs it into one file, where it is mounted into a container."""
     environment: dict[str, str] = Field(default={})
-    """Exported while it is built; `$NAME` is expanded."""
+    """Exported during the build; `$NAME` is expanded."""
     keeps: tuple[str, ...] = (
         "torch", "torchvision", "torchaudio", "triton", "pytorch-triton", "pytorch-triton-rocm",
         "deepspeed", "flash-attn",
     )  # fmt: skip
-    """Packages that are built for the site's GPUs: no other version of them is installed unless
-    the job file asks for it by name."""
+    """Packages built for the site's GPUs: pip installs no other version of them unless the job file
+    lists it."""
     folder: WorkPath | Literal[""] = ""
-    """Where the environments are; empty: beside the runs, below `work_root`. One that several
-    people may write to is shared by them, who must trust each other: jobs run what is in it."""
+    """Folder of the environments; empty: beside the runs, below `work_root`. Users who share a
+    folder must trust each other, because jobs run whatever it contains."""
     minutes: Count = 20
     """How long a build may take."""
 
@@ -68,7 +68,7 @@ class Mpi(Facts):
     """The mpirun of a site, for the launcher of that name."""
 
     kind: Literal["openmpi", "hydra"]
-    """Whose options it takes: Open MPI's; or those of Hydra, which MPICH and Intel MPI have."""
+    """Its kind of options: Open MPI's, or Hydra's, as in MPICH and Intel MPI."""
     command: str = "mpirun"
     """Its name or path on the nodes."""
     modules: tuple[str, ...] = ()
@@ -76,35 +76,36 @@ class Mpi(Facts):
 
 
 class ImageVariant(Facts):
-    """How some images of a generation differ; None: as the others."""
+    """The difference of some images of a generation; None: same as the others."""
 
     matches: Pattern
     """A regular expression on the image's path."""
     torchrun_binding: Literal["numa", "masks", "script", "none"] | None = None
     torchrun_signals: bool | None = None
     doubtful_precisions: dict[Precision, str] = Field(default={})
-    """Formats that these images compute badly, each with what happens, as the end of a sentence."""
+    """Formats that these images compute incorrectly, each with the effect, as the end of a
+    sentence."""
     drop_environment: tuple[str, ...] | None = None
     forbidden_environment: tuple[str, ...] | None = None
 
 
 class Container(Facts):
-    """One generation of a site's containers: what belongs together, never mixed."""
+    """One generation of a site's containers, whose parts must not be mixed with another's."""
 
     image: str
-    """The image of a job that names none; empty: each job must name one."""
+    """The default image; empty: each job must set one."""
     images: Pattern | None = None
-    """A regular expression that matches the path of every image of this generation and of no
-    other; None: the names do not show the generation."""
+    """A regular expression that matches the path of every image of this generation and of no other;
+    None: the names do not show the generation."""
     listing: ImageListing | None = None
-    """How `lumitui site images` finds the generation's images; None: only `image` is shown."""
+    """How `lumitui site images` finds the generation's images; None: it lists only `image`."""
     variants: tuple[ImageVariant, ...] = ()
     """Images that need other options; the first match counts."""
     call: tuple[str, ...]
     """The words before the image, e.g. `singularity run`."""
     takes_binds: bool = True
-    """Whether `-B SOURCE:INSIDE` may be after `call`. False: an image's own file says what it
-    mounts, and a job file with `binds:` or an environment is refused."""
+    """Whether `-B SOURCE:INSIDE` may follow `call`. False: an image's own file lists its mounts,
+    and lumitui refuses a job file with `binds:` or an environment."""
     modules: tuple[str, ...] = ()
     """Shell lines that make the container command and its binds available."""
     environment: dict[str, str] = Field(default={})

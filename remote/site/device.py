@@ -1,4 +1,4 @@
-"""What a rank runs on, in words: a GPU, or on a node without any, cores of its CPU. Pure.
+"""The device of a rank, in words: a GPU or, on a node without any, cores of its CPU. Pure.
 
 Screens, tables and messages take their words from here, so that none speaks of GPUs where there
 are none.
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Device:
-    """The words for what each rank has one of."""
+    """The words for each rank's device."""
 
     noun: str
     """`GPU`, `rank`."""
     hours: str
     """The heading of their hours: `GPU-h`."""
     mark: str
-    """What is after their number where there is no room for a word."""
+    """The unit after their number if there is no room for a word."""
 
     @property
     def plural(self) -> str:

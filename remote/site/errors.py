@@ -1,4 +1,4 @@
-"""The errors that a user is shown, with the exit code of each."""
+"""Errors for the user, with the exit code of each."""
 
 
 class LumiError(Exception):
@@ -46,7 +46,7 @@ class LinkLost(LinkError):
 
 
 class AnswerUnusable(LinkLost):
-    """The site answered, and the answer cannot be used: too large, or not what was requested.
+    """The site's answer is unusable: too large, or not the requested data.
 
     Like a lost reply, it does not say whether the request was carried out.
     """

@@ -1,4 +1,4 @@
-"""What every part of a profile is made of: frozen models, and text that is checked."""
+"""Basis of all parts of a profile: frozen models, and checked text."""
 
 import re
 import string
@@ -33,7 +33,7 @@ def _is_pattern(text: str) -> str:
 
 
 def fills(*names: str) -> AfterValidator:
-    """Return the check that in braces there is nothing but `names`."""
+    """Return the check that braces contain only `names`."""
 
     def check(text: str) -> str:
         listed = ", ".join(f"{{{name}}}" for name in names)
@@ -96,11 +96,11 @@ OneWord = Annotated[str, AfterValidator(_one_word)]
 Variable = Annotated[str, AfterValidator(_variable)]
 """The name of a variable of the shell, without its `$`."""
 WholePath = Annotated[str, AfterValidator(_whole_path)]
-"""A path from /: nothing expands `~` there, it would become a folder of that name."""
+"""A path from /: `~` would not be expanded, but become a folder of that name."""
 NodePath = Annotated[str, AfterValidator(_node_path)]
 """A path from / or from a variable, which the job expands."""
 WorkPath = Annotated[str, AfterValidator(_work_path), fills("account", "user", "home")]
-"""A path from / or `{home}`, with names to fill in."""
+"""A path from / or `{home}`, with placeholders."""
 Pattern = Annotated[str, AfterValidator(_is_pattern)]
 """A regular expression."""
 Time = Annotated[str, AfterValidator(_time)]
@@ -112,7 +112,7 @@ Cores = Annotated[str, BeforeValidator(_core_list)]
 Count = Annotated[int, Field(ge=1, le=100_000)]
 """How many there are of something that a site has, or of GiB: at least one."""
 Rate = Annotated[float, Field(ge=0, le=1e6)]
-"""What something costs an hour."""
+"""The price of an hour."""
 Share = Annotated[float, Field(ge=0.001, le=1e6)]
 """How much of something a slice has."""
 

@@ -1,4 +1,4 @@
-"""What is wrong or unwise: one shape for scripts, job files, profiles and what a cluster says."""
+"""A mistake or unwise setting: one form for scripts, job files, profiles and cluster checks."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,49 +16,49 @@ class Fix:
     """One change that ends a finding."""
 
     words: str
-    """What it does, like `remove --gpu-bind` or `use standard-g`."""
+    """Its effect, like `remove --gpu-bind` or `use standard-g`."""
     at: Position
     """The characters of a text that it replaces, or the key of a job file that it sets."""
     value: str | tuple[str, ...] | None
-    """The new characters, or the key's new value; None: the key is removed."""
+    """The new characters, or the key's new value; None removes the key."""
     renames: bool = False
     """Whether `value` is the key's new name."""
 
 
 @dataclass(frozen=True)
 class Cure:
-    """What of the request ends a finding, whatever the request is written in."""
+    """The change of the request that resolves a finding, independent of the request's format."""
 
     option: str
-    """sbatch's name for it, like `time`; or a variable of the environment."""
+    """sbatch's name for it, like `time`; or an environment variable."""
     value: str | None
-    """What is right; None: to leave it out."""
+    """The right value; None removes it."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rule found, or a check, or a reader of files."""
+    """The finding of a rule, a check, or a reader of files."""
 
     rule: str
-    """The rule's name, like `idle-gpus`; "": none of the rulebook."""
+    """The rule's name, like `idle-gpus`; "" if it is not in the rulebook."""
     severity: Severity
     message: str
-    """What is wrong and what follows from it, in one or two sentences."""
+    """The mistake and its effect, in one or two sentences."""
     do: str = ""
-    """What to do about it, in one sentence that begins with a verb."""
+    """The fix, in one sentence that begins with a verb."""
     source: str = ""
-    """The document or address that says so."""
+    """The document or address of its source."""
     at: Position = NOWHERE
     fix: Fix | None = None
-    """What ends it, where one change does."""
+    """The change that resolves it, if one suffices."""
     cure: Cure | None = None
-    """What of the request ends it, for a request in any form."""
+    """The request's change that resolves it, independent of its format."""
     final: bool = False
-    """Whether nothing can be sent as long as it holds, `--force` or not: a file is missing."""
+    """Whether it prevents sending even with `--force`: a file is missing."""
 
     @property
     def words(self) -> str:
-        """What is wrong and what to do, in one line."""
+        """The mistake and the fix, in one line."""
         if self.fix:
             return f"{self.message} → {self.fix.words}"
         return f"{self.message} {self.do}".strip()

@@ -30,7 +30,7 @@ class GpuUse:
 
 
 def gpu_use_of(data: object) -> GpuUse | None:
-    """Return what gpu_use.json says; None for anything that a job of lumitui does not write."""
+    """Return the content of gpu_use.json; None if no job of lumitui wrote it."""
     if not isinstance(data, dict):
         return None
     counts = {name: whole(data.get(name), least, _MOST) for name, least in _COUNTS.items()}

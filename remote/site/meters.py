@@ -1,4 +1,4 @@
-"""How a site's own commands tell what is used and left: quotas, the budget, and its GPUs."""
+"""A site's own commands for quotas, the budget, and its GPUs."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -14,7 +14,7 @@ class _MeterRows(Facts):
     """Rows of a command's output, with named groups."""
 
     pattern: Pattern
-    """Matches one row from its beginning to its end, blanks around it left out."""
+    """Matches a whole row, without surrounding spaces."""
 
     @model_validator(mode="after")
     def _has_groups(self) -> Self:
@@ -23,7 +23,7 @@ class _MeterRows(Facts):
         unknown = sorted(groups - set(self._needed()) - set(self._possible()))
         if missing or unknown:
             names = ", ".join(f"(?P<{name}>…)" for name in missing or unknown)
-            raise ValueError(f"pattern {'lacks' if missing else 'has no use for'} {names}")
+            raise ValueError(f"pattern {'lacks' if missing else 'does not use'} {names}")
         return self
 
     @classmethod
@@ -77,4 +77,4 @@ class GpuReadings(Facts):
     """`rocm-smi`: the JSON of `rocm-smi --json`. `nvidia-smi`: lines of `--format=csv,noheader,
     nounits` with index, power.draw, memory.used, memory.total, utilization.gpu."""
     idle_watts: Annotated[float, Field(gt=0, le=10_000)]
-    """A GPU that draws less does nothing; of two dies on one board it is what both draw."""
+    """A GPU below this power is idle; for two dies on one board, this is their sum."""

@@ -16,7 +16,7 @@ TOO_FEW = "this machine has fewer cores than a node has ranks"
 
 
 def allowed_cores() -> frozenset[int]:
-    """Return the cores that this process may use; none where the system cannot say (macOS)."""
+    """Return the cores that this process may use; empty if they are unknown (macOS)."""
     return frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
 
 
@@ -41,13 +41,13 @@ def shape_here(allowed: Collection[int], ranks: int) -> dict[str, object]:
 Bandwidth = Annotated[float, Field(gt=0, le=1e5)]
 """GB/s that every rank of an all-reduce sends: its bus bandwidth."""
 Latency = Annotated[float, Field(ge=0, le=1e5)]
-"""Microseconds that an all-reduce of few bytes takes for each doubling of the ranks."""
+"""Microseconds of a small all-reduce for each doubling of the ranks."""
 Precision = Literal["tf32", "bf16", "fp16", "fp8"]
 """A format of numbers smaller than fp32, for which GPUs may have matrix units."""
 
 
 class Links(Facts):
-    """How fast ranks exchange gradients: what an all-reduce reaches, not what a link is sold as."""
+    """How fast ranks exchange gradients: as measured by an all-reduce, not as sold."""
 
     in_node: Bandwidth
     between_nodes: Bandwidth
@@ -70,18 +70,18 @@ class NodeShape(Facts):
     cores: Count
     threads_per_core: Count = 1
     architecture: Literal["x86_64", "aarch64"] = "x86_64"
-    """What its programs are compiled for, as `uname -m` says it."""
+    """Its processor architecture, as printed by `uname -m`."""
     reserved_cores: Cores = ""
     """Cores no job may use."""
     memory_gib: Count
     """Memory a job may ask for."""
     gpus: Annotated[int, Field(ge=1, le=64)]
     gpu: str
-    """What one GPU is, in the site's words."""
+    """The site's name for one GPU."""
     gpu_vendor: Literal["amd", "nvidia", ""] = ""
-    """Who makes the GPUs; "": no GPUs, or not known."""
+    """The GPUs' vendor; "": no GPUs, or unknown."""
     gres_types: tuple[OneWord, ...] = ()
-    """Slurm's names of the GPUs' type, as in `--gres=gpu:TYPE:4`; empty: not known."""
+    """Slurm's names of the GPUs' type, as in `--gres=gpu:TYPE:4`; empty: unknown."""
     on_cpu: bool = False
     """The node has no GPUs: each of its `gpus` is a rank on CPU cores."""
     this_machine: bool = False
@@ -93,21 +93,21 @@ class NodeShape(Facts):
     no_gpu_cores: str = "the profile does not list the cores nearest to each GPU"
     """Why `gpu_cores` is empty."""
     links: Links | None = None
-    """For the prediction of other sizes from one, and what a preflight should find; None: other
-    sizes are not predicted so, and ranks and nodes are compared with each other alone."""
+    """For predicting other sizes from one, and for the preflight's expectations; None: no such
+    predictions, and the preflight compares ranks and nodes only with each other."""
     gemm_tflops: Annotated[float, Field(gt=0, le=1e5)] | None = None
-    """TFLOP/s that a large bf16 matrix product reaches on one GPU; None: nobody measured it."""
+    """TFLOP/s of a large bf16 matrix product on one GPU; None: not measured."""
     gpu_numa: tuple[Annotated[int, Field(ge=0, le=100_000)], ...] = ()
     """NUMA domain of each GPU, in local-rank order."""
     gpu_bus: tuple[Annotated[str, BeforeValidator(_bus), Field(pattern=_BUS)], ...] = ()
-    """PCI bus of each GPU (`c1`) or its address (`0000:c1:00.0`), in local-rank order. What the
-    driver shows each rank is held against it."""
+    """PCI bus of each GPU (`c1`) or its address (`0000:c1:00.0`), in local-rank order. The proof
+    compares each rank's GPUs in the driver with it."""
     local_disk: str = ""
-    """What is known of a disk in the node, for advice; empty: nothing."""
+    """The facts about a disk in the node, for advice; empty: none."""
 
     @property
     def device(self) -> Device:
-        """What each rank of the node runs on, in words."""
+        """The device of each rank of the node, in words."""
         return device(on_cpu=self.on_cpu)
 
     @cached_property

@@ -9,7 +9,7 @@ from lumitui.remote.site.facts import Count, Facts, OneWord, Rate, Share, Time, 
 
 
 class NodeBilling(Facts):
-    """Whole nodes are billed, whatever is used of them."""
+    """The site bills whole nodes, whatever the job uses of them."""
 
     kind: Literal["node"] = "node"
     per_node_hour: Rate
@@ -33,9 +33,9 @@ class SumBilling(Facts):
     per_gib_hour: Rate = 0
     per_gpu_hour: Rate = 0
     per_disk_gib_hour: Rate = 0
-    """Of each GiB of `local_disk:` that the job asks for."""
+    """For each GiB of `local_disk:` that the job requests."""
     whole_nodes_from: Count | None = None
-    """From this many nodes on, whole nodes are billed, whatever is used of them; None: never."""
+    """From this many nodes on, the site bills whole nodes, whatever the job uses; None: never."""
 
 
 Billing = Annotated[NodeBilling | SliceBilling | SumBilling, Field(discriminator="kind")]
@@ -53,44 +53,44 @@ class Partition(Facts):
     """A partition (queue) and its limits."""
 
     slurm_partition: OneWord | None = None
-    """Slurm's own name, where this entry is a QOS; its `--qos` is one of `arguments`. None: the
-    entry is called as the partition is."""
+    """Slurm's own name, if this entry is a QOS; its `--qos` is one of `arguments`. None: the
+    entry's name is the partition's."""
     max_time: Time
     max_time_of: tuple[SizeLimit, ...] = ()
     """Other limits for jobs up to a number of nodes, the smallest first; `max_time` is for those
     that are larger than all of them."""
     max_node_minutes: Count | None = None
-    """The most that nodes times minutes may be; None: only `max_time` counts."""
+    """The maximum of nodes times minutes; None: only `max_time` applies."""
     max_nodes: Count
     max_gpus_per_node: Count | None = None
     min_gpus: Count | None = None
-    """The fewest GPUs that a whole job may have."""
+    """The minimum number of GPUs of a whole job."""
     max_gpus: Count | None = None
-    """The most GPUs that a whole job may have; `grows_to` is for those with more."""
+    """The maximum number of GPUs of a whole job; larger ones use `grows_to`."""
     gpu_request: Annotated[str, fills("gpus")] | None = None
-    """The #SBATCH option for `{gpus}` GPUs per node, if it is another one than the site's."""
+    """The #SBATCH option for `{gpus}` GPUs per node, if it differs from the site's."""
     allocation: Literal["node", "shared"]
-    """`node`: a job gets whole nodes, so that masks are right; `shared`: only what it requested."""
+    """`node`: a job gets whole nodes, so masks are valid; `shared`: only what it requests."""
     whole_when_full: bool = False
-    """Whether a job that asks for all GPUs and all cores of a shared node has the node to itself,
-    so that masks are right."""
+    """Whether a job that requests all GPUs and all cores of a shared node has the node to itself,
+    so that masks are valid."""
     billing: Billing
     preempts: bool = False
     """Whether jobs here are ended when others need their nodes."""
     grows_to: str | None = None
     """The partition to move to when a job outgrows this one."""
     max_jobs: Count | None = None
-    """Jobs that one person may have here at a time. For the adviser; nothing reads it yet."""
+    """Maximum number of a user's simultaneous jobs here. For the adviser; not used yet."""
     trials: bool = False
     """Whether it is for short trials: `lumitui try` takes it."""
     purpose: str = ""
     needs: str = ""
-    """What a user needs before a job may run here, as a sentence, e.g. a scalability test."""
+    """The user's precondition for jobs here, as a sentence, e.g. a scalability test."""
     arguments: tuple[str, ...] = ()
     """Further #SBATCH options that every job here needs, e.g. a QOS."""
 
     def too_small(self, nodes: int, gpus: int) -> str:
-        """Return what a job of `nodes` nodes and `gpus` GPUs has too many of here; "" if none."""
+        """Return the limits that a job of `nodes` nodes and `gpus` GPUs exceeds here, or ""."""
         if nodes > self.max_nodes:
             return f"at most {self.max_nodes} node{'' if self.max_nodes == 1 else 's'}"
         if self.max_gpus is not None and gpus > self.max_gpus:

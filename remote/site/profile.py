@@ -38,7 +38,7 @@ def _has_template(name: str) -> str:
 
 
 Launcher = Annotated[str, AfterValidator(_has_template)]
-"""The name of a launcher: it has a template."""
+"""The name of a launcher with a template."""
 
 
 class Hosts(Facts):
@@ -51,7 +51,7 @@ class Hosts(Facts):
     transfer: str | None = None
     """A separate host for data transfer, where the site has one."""
     renew: str = ""
-    """What a user does when the credentials have expired, as a sentence; shown with the error."""
+    """The user's action after the credentials expire, as a sentence; shown with the error."""
     identity: str | None = None
     """A private key that is tried first."""
     ssh_config: str | None = None
@@ -70,23 +70,23 @@ class Hosts(Facts):
 
 
 class Account(Facts):
-    """What an account (project) looks like at this site."""
+    """The form of an account (project) at this site."""
 
     required: bool = True
     pattern: Pattern = r"^\S+$"
     example: str = ""
-    """What one looks like. It stands for the user's own: a job that names it is not sent."""
+    """An example. It is a placeholder: lumitui does not send a job with it."""
     default: str = ""
-    """The account of the user whose profile this is, for the job files that they begin."""
+    """The account of the profile's user, for their new job files."""
     small_in_paths: bool = False
-    """Whether folders are named in small letters, like Slurm's accounts, however it is written."""
+    """Whether folder names use lower case, like Slurm's accounts, however written."""
 
     def in_path(self, account: str) -> str:
-        """Return how the folders of `account` are named."""
+        """Return the name of the folders of `account`."""
         return account.lower() if self.small_in_paths else account
 
     def objection(self, account: str) -> str:
-        """Return why a job at this site cannot name `account`, as a clause; "": it can."""
+        """Return why a job at this site cannot use `account`, as a clause, or ""."""
         if not self.required or (self.default and account == self.default):
             return ""
         if account in ("", "none"):
@@ -99,14 +99,14 @@ class Account(Facts):
 
 
 class LocalDisk(Facts):
-    """A disk of the node, of which a job gets as much as it asks for: `local_disk:` in its file."""
+    """A disk of the node, allocated as requested with `local_disk:` in the job file."""
 
     request: Annotated[str, fills("gib")]
-    """What is asked of Slurm for `{gib}` GiB on each node, as one of the things of `--gres`."""
+    """The request to Slurm for `{gib}` GiB on each node, as one item of `--gres`."""
     max_gib: Count
     """The most that a job may ask for on a node."""
     variable: Variable
-    """The variable that names the job's folder there."""
+    """The variable with the job's folder on it."""
 
 
 RULE_FIELDS = (
@@ -124,11 +124,11 @@ RULE_FIELDS = (
     "links",
     "workdir",
 )
-"""What a site's rule can look at, besides `env.NAME`."""
+"""The possible fields of a site's rule, besides `env.NAME`."""
 
 
 class SiteRule(Facts):
-    """A rule of this site alone, as data for the adviser; it fires where all conditions hold."""
+    """A rule of this site, as data for the adviser; it applies if all conditions hold."""
 
     id: str
     severity: Literal["error", "warning", "note"]
@@ -143,20 +143,20 @@ class SiteRule(Facts):
     absent: bool = False
     """It fires where the job does not set the field at all, in place of `matches`."""
     when: dict[str, Pattern] = Field(default={})
-    """What else must hold: field to regular expression, or to `absent`, which means: not set."""
+    """Further conditions: field to regular expression, or to `absent`, which means: not set."""
     unless: dict[str, Pattern] = Field(default={})
-    """What must not hold: field to regular expression. Its own cure in another place, say."""
+    """Exceptions: field to regular expression, for example the rule's own cure in another place."""
     images: Pattern | None = None
-    """A regular expression on the path of the job's image; the rule is about these images alone.
-    None: it holds whatever the job runs in."""
+    """A regular expression for the path of the job's image; the rule applies only to these images.
+    None: it applies with any image."""
     launchers: tuple[str, ...] = ()
-    """What starts the ranks of the jobs that it is about; empty: any launcher."""
+    """The launchers of its jobs; empty: any launcher."""
     allocation: Literal["whole", "shared"] | None = None
-    """Whether it is about jobs that have their nodes alone, or that share them; None: both."""
+    """Whether it applies to jobs with nodes to themselves, or on shared ones; None: both."""
     nodes_from: Count = 1
     """The fewest nodes that a job has when the rule is about it."""
     message: Annotated[str, fills("value", "nodes")]
-    """What is wrong. `{value}` is the text that was found, `{nodes}` how many the job has."""
+    """The message. `{value}` is the matched text, `{nodes}` the job's number of nodes."""
     do: str
     cure: str | None = None
     """The value that ends the finding, where the variable has only to be set to it."""
@@ -189,29 +189,29 @@ class Site(Facts):
     work_root: WorkPath
     """Where runs and snapshots live on the site; `{account}`, `{user}`, `{home}` are filled in."""
     folders: dict[Variable, WorkPath] = Field(default={})
-    """Folders by names like `SCRATCH`: `$SCRATCH` in a job file becomes the path. `USER` is known
-    without this, and `HOME` only by this."""
+    """Folders by names like `SCRATCH`: `$SCRATCH` in a job file becomes the path. `USER` is
+    predefined; `HOME` is not."""
     poll_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = 60
     """Seconds from one request for all runs to the next, while one is unfinished."""
     node: NodeShape
     node_folder: NodePath | Literal[""] = ""
-    """A folder of each node's own, where a job may make `${NODE_TMP}`: a folder for itself alone,
-    of a name that nobody can guess, which is removed when the job ends. The code of a large
-    project is unpacked there. `$NAME` is expanded. Empty: there is none."""
+    """A node-local folder in which a job may create `${NODE_TMP}`: a private folder with a random
+    name, removed at the end of the job. lumitui unpacks the code of a large project there. `$NAME`
+    is expanded. Empty: there is none."""
     partitions: dict[str, Partition]
     default_partition: OneWord | None = None
-    """Where a job goes that names no partition; None: not known, or nowhere."""
+    """The partition of a job that names none; None: unknown, or there is none."""
     partition_required: bool = False
     """Whether sbatch refuses a job that names no partition."""
     other_partitions: tuple[OneWord, ...] = ()
     """Slurm's partitions that this profile does not describe, as they have other nodes. Not empty:
     these and `partitions` are all that there are."""
     srun_inherits_cpus: bool | None = None
-    """Whether `srun` takes `--cpus-per-task` from sbatch; Slurm itself stopped that with 22.05.
-    None: not known."""
+    """Whether `srun` inherits `--cpus-per-task` from sbatch, which Slurm itself stopped with 22.05.
+    None: unknown."""
     task_gpus_apart: bool | None = None
-    """Whether options that give each task its own GPU (`--gpus-per-task`, `--gpu-bind`) keep the
-    ranks of a node from exchanging data between their GPUs. None: not known."""
+    """Whether options that give each task its own GPU (`--gpus-per-task`, `--gpu-bind`) prevent the
+    ranks of a node from exchanging data between their GPUs. None: unknown."""
     gpu_request: Annotated[str, fills("gpus")] = "--gpus-per-node={gpus}"
     """The #SBATCH option for `{gpus}` GPUs per node."""
     memory_per_gpu: str = ""
@@ -223,11 +223,11 @@ class Site(Facts):
     cores_per_gpu: Count
     """`--cpus-per-task` of one rank."""
     cores_with_gpus: bool = False
-    """Whether a job that names no cores gets `cores_per_gpu` of them with each GPU."""
+    """Whether a job that does not request cores gets `cores_per_gpu` of them with each GPU."""
     cores_fixed: bool = False
     """Whether a job must ask for exactly `cores_per_gpu` cores for each GPU."""
     local_disk: LocalDisk | None = None
-    """The disk of a node that a job can ask for; None: there is none, or nothing is asked."""
+    """A node's disk that jobs can request; None: there is none, or no request is necessary."""
     sbatch_arguments: tuple[str, ...] = ()
     """#SBATCH options of every job, e.g. `--hint=nomultithread`."""
     modules: tuple[str, ...] = ()
@@ -235,7 +235,7 @@ class Site(Facts):
     environment: dict[str, str] = Field(default={})
     """Exported in every job script; `$NAME` is expanded there, and `${NODE_TMP}` is known."""
     node_directories: tuple[NodePath, ...] = ()
-    """Folders made on every node before the launch. Those in `${NODE_TMP}/` are the job's own."""
+    """Folders to create on every node before the launch. Those in `${NODE_TMP}/` are private."""
     python: str = "python3"
     """The interpreter of a job without a container."""
     python_on_compute_nodes: bool | None = None
@@ -253,14 +253,13 @@ class Site(Facts):
     launchers: Annotated[tuple[Launcher, ...], Field(min_length=1)] = ("srun", "torchrun")
     """Launchers that work at this site, the preferred first."""
     mpi: Mpi | None = None
-    """What the launcher mpirun starts; None: the profile names no MPI."""
+    """The MPI of the launcher mpirun; None: the profile has none."""
     requeue: bool = True
-    """Whether a job may put itself back into the queue (`scontrol requeue` on its node), which
-    `chain:` needs."""
+    """Whether a job may requeue itself (`scontrol requeue` on its node), as `chain:` requires."""
     internet_on_compute_nodes: bool = True
     """Whether a job can download weights or report to the internet."""
     mail: bool = False
-    """Whether Slurm mails when a job ends (`--mail-user`); False: it does not, or nobody knows."""
+    """Whether Slurm sends mail when a job ends (`--mail-user`); False: no, or unknown."""
     offline_environment: dict[str, str] = Field(default={})
     """Exported in jobs where `internet_on_compute_nodes` is false, e.g. `HF_HUB_OFFLINE`."""
     file_group: Annotated[str, fills("account", "user")] = ""
@@ -269,10 +268,10 @@ class Site(Facts):
     """The variable that lists a task's GPUs. For the node map and the launchers of other sites;
     nothing reads it yet."""
     gpu_readings: GpuReadings | None = None
-    """How the GPUs of a running job are read; None: they are not."""
+    """How to read the GPUs of a running job; None: not possible."""
     preflight: Literal["warn", "end", "off"] = "off"
-    """What a job whose file does not say it does before its launch: see the key `preflight` there.
-    Worth its half minute where a slow node would cost hours."""
+    """The default of the job file's key `preflight`. Its half minute is worthwhile if a slow node
+    would cost hours."""
     billing_unit: str = "GPU-hours"
     retired: Day | None = None
     """The date from which it runs no more jobs."""
@@ -282,34 +281,34 @@ class Site(Facts):
     """The date until which files can be read there once it is retired."""
     rules: tuple[SiteRule, ...] = ()
     commands: dict[str, str] = Field(default={})
-    """What to type there: `balance`, `quota`, `shell` …; shown by `lumitui site show NAME`."""
+    """Useful commands: `balance`, `quota`, `shell` …; shown by `lumitui site show NAME`."""
     quota: Quota | None = None
-    """How the site's own command lists used and allowed bytes and files; None: nobody knows."""
+    """How the site's command lists used and allowed bytes and files; None: unknown."""
     budget: Budget | None = None
-    """How the budget is read from what `commands: balance:` prints; None: it is only shown."""
+    """How to parse the output of `commands: balance:`; None: it is only shown."""
     notes: tuple[str, ...] = ()
-    """What else a user should know; shown by `lumitui site show NAME`."""
+    """Further remarks for the user; shown by `lumitui site show NAME`."""
     unverified: tuple[str, ...] = ()
-    """Keys of this profile that nobody has checked on the site."""
+    """Unverified keys of this profile."""
 
     def is_closed(self, today: date) -> bool:
         """Return whether it runs no jobs any more."""
         return self.retired is not None and today >= date.fromisoformat(self.retired)
 
     def summary(self, today: date) -> str:
-        """Return what it is in a few words: its title and a node's GPUs, or that it is closed."""
+        """Return a short description: its title and a node's GPUs, or that it is closed."""
         if self.is_closed(today):
             instead = f"; use {self.replaced_by}" if self.replaced_by else ""
             return f"{self.title}: closed on {self.retired}{instead}"
         return f"{self.title}: {self.node.gpus} x {self.node.gpu} a node"
 
     def slurm_partition(self, name: str) -> Partition | None:
-        """Return the entry of the partition that Slurm calls `name`; None: there is none."""
+        """Return the entry of the partition with Slurm's name `name`, or None."""
         items = self.partitions.items()
         return next((item for key, item in items if (item.slurm_partition or key) == name), None)
 
     def partitions_from(self, name: str) -> Iterator[tuple[str, Partition]]:
-        """Yield the partition `name`, and those that a job grows to from there, each once."""
+        """Yield the partition `name`, and the larger ones to which a job moves, each once."""
         following, seen = name if name in self.partitions else None, set[str]()
         while following is not None and following not in seen:
             seen.add(following)
@@ -333,7 +332,7 @@ class Site(Facts):
             if self.scheduler == "slurm" and "{home}" in path:
                 raise ValueError(f"folders: {{home}} of {name} is unknown before the login")
             if name == "USER" or name.startswith(("STAGE_", "SLURM_")):
-                raise ValueError(f"folders: {name} means something else already")
+                raise ValueError(f"folders: {name} already has another meaning")
         values = [*self.environment.values(), *self.node_directories]
         values += [
             value for item in self.containers.values() for value in item.environment.values()

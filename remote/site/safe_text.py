@@ -108,13 +108,13 @@ class LogFilter:
     """Turns a log's bytes into text that is safe on a terminal; of its sequences colours stay."""
 
     def __init__(self, *, colours: bool = True) -> None:
-        """Drop colours too when `colours` is false."""
+        """Also drop colours if `colours` is false."""
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._colours = colours
         self._kept = ""
 
     def feed(self, chunk: bytes, *, end: bool = False) -> str:
-        """Return what of `chunk` (and of what was kept back) may be shown now."""
+        """Return the safe part of `chunk`, including earlier withheld text."""
         text = self._kept + self._decode(chunk, end)
         cut = None if end else _CUT.search(text)
         if cut and len(text) - cut.start() < _LONGEST_SEQUENCE:

@@ -22,7 +22,7 @@ _WORDS_FOR_PASSWORDS = (
     rb"(?i:my|the|a|some|db)?[-_]?(?i:pass|password|passwd|pwd|secret|secretpassword|changeme|user"
     rb"|username|root|admin|postgres|mysql|guest|test|testing|default)"
 )
-"""What documentation writes in the place of a password."""
+"""Placeholders for a password in documentation."""
 
 # What follows `TOKEN=`: no variable, path or sentence, and both letters and digits.
 _MIXED = rb"(?![/.~])(?=[^\s\"']{0,200}?[0-9])(?=[^\s\"']{0,200}?[A-Za-z])"
@@ -43,11 +43,11 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class KeyShape:
-    """What one kind of key looks like."""
+    """The pattern of one kind of key."""
 
     id: str
     what: str
-    """What it is, as the end of a sentence."""
+    """Its name, as the end of a sentence."""
     source: str
     expression: bytes
     """Begins with a plain character; its first group must not be a placeholder."""
@@ -191,7 +191,7 @@ def is_shape(name: str) -> bool:
 
 
 def shape_of(mark: KeyMark) -> KeyShape:
-    """Return what the mark shows."""
+    """Return the shape for a mark."""
     return _BY_ID[mark.shape]
 
 
@@ -239,7 +239,7 @@ def _grouped() -> tuple[_Group, ...]:
 
 _GROUPS = _grouped()
 RULES_ID = hashlib.sha256(repr(SHAPES).encode()).hexdigest()[:16]
-"""Names this table: what was found with another one is not believed."""
+"""Version of this table: results of a different one are ignored."""
 
 
 def _inside_a_word(data: bytes, at: int) -> bool:
@@ -279,7 +279,7 @@ def key_spans(text: bytes) -> list[tuple[int, int]]:
 
 
 class ShapeSearch:
-    """Looks for shapes of keys in a file that is read piece by piece."""
+    """Searches for key patterns in a file read piece by piece."""
 
     def __init__(self) -> None:
         """Nothing was read yet."""

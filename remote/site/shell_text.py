@@ -1,4 +1,4 @@
-"""Words and fragments that the POSIX sh of every site understands: GNU, busybox and BSD (macOS)."""
+"""Words and fragments for every site's POSIX sh: GNU, busybox and BSD (macOS)."""
 
 import re
 import shlex
@@ -38,7 +38,7 @@ def quote(text: str) -> str:
 
 
 def fill(template: str, **values: str | int) -> str:
-    """Return `template` with `values` in the place of `{name}`; other braces are the shell's."""
+    """Return `template` with `values` for `{name}`; other braces belong to the shell."""
     return re.sub(
         r"\{(\w+)\}", lambda match: str(values.get(match[1], match[0])), template, flags=re.ASCII
     )

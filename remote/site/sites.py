@@ -1,4 +1,4 @@
-"""The profiles of some folders: found by name, inherited with `extends:`, read and checked.
+"""The profiles of some folders: found by name, inherited with `extends:`, validated.
 
 Profiles are YAML files in `templates/sites/`; a user's own, in the platform's configuration
 folder, override them by name. `extends:` inherits another profile, key by key.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lumitui.remote.site.reading.yaml_document import Document
 
 BUILT_IN = Path(__file__).resolve().parents[2] / "templates" / "sites"
-"""The profiles that come with the program."""
+"""The bundled profiles."""
 
 
 def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
@@ -38,7 +38,7 @@ def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, o
 
 
 class Sites:
-    """The profiles of some folders, by name; the first folder that has a name wins."""
+    """The profiles of some folders, by name; the first folder with a name wins."""
 
     def __init__(
         self, folders: Iterable[Path], texts: Mapping[Path, str | None] | None = None
@@ -73,11 +73,11 @@ class Sites:
         return self._find(name)[0]
 
     def own(self) -> list[str]:
-        """Return the names of the profiles that a user has written or changed, in order."""
+        """Return the names of the user's own or changed profiles, in order."""
         return [name for name, paths in sorted(self._files.items()) if paths[0].parent != BUILT_IN]
 
     def added(self) -> list[str]:
-        """Return the names of those that do not come with the program, in order."""
+        """Return the names of profiles that are not bundled, in order."""
         every = sorted(self._files.items())
         return [name for name, paths in every if BUILT_IN not in {path.parent for path in paths}]
 
@@ -95,7 +95,7 @@ class Sites:
         return validate(document, Site, data, "`lumitui schema site` lists the keys.")
 
     def valid(self) -> list[Site]:
-        """Return the sites that have a valid profile, in order; `take_warnings` names the others.
+        """Return the sites with a valid profile, in order; `take_warnings` lists the others.
 
         One broken profile must not stop what only looks for a site among all.
         """
@@ -108,20 +108,20 @@ class Sites:
         return found
 
     def take_warnings(self) -> list[str]:
-        """Return a warning for each site that `valid` left out, and forget them."""
+        """Return and clear a warning for each site that `valid` skipped."""
         warnings = [f"lumitui skips the site {name}: {why}" for name, why in self._left_out.items()]
         self._left_out.clear()
         return warnings
 
     def with_file(self, path: Path) -> Sites:
-        """Return these profiles with that of a file in none of the folders, named as the file."""
+        """Return these profiles, with that of a file outside the folders, named after the file."""
         return Sites(self._folders, {**self._texts, path: None})
 
     def _find(self, name: str) -> list[Path]:
         if files := self._files.get(name):
             return files
         names = ", ".join(self.names()) or "none"
-        raise InputError(f"{name!r} is not a site.", f"Known are: {names}.", field="site")
+        raise InputError(f"{name!r} is not a site.", f"The sites are: {names}.", field="site")
 
     def _merged(self, name: str, seen: tuple[Path, ...]) -> tuple[Document, dict[str, object]]:
         from lumitui.remote.site.reading.yaml_document import Document, read_document

@@ -1,4 +1,4 @@
-"""Where something stands: in a script, and in the job file that it came from."""
+"""A position in a script, and in the job file it came from."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,16 @@ class Position:
     """A place in a text."""
 
     line: int = 0
-    """1-based; 0: the job has no script of its own yet."""
+    """1-based; 0: the job has no script yet."""
     column: int = 0
     """1-based, in characters."""
     end_line: int = 0
     end_column: int = 0
     """The first column behind it."""
     file: str = ""
-    """The file it is in, as the script names it; "": the script or job file itself."""
+    """Its file, as the script names it; "" for the script or job file itself."""
     field: str = ""
-    """The key of the job file that set it, like `time` or `env.NCCL_DEBUG`; "": none did."""
+    """The job file's key that set it, like `time` or `env.NCCL_DEBUG`, or ""."""
 
 
 NOWHERE = Position()

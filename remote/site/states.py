@@ -11,7 +11,7 @@ HANGS = re.compile(r"(?:Ranks? \d|No rank has ).{0,200}\bmoved for \d")
 
 
 class State(StrEnum):
-    """The state of a run, with the same words for every scheduler."""
+    """The state of a run, the same for every scheduler."""
 
     SENDING = "sending"
     """It is being sent; nothing is known to be on the cluster yet."""
@@ -19,7 +19,7 @@ class State(StrEnum):
     """It may or may not be on the cluster, or its end was not seen; it is settled later."""
     REFUSED = "refused"
     NOT_SENT = "not sent"
-    """There is certainly no job: none was created, and none can start any more."""
+    """There is certainly no job: none was created, and none can start."""
     QUEUED = "queued"
     RUNNING = "running"
     FINISHING = "finishing"
@@ -80,6 +80,6 @@ STATES: Mapping[str, State] = {
     "OUT_OF_MEMORY": State.OUT_OF_MEMORY,
     "PREEMPTED": State.PREEMPTED,
 }
-"""Slurm's words (squeue(1), "JOB STATE CODES") as states; any other word is UNKNOWN.
+"""Slurm's states (squeue(1), "JOB STATE CODES") as ours; any other is UNKNOWN.
 
 So is REVOKED, of a federation: another of its clusters runs the job, or this one may again."""

@@ -12,7 +12,7 @@ _MOST = 10_000 * 86_400
 
 
 def seconds_of(text: str) -> int:
-    """Return the seconds that `text` stands for.
+    """Return the seconds in `text`.
 
     Raises:
         ValueError: `text` has none of Slurm's forms; the message is for a user.
@@ -27,7 +27,7 @@ def seconds_of(text: str) -> int:
 
 
 def _seconds(text: str) -> int | None:
-    """Return the seconds; None: the text has none of the forms."""
+    """Return the seconds; None if the text is invalid."""
     match = _FORM.match(text)
     if not match:
         return None

@@ -1,11 +1,11 @@
-"""Addresses that are told something by POST: nobody on the way may read it."""
+"""Addresses for POST notifications, which no one on the way may read."""
 
 import ipaddress
 from urllib.parse import urlsplit
 
 
 def check_webhook(value: str) -> None:
-    """Refuse what is not an https address, or http on one's own machine.
+    """Refuse any address except https, or http on the own machine.
 
     Raises:
         ValueError: it is none; the message does not repeat it, as it may be a secret.

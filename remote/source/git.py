@@ -1,4 +1,4 @@
-"""What git knows about a folder, read so that no program runs which the folder names.
+"""git's knowledge of a folder, read without running programs that the folder configures.
 
 A repository that somebody unpacked brings its own configuration, which may name programs: filters,
 hooks, a monitor, a transport for missing objects. There are more such keys than a list can keep up
@@ -31,7 +31,7 @@ _OWN_CONFIG = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 
 @dataclass(frozen=True)
 class Repository:
-    """What git knows about a folder besides the .gitignore files in it."""
+    """git's knowledge of a folder besides its .gitignore files."""
 
     top: Path
     below: str
@@ -44,7 +44,7 @@ class Repository:
 
 @dataclass(frozen=True)
 class Git:
-    """git for one folder, with a git folder and a configuration of its own."""
+    """git for one folder, with its own git folder and configuration."""
 
     root: Path
     top: Path
@@ -54,13 +54,13 @@ class Git:
     _environ: dict[str, str]
 
     def out(self, *words: str, data: bytes = b"") -> bytes | None:
-        """Return what git prints, with `data` as its input; None: it fails or takes too long."""
+        """Return git's output for the input `data`; None if it fails or takes too long."""
         return _out([*self._command, *words], self._environ, self.root, data)
 
 
 @contextmanager
 def reading(root: Path) -> Iterator[Git | None]:
-    """Give git for the repository around `root`; None: there is none, or git is not installed.
+    """Yield git for the repository around `root`; None without a repository or git.
 
     Nothing of the repository is changed, not even its index.
     """
@@ -115,7 +115,7 @@ def reading(root: Path) -> Iterator[Git | None]:
 
 
 def repository(root: Path) -> Repository | None:
-    """Return the repository that contains `root`; None: there is none, or git is not installed.
+    """Return the repository that contains `root`; None without a repository or git.
 
     Costs two short git commands.
     """
@@ -131,7 +131,7 @@ def repository(root: Path) -> Repository | None:
 
 
 def _program(root: Path) -> str | None:
-    """Return git's path: not one below `root`, as `PATH=.` would find it; None: there is none."""
+    """Return git's path, but not one below `root`, as `PATH=.` would find it, or None."""
     closed = () if Path.home().is_relative_to(root) else (root,)
     places = [
         place
@@ -198,7 +198,7 @@ def _default(name: str) -> Path:
 
 
 def _git_folders(top: Path) -> tuple[Path, Path]:
-    """Return the folder of HEAD and index, and that of all else; worktrees have two."""
+    """Return the folder of HEAD and index, and that of the rest; worktrees have two."""
     at = top / ".git"
     with suppress(OSError, UnicodeDecodeError):
         if at.is_file():

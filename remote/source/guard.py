@@ -1,4 +1,4 @@
-"""Which files are kept back because they look like secrets, and which are sent nevertheless."""
+"""The files to exclude because they look like secrets, and those to send anyway."""
 
 import os
 import posixpath
@@ -20,34 +20,34 @@ class Suspect:
     path: str
     by: Literal["name", "contents"]
     what: str
-    """What it seems to be, as the end of a sentence."""
+    """Its apparent kind, as the end of a sentence."""
     line: int | None
-    """Where in its contents, from 1; None: its name says so."""
+    """Its line in the contents, from 1; None if the name decides."""
     source: str
 
 
 class ScanGuard:
-    """Decides for the files of one scan, and keeps what it decided."""
+    """Decides on the files of one scan, and records the decisions."""
 
     def __init__(self, ship: Sequence[str] = ()) -> None:
-        """`ship` has the patterns of files that are sent although they look like secrets.
+        """`ship` has the patterns of files to send although they look like secrets.
 
         A pattern is a path from the project's root; `*` stands for any part of a name, `**` for
         any folders, and a folder's name for everything in it.
         """
         self.kept_back: list[Suspect] = []
         self.shipped: list[Suspect] = []
-        """Suspects that are sent, because a pattern names them."""
+        """Suspects to send, because a pattern matches them."""
         self._ship = tuple(ship)
         self._used: set[str] = set()
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """The patterns that name no suspect."""
+        """The patterns that match no suspect."""
         return tuple(word for word in self._ship if word not in self._used)
 
     def names_secret(self, path: str, where: Callable[[], int], also: Iterable[str] = ()) -> bool:
-        """Whether the file at `path` is kept back for its name, or one it has `also`.
+        """Whether the file at `path` is excluded because of its name, or one it has `also`.
 
         `where` opens it.
 
@@ -62,19 +62,19 @@ class ScanGuard:
         return False
 
     def link_rule(self, path: str) -> NameRule | None:
-        """Return the rule for the name of a link: what it points to is a secret."""
+        """Return the rule for a link's name: its target is a secret."""
         rule = secret_name(path)
         return rule if rule is not None and rule.holds is None else None
 
     def target_is_secret(self, link: str, target: str, path: str, rule: NameRule) -> bool:
-        """Whether the file at `path` is kept back since a `link` names its `target` a secret."""
+        """Whether the file at `path` is excluded because of its `link` with a secret's name."""
         if path != target and not path.startswith(target + "/"):
             return False
         what = f"{rule.what}, according to the link {link}"
         return self._decide(Suspect(path, "name", what, None, rule.source))
 
     def holds_secret(self, path: str, marks: Iterable[KeyMark], also: Sequence[str] = ()) -> bool:
-        """Whether the file at `path` is kept back for its contents; see `names_secret`."""
+        """Whether the file at `path` is excluded because of its contents; see `names_secret`."""
         for mark in marks:
             shape = shape_of(mark)
             if shape.settings_only and not any(map(has_settings, (path, *also))):
@@ -94,7 +94,7 @@ class ScanGuard:
 
 
 def covering(words: Iterable[str], path: str) -> str | None:
-    """Return the first of the patterns that names the file at `path`; see `ScanGuard`."""
+    """Return the first pattern that matches the file at `path`; see `ScanGuard`."""
     for word in words:
         if path == posixpath.normpath(word) or _covers(_anchored(word), path):
             return word
@@ -108,7 +108,7 @@ def _anchored(pattern: str) -> Patterns:
 
 
 def _covers(patterns: Patterns, path: str) -> bool:
-    """Whether a pattern names the file, or a folder that it is in."""
+    """Whether a pattern matches the file, or a folder above it."""
     seen = os.fsencode(path)
     if patterns.ignored(seen, folder=False):
         return True
@@ -121,6 +121,6 @@ def _covers(patterns: Patterns, path: str) -> bool:
 
 
 def head_of(descriptor: int) -> bytes:
-    """Return the beginning of an open file, which is closed: what decides for some names."""
+    """Return the beginning of an open file, which decides for some names; closes it."""
     with os.fdopen(descriptor, "rb") as file:
         return file.read(HEAD_BYTES)

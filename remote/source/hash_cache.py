@@ -1,4 +1,4 @@
-"""What earlier scans found in a project's files: hashes, and places with the shape of a key.
+"""Results of earlier scans of a project's files: hashes, and positions of possible keys.
 
 It is valid while stat shows no change: a file is not read again when its size, inode and times are
 what they were. As in git, a file that was written shortly before it was read is not trusted: it may
@@ -28,7 +28,7 @@ _State = list[int]
 
 @dataclass(frozen=True)
 class FileContent:
-    """What a file has in it."""
+    """The contents of a file."""
 
     sha256: str
     marks: tuple[KeyMark, ...] = ()
@@ -36,7 +36,7 @@ class FileContent:
 
 
 class Hashes:
-    """What is known of one project's files."""
+    """The known facts about one project's files."""
 
     def __init__(self, path: Path, root: Path) -> None:
         """Read the list at `path`, where it is about the files below `root`."""
@@ -46,7 +46,7 @@ class Hashes:
         self._kept: dict[str, tuple[_State, FileContent]] = {}
 
     def known(self, path: str, info: os.stat_result) -> FileContent | None:
-        """Return what the file at `path` has in it; None: it changed, or is not known."""
+        """Return the contents of the file at `path`; None if it changed, or is unknown."""
         entry = self._known.get(path)
         if entry is None or entry[0] != _state(info):
             return None
@@ -54,12 +54,12 @@ class Hashes:
         return entry[1]
 
     def keep(self, path: str, info: os.stat_result, contents: FileContent) -> None:
-        """Remember the contents of a file whose stat was `info` before and after the reading."""
+        """Store the contents of a file whose stat was `info` before and after reading."""
         if max(info.st_mtime_ns, info.st_ctime_ns) < self._began - _RACY_NS:
             self._kept[path] = (_state(info), contents)
 
     def save(self) -> None:
-        """Write what the scan met, unless the list already says so."""
+        """Write the scan's results, unless the list already has them."""
         if self._kept == self._known:
             return
         files = {path: _row(state, kept) for path, (state, kept) in self._kept.items()}

@@ -1,4 +1,4 @@
-"""Which files of a project are left out: nested .gitignore and .lumituiignore files.
+"""The excluded files of a project: nested .gitignore and .lumituiignore files.
 
 git works on bytes, so `?` is one byte here too.
 """
@@ -36,7 +36,7 @@ class Pattern:
     negated: bool
     folders_only: bool
     expression: bytes
-    """A regular expression for the whole path from the folder of the list, no slash at the end."""
+    """A regular expression for the whole path from the list's folder, without a trailing slash."""
     matches: re.Pattern[bytes]
 
 
@@ -51,7 +51,7 @@ class Patterns:
         self._any = re.compile(words, re.DOTALL) if words else None
 
     def ignored(self, path: bytes, *, folder: bool) -> bool | None:
-        """Return true, false (`!`), or None: no pattern matches exactly this path."""
+        """Return true, false (`!`), or None if no pattern matches exactly this path."""
         if self._any is None or not self._any.fullmatch(path):
             return None
         for item in self._last_first:
@@ -87,7 +87,7 @@ def _without_spaces(line: bytes) -> bytes:
 
 
 def _translated(pattern: bytes) -> bytes | None:
-    """Return a regular expression with the same meaning; None for what never matches."""
+    """Return an equivalent regular expression; None for one that never matches."""
     out, at = b"", 0
     while at < len(pattern):
         char = pattern[at : at + 1]
@@ -121,7 +121,7 @@ def _translated(pattern: bytes) -> bytes | None:
 
 
 def _bracket(pattern: bytes, at: int) -> tuple[bytes, int] | None:
-    """Return the class that begins at `at`, and where it ends; None: it never ends."""
+    """Return the character class at `at`, and its end; None if it is unclosed."""
     at += 1
     negated = pattern[at : at + 1] in (b"!", b"^")
     at += negated
@@ -165,11 +165,11 @@ _FILES = (".lumituiignore", ".gitignore")
 
 @dataclass(frozen=True)
 class Inclusion:
-    """What happens to one file or folder."""
+    """The decision on one file or folder."""
 
     sent: bool
     enter: bool = False
-    """For a folder that is left out: enter it, since something in it is brought back."""
+    """For an excluded folder: enter it, because a pattern includes something in it again."""
 
 
 @dataclass(frozen=True)
@@ -180,12 +180,12 @@ class _Rules:
     """The folder it is in, "" or "a/b/"."""
     patterns: Patterns
     brought_back: tuple[str, ...]
-    """The paths that its `!` patterns name, from the root, as written."""
+    """The paths of its `!` patterns, from the root, as written."""
     above: str = ""
     """The project's path from the folder of the file, where that is above the project."""
 
     def ignored(self, path: str) -> bool | None:
-        """Return true, false (`!`), or None: no pattern matches `path` (a folder's ends in `/`)."""
+        """Return true, false (`!`), or None without a match for `path` (a folder's ends in `/`)."""
         seen = os.fsencode(self.above + path[len(self.below) :])
         folder = seen.endswith(b"/")
         return self.patterns.ignored(seen[: len(seen) - folder], folder=folder)
@@ -205,11 +205,11 @@ class Ignoring:
     """The .lumituiignore files, outermost first."""
     git: tuple[_Rules, ...] = ()
     left_out: bool = False
-    """Whether the folder itself is left out, and entered only for what is brought back."""
+    """Whether the folder itself is excluded, and entered only for included parts."""
     tracked: tuple[str, ...] = ()
     """Files that git tracks although a pattern matches them, sorted; they are sent."""
     elsewhere: frozenset[str] = frozenset()
-    """Files and folders that get to the site another way, from the root; no rule counts there."""
+    """Files and folders sent in another way, from the root; no rule applies to them."""
 
     @staticmethod
     def of(root: Path, elsewhere: frozenset[str] = frozenset()) -> "Ignoring":
@@ -234,11 +234,11 @@ class Ignoring:
         return replace(self, own=own, git=git)
 
     def entering(self, choice: Inclusion) -> "Ignoring":
-        """Return the rules that hold inside a folder for which `choice` was made."""
+        """Return the rules inside a folder with the decision `choice`."""
         return replace(self, left_out=not choice.sent)
 
     def choice(self, path: str) -> Inclusion:
-        """Return what happens to `path`; a folder's ends in a slash."""
+        """Return the decision on `path`; a folder's ends in a slash."""
         if path.removesuffix("/") in self.elsewhere:
             return Inclusion(False)
         own = _decided(self.own, path)
@@ -254,13 +254,13 @@ class Ignoring:
         return any(name.startswith(folder) for rules in self.own for name in rules.brought_back)
 
     def _tracks(self, path: str) -> str:
-        """Return the first tracked file that does not sort before `path`; "" for none."""
+        """Return the first tracked file that does not sort before `path`, or ""."""
         at = bisect.bisect_left(self.tracked, path)
         return self.tracked[at] if at < len(self.tracked) else ""
 
 
 def _outer(repo: Repository, root: Path) -> Iterator[_Rules]:
-    """Yield what git reads above the project, the weakest first (gitignore(5))."""
+    """Yield git's ignore files above the project, the weakest first (gitignore(5))."""
     for path in repo.excludes:
         if path.is_file():
             yield replace(_read(path, ""), above=repo.below)

@@ -1,4 +1,4 @@
-"""The list of the files that a run is sent with, and its name: the hash of what it lists. Pure."""
+"""The list of a run's sent files, and its name: the hash of the list. Pure."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ class ManifestEntry:
     sha256: str
     """Hex digest of the content; empty for a link."""
     target: str | None = None
-    """Where a link points, relative and inside the project; None for a file."""
+    """A link's target, relative and inside the project; None for a file."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Manifest:
 
     @cached_property
     def id(self) -> str:
-        """24 hex characters that name exactly these files."""
+        """24 hex characters that identify exactly these files."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:24]
 
     @property

@@ -1,4 +1,4 @@
-"""The walk over a folder to send: which files and links are sent, and what must not be.
+"""The walk over a folder to send: included files and links, and refused ones.
 
 A link in a folder that somebody unpacked may lead to any file of this machine. So nobody follows it
 unless a pattern of `follow_links:` names it, and then what it leads to is searched for secrets.
@@ -26,10 +26,10 @@ class Follow:
     words: Sequence[str] = ()
     """Patterns as `ship_secrets:` has them."""
     taken: dict[str, Path] = field(default_factory=dict)
-    """Each file behind such a link: the path that it gets, and its real path on this machine."""
+    """Each file behind such a link: its path in the copy, and its real path on this machine."""
 
     def names(self, *paths: str) -> bool:
-        """Whether a pattern names one of the forms of a link's path, or a folder above it."""
+        """Whether a pattern matches one form of a link's path, or a folder above it."""
         return any(covering(self.words, path) is not None for path in paths)
 
 
@@ -55,12 +55,12 @@ def hops(place: Path) -> list[Path]:
 
 
 def names_of(place: Path) -> list[str]:
-    """Return the ends of the paths that a link leads to, as the rules about names read them."""
+    """Return the endings of a link's target paths, for the rules about names."""
     return ["/".join(hop.parts[-3:]) for hop in hops(place)]
 
 
 def way(target: str, place: Path) -> str:
-    """Return the words for where the link at `place` leads, whose text is `target`."""
+    """Return the words for the destination of the link at `place` with the text `target`."""
     real = os.path.realpath(place)
     return repr(target) if real == target else f"{target!r} ({real})"
 
@@ -69,7 +69,7 @@ MAX_FILES = 10_000
 MAX_BYTES = 500_000_000
 _SKIPPED = frozenset({".git", "__pycache__", "node_modules"})
 LOOKED_AT = 20_000
-"""Entries after which the walk of a project over its limits ends; its error names the largest."""
+"""Entries after which the walk of an oversized project ends; its error names the largest."""
 _KERNEL = ("/proc", "/sys", "/dev")  # the kernel makes their files; /dev/shm is a disk in memory
 
 
@@ -84,17 +84,17 @@ class ProjectLimits:
 
 
 class FolderWalk:
-    """What a walk over a folder to send has met so far."""
+    """The results of a walk so far."""
 
     def __init__(self, root: Path, follow: Follow) -> None:
-        """Nothing was met yet; `follow` says which links out of `root` are followed."""
+        """No entries yet; `follow` has the patterns of links out of `root` to follow."""
         self.root = Path(os.path.realpath(root))
         self.follow = follow
         self.files: dict[str, os.stat_result] = {}
         self.links: dict[str, str] = {}
         """Path to target, inside the folder."""
         self.refused: list[str] = []
-        """What must not or cannot be sent, with the reason."""
+        """Refused entries, with the reason."""
         self.visited = 0
         """Entries of folders that were inspected."""
         self._within = [self.root]
@@ -129,7 +129,7 @@ class FolderWalk:
         self.refused.append(f"{path!r} {why}")
 
     def walk(self, folder: Path, below: str = "", rules: Ignoring | None = None) -> None:
-        """Take what `rules` let pass of `folder`, which is `below` ("a/b/") the root."""
+        """Add the files of `folder` included by `rules`; it is `below` ("a/b/") the root."""
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:
@@ -172,13 +172,13 @@ class FolderWalk:
                 real = Path(os.path.realpath(place)) if len(self._within) > 1 else None
                 self.add(path, entry.stat(follow_symlinks=False), real)
             else:
-                words = "is neither a file nor a folder (socket, pipe or device); remove it"
+                words = "is not a file or folder, but a socket, pipe or device; remove it"
                 self.refuse(path, words)
         except OSError as error:
             self.refuse(path, f"cannot be read ({error.strerror})")
 
     def _follow(self, real: Path, path: str, rules: Ignoring | None) -> None:
-        """Take what the link at `path` leads to: the file, or all of the folder, at `real`."""
+        """Add the target of the link at `path`: the file, or the whole folder, at `real`."""
         info = os.lstat(real)
         if stat.S_ISREG(info.st_mode):
             self.add(path, info, real)
@@ -235,7 +235,7 @@ class ProjectWalk(FolderWalk):
         self.size += info.st_size
 
     def check(self) -> None:
-        """Raise InputError when there is too much, naming the five largest, or something refused.
+        """Raise InputError for an oversized project, with the five largest, or a refused entry.
 
         Raises:
             InputError: what is said of it.
@@ -270,7 +270,7 @@ class ProjectWalk(FolderWalk):
 
 
 def some(refused: Sequence[str]) -> str:
-    """Return the first of what was refused, and how much more there is."""
+    """Return the first refused entry, and the number of others."""
     more = f"; and {len(refused) - 5} more" if len(refused) > 5 else ""
     return "; ".join(refused[:5]) + more
 
@@ -281,7 +281,7 @@ def walk(
     elsewhere: frozenset[str] = frozenset(),
     follow: Follow | None = None,
 ) -> ProjectWalk:
-    """Return what of the project below `root` is sent, far enough to describe what is too much.
+    """Return the project's files below `root`, up to enough for the error about its size.
 
     `elsewhere` are the files and folders in it that are no part of what is sent; `follow` says
     which links out of it are followed, and keeps what they led to.
@@ -300,7 +300,7 @@ def walk(
 
 
 def is_system(root: Path) -> bool:
-    """Whether `root` is the root of all files, or a folder whose files the kernel makes."""
+    """Whether `root` is the root of all files, or a kernel's folder."""
     real = Path(os.path.realpath(root))
     if real == Path(real.anchor):
         return True
@@ -308,7 +308,7 @@ def is_system(root: Path) -> bool:
 
 
 def _travels(text: str) -> bool:
-    """Whether a list with one name a line can hold it."""
+    """Whether it fits a list with one name a line."""
     if "\n" in text or "\r" in text:
         return False
     try:

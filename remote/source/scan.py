@@ -1,4 +1,4 @@
-"""A project folder read into a manifest: secrets kept back, every file hashed."""
+"""Reads a project folder into a manifest: excludes secrets, hashes every file."""
 
 import errno
 import hashlib
@@ -29,7 +29,7 @@ def scan(
     elsewhere: frozenset[str] = frozenset(),
     follow: Follow | None = None,
 ) -> Manifest:
-    """Return the manifest of what is sent of the project below `root`.
+    """Return the manifest of the project's files below `root`.
 
     Left out: what .gitignore and .lumituiignore files exclude (the latter win, and their `!`
     brings back what the former exclude), .git, __pycache__, node_modules, virtual environments,
@@ -78,21 +78,21 @@ def scan(
 
 
 def source_of(root: Path, extra: Mapping[str, Path] | None = None) -> Callable[[str], Path]:
-    """Return the function that gives the local file of a manifest's path; see `opened`."""
+    """Return the function from a manifest's path to the local file; see `opened`."""
     added = {path: Path(os.path.realpath(place)) for path, place in (extra or {}).items()}
     top = Path(os.path.realpath(root))
     return lambda path: added[path] if path in added else top / path
 
 
 def _behind(root: Path, path: str, real: Path) -> list[str]:
-    """Return the names that a followed link's file has besides its own `path`."""
+    """Return further names of a followed link's file besides its own `path`."""
     return ["/".join(real.parts[-3:]), *names_of(root / path)]
 
 
 def _linked_secrets(
     root: Path, project: ProjectWalk, guard: ScanGuard
 ) -> list[tuple[str, str, NameRule]]:
-    """Return the links with a secret's name, each with what it points to and the rule."""
+    """Return the links with a secret's name, each with its target and the rule."""
     top, secrets = os.path.realpath(root), []
     for path in project.links:
         if rule := guard.link_rule(path):
@@ -114,7 +114,7 @@ class _ScanReader:
         links: list[tuple[str, str, NameRule]],
         names: Sequence[str] = (),
     ) -> bool:
-        """Whether a name of the file, or of a link to it, shows a secret."""
+        """Whether a name of the file, or of a link to it, indicates a secret."""
         try:
             if guard.names_secret(path, lambda: opened(self._where(path)), names):
                 return True
@@ -123,7 +123,7 @@ class _ScanReader:
         return any(guard.target_is_secret(link, target, path, rule) for link, target, rule in links)
 
     def read(self, path: str, info: os.stat_result) -> tuple[ManifestEntry, FileContent]:
-        """Return the file's entry and what is in it; `info` is its stat when it was found."""
+        """Return the file's entry and contents; `info` is its stat when it was found."""
         try:
             read = read_file(lambda: self._where(path), path, info, self._hashes)
         except OSError as error:
@@ -144,7 +144,7 @@ def read_file(
     *,
     search: bool = True,
 ) -> tuple[FileContent, os.stat_result] | None:
-    """Return what is in a file and its stat; None: it is no longer the one of the stat `info`.
+    """Return a file's contents and stat; None if it no longer has the stat `info`.
 
     It is read where `where` says, unless `hashes` know it as `key`. `passed` hears of each portion
     of bytes; without `search` nobody looks for keys.
@@ -212,7 +212,7 @@ FileState = tuple[int, ...]
 
 
 def file_state(info: os.stat_result) -> FileState:
-    """Return what is the same of a file as long as nobody writes to it."""
+    """Return the parts of a file's stat that change with every write."""
     return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)
 
 

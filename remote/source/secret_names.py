@@ -1,4 +1,4 @@
-"""Names of files that hold secrets: a table with sources, and which files only look like them.
+"""Names of files with secrets: a table with sources, and exceptions.
 
 The names come from the lists that are kept for this (GitHub's gitignore templates, gitrob's
 signatures, gitleaks' rules) and from the manuals of the programs that write these files.
@@ -16,16 +16,16 @@ HEAD_BYTES = 1 << 18
 
 @dataclass(frozen=True)
 class NameRule:
-    """Names that usually mean a secret."""
+    """Names that usually indicate a secret."""
 
     what: str
-    """What such a file is, as the end of a sentence."""
+    """The kind of file, as the end of a sentence."""
     source: str
     patterns: str
-    """Shell patterns, in small letters, for the name, or with a slash for the end of the path.
-    The `*` after a folder stands for everything in it. Blanks separate them."""
+    """Shell patterns, in lower case, for the name, or with a slash for the end of the path. The `*`
+    after a folder matches everything in it. Separated by spaces."""
     holds: Callable[[bytes], object] | None = None
-    """Decides by the beginning of the contents; None: the name is enough."""
+    """Decides by the beginning of the contents; None if the name suffices."""
 
 
 _BLOCKS = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----")
@@ -126,7 +126,8 @@ NAMES: tuple[NameRule, ...] = (
     NameRule("a key of a secret manager", "manuals of Vault, Ansible, age, SOPS, Doppler and Rails",
              ".vault-token .vault_pass* vault_pass*.txt .vault-pass* vault-password* "
              ".vault_password* sops/age/keys.txt *.agekey .doppler.yaml master.key"),
-    NameRule("a file for secrets by its name", f"{_TEMPLATES}; Yelp/detect-secrets, docs/design.md",
+    NameRule("a file with the name of a secrets file",
+             f"{_TEMPLATES}; Yelp/detect-secrets, docs/design.md",
              "secret.* secrets.* *.secret *.secrets .secret .secrets .secrets/* .secret/* "
              "secrets/* secret/* password passwords *[_-]secret.json *[_-]secrets.json "
              "*[._-]secrets.y*ml *[._-]secret.y*ml *[_-]secrets.toml password.* passwords.* "
@@ -165,7 +166,7 @@ _SETTINGS = re.compile(
 
 
 def secret_name(path: str) -> NameRule | None:
-    """Return the rule that the file at `path` falls under by its name; None: it may be sent.
+    """Return the rule that matches the name of the file at `path`, or None.
 
     Public keys, templates like `.env.example` and source code are not secrets by their names. A
     copy of an editor is what its original is.
@@ -181,7 +182,7 @@ def secret_name(path: str) -> NameRule | None:
 
 
 def has_settings(path: str) -> bool:
-    """Whether the file at `path` has settings by its name: dotenv, YAML, JSON, INI, a shell's.
+    """Whether `path` is a settings file by its name: dotenv, YAML, JSON, INI, a shell's.
 
     There a long word after `TOKEN=` is a value; in code it is mostly a variable. A template shows
     where a value goes.
@@ -201,7 +202,7 @@ def _rule_of(lowered: str) -> NameRule | None:
 
 
 def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
-    """Return what matches one of the shell patterns; without any, nothing."""
+    """Return the matcher for any of the shell patterns; without any, it never matches."""
     return re.compile("|".join(map(fnmatch.translate, patterns)) or r"(?!)")
 
 

@@ -1,4 +1,4 @@
-"""One login at one host: keys first, then what the user types."""
+"""One login at one host: keys first, then the user's answers."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,7 +20,7 @@ class LogIn:
     """One login over a connection whose host key has been checked."""
 
     def __init__(self, host: HostConfig, ask: Ask, kept: Kept) -> None:
-        """Use the user's earlier answers from `kept`, and add the new ones."""
+        """Reuse the user's earlier answers from `kept`, and add the new ones."""
         self._host = host
         self._dialog = Dialog(host, ask, kept)
         self._keyring = Keyring(host, self._dialog, kept)
@@ -31,7 +31,7 @@ class LogIn:
         self._error: Exception | None = None
 
     def authenticate(self, transport: paramiko.Transport) -> None:
-        """Log in, and note in `kept` what the next login needs from the user.
+        """Log in, and record in `kept` what the next login needs from the user.
 
         Raises:
             AnswerNeeded: the login needs a user, and none is waiting.
@@ -66,7 +66,7 @@ class LogIn:
                 refused.add(usable[0])
 
     def _try(self, attempt: Callable[[], list[str]]) -> bool:
-        """Return whether the server accepted the `attempt`; note what it accepts next."""
+        """Return whether the server accepted the `attempt`; record its next methods."""
         try:
             self._accepted = attempt()
         except paramiko.BadAuthenticationType as error:
@@ -98,7 +98,7 @@ class LogIn:
         transport.disabled_algorithms = {"pubkeys": [name for name in rsa if name not in plain]}
 
     def _by_dialog(self, transport: paramiko.Transport) -> bool:
-        """Let the server ask its questions (keyboard-interactive: passwords, one-time codes)."""
+        """Answer the server's questions (keyboard-interactive: passwords, one-time codes)."""
         dialog = self._dialog
         dialog.expect("code")  # before the server begins to ask
 

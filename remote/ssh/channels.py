@@ -24,7 +24,7 @@ _PACKET = 1 << 15  # the most OpenSSH takes in one packet of a session
 
 
 class RequestExchange:
-    """One running request: its channel, and what has arrived of its two outputs."""
+    """One running request: its channel, and the received parts of its two outputs."""
 
     def __init__(self, channel: Channel, framing: Framing) -> None:
         """Use `channel`, which runs the command of `framing`."""
@@ -71,7 +71,7 @@ class RequestExchange:
             self.channel.shutdown_write()
 
     def step(self) -> None:
-        """Read what has arrived, or wait a moment for it."""
+        """Read received data, or wait a moment for it."""
         if self._read_ready():
             return
         try:
@@ -80,7 +80,7 @@ class RequestExchange:
             return
 
     def _read_ready(self) -> bool:
-        """Read what has arrived, without waiting; return whether there was any."""
+        """Read received data without waiting; return whether there was any."""
         waiting = (self.channel.recv_ready(), self.channel.recv_stderr_ready())
         for index, ready in enumerate(waiting):
             if ready:

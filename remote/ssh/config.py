@@ -24,7 +24,7 @@ class Login:
     renew: str = ""
     """How a user renews expired credentials, as a sentence."""
     site: str = ""
-    """The site whose profile names the host; then aliases of the host count. "": no site."""
+    """The site whose profile has the host; its aliases then also apply. "": no site."""
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ class Kept:
     passwords: dict[tuple[str, str], str] = field(default_factory=dict)
     """Accepted passwords, by address and prompt."""
     distrusted: bool = False
-    """Whether a kept password was refused: the site's `password` changes with each login."""
+    """Whether a stored password was refused: the site's `password` changes with each login."""
     needs: str = ""
-    """What the next login needs from a user: `code`, `password` ...; "" if nothing."""
+    """The next login's need of the user: `code`, `password` ...; "" if none."""
 
 
 class Unanswered(Exception):
@@ -44,7 +44,7 @@ class Dialog:
     def __init__(self, host: HostConfig, ask: Ask, kept: Kept) -> None:
         """Ask new questions with `ask`, and add the answers to `kept`."""
         self.attended = is_attended()
-        """Whether a user is waiting; read here, since another thread may ask questions."""
+        """Whether a user is waiting; read here, because another thread may ask questions."""
         self.tries = min(ANSWERS, host.prompts)
         """How often to ask a question (NumberOfPasswordPrompts)."""
         self.declined = False
@@ -73,7 +73,7 @@ class Dialog:
         return word
 
     def answer(self, heading: str, prompt: str, shown: bool) -> str:
-        """Return the answer to one question of the server, kept or the user's.
+        """Return the answer to one question of the server, stored or the user's.
 
         Raises:
             Unanswered: the user declined, or the server asked too often.
@@ -89,27 +89,27 @@ class Dialog:
             raise self.absent("password" if kind == "password" else "code")
         if times > self.tries:
             raise Unanswered
-        lines = [f"{self._host.address} asks:", *self.messages, heading, prompt.strip()]
+        lines = [f"Question from {self._host.address}:", *self.messages, heading, prompt.strip()]
         if times > 1:
-            lines.insert(1, "The last answer was wrong; this is the last attempt.")
+            lines.insert(1, "That answer was wrong; this is your last attempt.")
         self.messages.clear()
         word = self.put(LoginQuestion("\n".join(filter(None, lines)), secret=not shown, kind=kind))
         self._typed[prompt] = word
         return word
 
     def expect(self, what: str) -> None:
-        """Raise AnswerNeeded if the server will ask for `what` and nobody could answer."""
+        """Raise AnswerNeeded if the server will ask for `what` without a user to answer."""
         known = any(address == self._host.address for address, _ in self._kept.passwords)
         if not self.attended and not known:
             raise self.absent(what)
 
     def absent(self, what: str) -> AnswerNeeded:
-        """Return the error for a login that needs `what`, and note it for the next login."""
+        """Return the error for a login that needs `what`, and record it for the next login."""
         self._kept.needs = what
         return answer_needed(what)
 
     def wrong(self) -> None:
-        """Note that the server refused the answers, and drop kept passwords if one was reused.
+        """Record that the server refused the answers, and drop stored passwords if one was reused.
 
         It may be outdated, or a one-time password: from now on, none is kept.
         """
@@ -118,12 +118,12 @@ class Dialog:
             self._kept.distrusted, self._reused = True, False
 
     def failed(self) -> None:
-        """Note what the next login needs, after a failed one."""
+        """Record the needs of the next login, after a failed one."""
         if self._asked:
             self._kept.needs = self._needs()
 
     def accepted(self) -> None:
-        """Note what the next login needs, after a successful one, and keep its passwords."""
+        """Record the needs of the next login, after a successful one, and store its passwords."""
         distrusted = self._kept.distrusted
         asks_again = any(distrusted or _kind(prompt) != "password" for prompt in self._typed)
         self._kept.needs = self._needs() if asks_again else ""
@@ -137,6 +137,6 @@ class Dialog:
 
 
 def _kind(prompt: str) -> Literal["password", "otp"]:
-    """Return what a server asks for: a password is reusable, anything else is not."""
+    """Return the kind of a server's question: a password is reusable, anything else is not."""
     is_password = "password" in prompt.lower() and not _CODE.search(prompt)
     return "password" if is_password else "otp"

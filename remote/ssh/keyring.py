@@ -173,7 +173,7 @@ class Keyring:
             self.objections.append(f"the certificate {name} {objection}")
 
     def _load(self, path: Path) -> paramiko.PKey | None:
-        """Return the key in `path`; None if it is unusable, which is noted.
+        """Return the key in `path`; None if it is unusable, which is recorded.
 
         Raises:
             Locked: it has a passphrase.
@@ -195,7 +195,7 @@ class Keyring:
             raise self._dialog.absent("passphrase")
         text, tries = f"Passphrase of the key {path}:", min(ANSWERS, self._host.prompts)
         for number in range(tries):
-            again = "That passphrase was wrong; this is the last attempt.\n" if number else ""
+            again = "That passphrase was wrong; this is your last attempt.\n" if number else ""
             try:
                 word = self._dialog.put(LoginQuestion(again + text, secret=True, kind="passphrase"))
             except Unanswered:
@@ -204,7 +204,7 @@ class Keyring:
             with suppress(Locked):
                 self._kept.keys[path] = load_key(path, word.encode())
                 return self._kept.keys[path]
-        self.unusable.append(f"{path}, since both passphrases were wrong")
+        self.unusable.append(f"{path}, because both passphrases were wrong")
         self._kept.needs = "passphrase"
         return None
 

@@ -15,7 +15,7 @@ from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import HostConfig
 
 BROKEN = (paramiko.SSHException, EOFError, OSError)
-"""What paramiko raises when a connection or a request over it fails."""
+"""Exceptions of paramiko when a connection or a request fails."""
 
 MOST_PACKET = 1 << 18
 """Most bytes of one packet: OpenSSH accepts no larger ones (packet.c), and sends at most 32 KiB of

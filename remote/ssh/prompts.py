@@ -23,7 +23,7 @@ class LoginQuestion:
 
 
 Ask = Callable[[LoginQuestion], str | None]
-"""Asks the user a question and returns the answer; None: they declined. Any thread may call it."""
+"""Asks the user a question and returns the answer; None if declined. Thread-safe."""
 
 _attended: ContextVar[bool] = ContextVar("attended", default=True)
 
@@ -48,7 +48,7 @@ def attendance(attended: bool) -> Iterator[None]:
 
 
 def answer_needed(what: str) -> AnswerNeeded:
-    """Return the error for a login that needs a user's `what`."""
+    """Return the error for a login that needs the user's `what`."""
     return AnswerNeeded(
         f"Needs your {what}.", "Press r in the list of runs, or run `lumitui status`."
     )

@@ -176,7 +176,7 @@ def _connect(
 
 
 def _keep_alive(sock: socket.socket, seconds: int) -> None:
-    """Let the kernel detect a dead peer: after `seconds` of silence and three probes."""
+    """Have the kernel detect a dead peer: after `seconds` of silence and three probes."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = {

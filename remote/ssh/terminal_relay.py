@@ -1,4 +1,4 @@
-"""Relays a terminal of the site: sends bytes and window sizes, and prints what comes back."""
+"""Relays a terminal of the site: sends bytes and window sizes, and prints the output."""
 
 import os
 import select
@@ -99,7 +99,7 @@ def _write(target: int, data: bytes) -> None:
 
 @contextmanager
 def _raw() -> Iterator[int]:
-    """Let this terminal send each key at once, and restore it at the end.
+    """Make this terminal send each key immediately, and restore it at the end.
 
     Yields:
         a descriptor that becomes readable when the window has a new size. The signal's handler only

@@ -1,1 +1,1 @@
-"""Queries of a site: whether its profile is right, what a new one holds, whether a job can run."""
+"""Queries of a site: checks of its profile, facts for a new one, and whether a job can run."""

@@ -44,15 +44,15 @@ class Space:
 
 @dataclass(frozen=True)
 class PathState:
-    """What is at a path."""
+    """The state of a path."""
 
     path: str
     kind: Literal["none", "link", "file", "folder", "other"]
-    """`none`: nothing; `link`: it leads nowhere."""
+    """`none`: nothing; `link`: a broken link."""
     readable: bool
     writable: bool
     above: str
-    """It, or the nearest folder above it that is there."""
+    """The path itself, or the nearest existing folder above it."""
     above_writable: bool
     space: Space | None = None
 
@@ -75,15 +75,15 @@ class Trial:
     start: float | None
     """When the job would start, in epoch seconds."""
     words: str
-    """Why it was refused, in Slurm's words."""
+    """Slurm's reason for refusing it."""
 
 
 @dataclass(frozen=True)
 class FoundEnvironment:
-    """What a job's modules give on the login node."""
+    """The result of a job's modules on the login node."""
 
     failed: str
-    """The first line that fails; "": none does."""
+    """The first failing line, or ""."""
     words: str
     """The error that it printed."""
     python: str
@@ -122,7 +122,7 @@ def _reason(printed: Sequence[str]) -> str:
 
 
 def path_state(path: str, text: str) -> PathState | None:
-    """Return the state of `path`; None: the answer is unusable."""
+    """Return the state of `path`; None if the answer is unusable."""
     first, *more = [*lines(text), ""]
     row = first.split("|", 4)
     kinds: dict[str, Literal["none", "link", "file", "folder", "other"]] = {
@@ -166,7 +166,7 @@ _START = re.compile(r"[Jj]ob \d+ to start at (\S+)")
 
 
 def trial(text: str) -> Trial | None:
-    """Return the result of `sbatch --test-only`; None: the answer is unusable."""
+    """Return the result of `sbatch --test-only`; None if the answer is unusable."""
     ending = re.search(r"status=(\d{1,3})\s*\Z", text)
     if not ending:
         return None
@@ -217,7 +217,7 @@ class InquiryRequest:
     slurm: bool = True
     """Whether the site has Slurm."""
     partition: str = ""
-    """Slurm's name of it."""
+    """Slurm's name for it."""
     quota: str = ""
     """The site's command for quotas; "": unknown."""
     balance: str = ""
@@ -277,7 +277,7 @@ def _answers(replies: SiteAnswers, every: Sequence[Question[Any]]) -> Answers:
 
 
 def questions(query: InquiryRequest, site: Site) -> tuple[Question[Any], ...]:
-    """Return the questions of one request: the paths, and each field of `Answers` by its name."""
+    """Return the questions of one request: the paths, and each field of `Answers` by name."""
     paths = enumerate(query.paths[:MOST_PATHS])
     return (
         *(Question(f"{_PATH}{number}", f'sh -c "$look" - {quote(path)}',

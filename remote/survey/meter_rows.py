@@ -38,7 +38,7 @@ class QuotaRow:
 
 @dataclass(frozen=True)
 class BudgetRow:
-    """An account's budget and what is left of it, in the site's billing unit."""
+    """An account's budget and its remaining amount, in the site's billing unit."""
 
     account: str
     left: float
@@ -51,12 +51,12 @@ def quota_rows(text: str, quota: Quota) -> tuple[QuotaRow, ...]:
 
 
 def budget_rows(text: str, budget: Budget) -> tuple[BudgetRow, ...]:
-    """Return the accounts in what a site's command for the budget prints."""
+    """Return the accounts in the output of a site's budget command."""
     return tuple(row for groups in _matches(text, budget.pattern) if (row := _budget_row(groups)))
 
 
 def amount(text: str | None, step: int) -> float | None:
-    """Return the number that `55T` or `8.2K` means, with `step` 1000 or 1024, if it is one."""
+    """Return the number in `55T` or `8.2K`, with `step` 1000 or 1024, if it is one."""
     match = _NUMBER.fullmatch((text or "").strip().replace(",", "."))
     if not match:
         return None

@@ -1,4 +1,4 @@
-"""What Slurm says of partitions, QOS and accounts, typed, and its own forms of text. Pure.
+"""Slurm's records of partitions, QOS and accounts, typed, and parsers of its text. Pure.
 
 Formats: `scontrol … -o`, sacctmgr(1) with -n -P. What cannot be read is left out; nothing raises.
 """
@@ -14,26 +14,26 @@ from lumitui.remote.site.core_sets import parse_cores
 
 _RECORD = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=(\S*)")
 _LONGEST = 200
-"""Most characters of a name that is taken over."""
+"""Maximum characters of an accepted name."""
 _GRES = re.compile(r"gpu(?::(?P<kind>[A-Za-z][\w.+-]*))?(?::no_consume)?:(?P<number>\d{1,4})$")
 # `1g.5gb`, `a100_1g.5gb`, `nvidia_a100_3g.20gb`: a part of a GPU (MIG)
 _SLICE = re.compile(r"(^|[_.-])\d+g\.\d+gb", re.IGNORECASE)
 MOST_ROWS = 20_000
 """Most associations or QOS that are read; a large site has some thousands of QOS."""
 ENDLESS = frozenset({"UNLIMITED", "INFINITE", "NONE", "N/A", "(null)", "", "0"})
-"""What Slurm prints where there is no limit."""
+"""Slurm's words for no limit."""
 
 
 @dataclass(frozen=True)
 class PartitionRecord:
-    """A partition as scontrol shows it; None: without a limit."""
+    """A partition from scontrol; None: without a limit."""
 
     name: str
     state: str = "UP"
     seconds: int | None = None
     """The longest time limit."""
     nodes: int | None = None
-    """The most nodes of a job; None: no limit but the partition's size."""
+    """The maximum nodes of a job; None: only the partition's size limits it."""
     exclusive: bool = False
     is_default: bool = False
     accounts: frozenset[str] = frozenset()
@@ -42,16 +42,16 @@ class PartitionRecord:
     qos: frozenset[str] = frozenset()
     """The only QOS that may be used; empty: all."""
     own_qos: str = ""
-    """The QOS whose limits hold for all its jobs; "": none."""
+    """The QOS whose limits apply to all its jobs, or ""."""
     groups: frozenset[str] = frozenset()
     """The only Unix groups that may use it; empty: all."""
     weights: tuple[tuple[str, str], ...] = ()
-    """What is billed for each of its resources."""
+    """The price of each of its resources."""
 
 
 @dataclass(frozen=True)
 class Association:
-    """What the user may do with one account; None: without a limit."""
+    """The user's limits in one account; None: without a limit."""
 
     account: str
     partition: str = ""
@@ -65,11 +65,11 @@ class Association:
 
 @dataclass(frozen=True)
 class Qos:
-    """A quality of service and its limits; None: there is none."""
+    """A quality of service and its limits; None: no limit."""
 
     name: str
     max_jobs: int | None = None
-    """Of one person, at a time."""
+    """Of one user, at a time."""
     max_submit: int | None = None
     seconds: int | None = None
     nodes: int | None = None
@@ -100,13 +100,13 @@ def _partition(record: Mapping[str, str]) -> PartitionRecord:
 
 
 def _names(text: str) -> frozenset[str]:
-    """Return the names of a list; none where it names all."""
+    """Return the names of a list; empty if it contains all."""
     names = frozenset(filter(is_name, text.split(",")))
     return names if not names & {"ALL", "(null)", "N/A"} else frozenset()
 
 
 def rows(text: str, columns: str) -> Iterator[dict[str, str]]:
-    """Yield the rows that have all columns, which `|` divides, by the columns' names."""
+    """Yield the complete rows, divided by `|`, by the columns' names."""
     names = columns.split(",")
     for line in islice(lines(text), MOST_ROWS):
         row = [word.strip() for word in line.split("|")]
@@ -115,7 +115,7 @@ def rows(text: str, columns: str) -> Iterator[dict[str, str]]:
 
 
 def associations(columns: str, text: str) -> tuple[Association, ...]:
-    """Return what the user may do with each account, by sacctmgr with `format=` and `columns`."""
+    """Return the user's limits in each account, from sacctmgr with `format=` and `columns`."""
     return tuple(
         Association(
             row["account"],
@@ -155,7 +155,7 @@ def _gpus(limits: Mapping[str, str]) -> int | None:
 
 
 def named(text: str, key: str) -> list[dict[str, str]]:
-    """Return the records that have a name by `key`."""
+    """Return the records with a name by `key`."""
     return [one for one in records(text) if is_name(one.get(key, ""))]
 
 
@@ -165,7 +165,7 @@ def records(text: str) -> list[dict[str, str]]:
 
 
 def settings(text: str) -> dict[str, str]:
-    """Return what `scontrol show config` prints: a `Key = value` a line."""
+    """Return the output of `scontrol show config`: a `Key = value` per line."""
     values = {}
     for line in lines(text):
         key, sign, value = line.partition("=")
@@ -175,7 +175,7 @@ def settings(text: str) -> dict[str, str]:
 
 
 def seconds(text: str) -> int | None:
-    """Return a time limit in seconds; None: Slurm names none, or it cannot be read."""
+    """Return a time limit in seconds; None if Slurm names none, or it is unreadable."""
     if text in ENDLESS:
         return None
     try:
@@ -191,7 +191,7 @@ def tres(text: str) -> dict[str, str]:
 
 
 def reserved(listed: str, cores: int, threads: int) -> frozenset[int]:
-    """Return the cores that `CPUSpecList` keeps from jobs; none where it is not a list of CPUs.
+    """Return the cores that `CPUSpecList` reserves; empty if it is not a list of CPUs.
 
     Slurm numbers the threads of a core in a row. Where the list does not have whole cores in that
     numbering, it is the kernel's: the first threads of all cores, then the second ones.
@@ -210,7 +210,7 @@ def _existing(cores: Iterable[int], count: int) -> frozenset[int]:
 
 
 def gives_whole_nodes(partition: Mapping[str, str]) -> bool:
-    """Return whether a job of a partition gets whole nodes, as scontrol shows the partition.
+    """Return whether jobs of a partition get whole nodes, according to scontrol.
 
     Slurm 26.05 writes `Exclusive=NODE`, earlier ones `OverSubscribe=EXCLUSIVE`.
     """
@@ -219,12 +219,12 @@ def gives_whole_nodes(partition: Mapping[str, str]) -> bool:
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text can be the name of a partition, an account or a folder."""
+    """Return whether a text is a valid name of a partition, an account or a folder."""
     return 0 < len(text) <= _LONGEST and text.isprintable()
 
 
 def whole(text: str) -> int:
-    """Return a number that Slurm prints; 0 where it is none."""
+    """Return a number printed by Slurm; 0 if it is not one."""
     return count(text) or 0
 
 
@@ -236,7 +236,7 @@ class Gpus:
     """Some GPUs of one type in a node."""
 
     kind: str
-    """Slurm's type; "": it has none."""
+    """Slurm's type, or ""."""
     number: int
 
     @property
@@ -246,7 +246,7 @@ class Gpus:
 
 
 def gpus_of(text: str) -> tuple[Gpus, ...]:
-    """Return the GPUs of `gpu:a100:4(S:0-1),nvme:3600`, a row for each type; (): there are none."""
+    """Return the GPUs of `gpu:a100:4(S:0-1),nvme:3600`, a row for each type; () without GPUs."""
     counts: dict[str, int] = {}
     # What is in brackets lists sockets or indexes, with commas of its own.
     for part in re.sub(r"\([^)]*\)?", "", text).split(","):

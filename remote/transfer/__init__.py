@@ -1,1 +1,1 @@
-"""What lumitui keeps on a site: code, staged data, environments; and what it fetches from there."""
+"""Everything stored on a site: code, staged data, environments; and fetches from there."""

@@ -1,4 +1,4 @@
-"""The runs on a site that use what it keeps, whichever computer sent them."""
+"""The runs on a site that use its stored data, from any computer."""
 
 import re
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ users() {
     receipt=RECEIPT,
     making=int(COPYING_SECONDS // 60),
 )
-"""Defines `users FOLDER NAME...`: a line for each name that the run in `FOLDER/` uses."""
+"""Defines `users FOLDER NAME...`: a line for each name used by the run in `FOLDER/`."""
 _USED = re.compile(r"u ([0-9a-f]{16}|[0-9a-f]{24}) ([0-9]{1,15}|-) young(old)? (.+/([^/]+))/")
 
 
 @dataclass(frozen=True)
 class RunUser:
-    """A run below a work root that uses something; whether it has ended is not said."""
+    """A run below a work root that uses something; whether it has ended is unknown."""
 
     run: str
     folder: str
@@ -42,7 +42,7 @@ class RunUser:
 
 
 def user_in(line: str, root: str) -> tuple[str, RunUser] | None:
-    """Return what a run below `root` uses, and the run; None: the line is not one of `users`."""
+    """Return the items used by a run below `root`, and the run; None for another line."""
     match = _USED.fullmatch(line)
     if match is None:
         return None
@@ -66,7 +66,7 @@ done
 
 @purpose("environments")
 def venv_users(transport: Transport, root: str) -> dict[str, list[RunUser]]:
-    """Return the runs below the work root `root` by the environment that each names.
+    """Return the runs below the work root `root` by their environment.
 
     Raises:
         AnswerUnusable: the site does not say.
@@ -80,7 +80,7 @@ def venv_users(transport: Transport, root: str) -> dict[str, list[RunUser]]:
             raise AnswerUnusable(
                 f"The site answered with {last_words(line)} instead of the runs that use "
                 "environments.",
-                "Check what your login files print there, and ask again.",
+                "Check the output of your login files there, and query again.",
             )
         users.setdefault(match[0], []).append(match[1])
     return users

@@ -72,7 +72,7 @@ class Framing:
         return "exec /bin/sh -c " + shlex.quote(self.program(watched=watched))
 
     def payload(self, script: str) -> bytes:
-        """Return the script as it is sent, between its opening and its closing line.
+        """Return the script to send, between its opening and its closing line.
 
         The opening line ends any other shell that may read it: without it, a `.bashrc` with
         `exec zsh` would run the script while nobody reads its output.
@@ -99,7 +99,7 @@ class Framing:
 
 
 class FrameReader:
-    """Takes one output as it comes and returns the bytes between the marks."""
+    """Receives one output and returns the bytes between the marks."""
 
     def __init__(self, mark: bytes) -> None:
         """Wait for the opening `mark`."""
@@ -108,15 +108,15 @@ class FrameReader:
         self.given = 0
         """Bytes of the script's own output so far."""
         self.skipped = 0
-        """Bytes before the opening mark and after the closing one, which are not kept."""
+        """Bytes before the opening mark and after the closing one, which are dropped."""
         self.opened = False
-        """Whether the opening mark has come: the script was started."""
+        """Whether the opening mark has arrived: the script has started."""
         self.code: int | None = None
-        """Exit status of the script, once the closing mark has come."""
+        """Exit status of the script, once the closing mark has arrived."""
 
     @property
     def noise(self) -> str:
-        """What came before the opening mark: the output of the login shell."""
+        """The bytes before the opening mark: the output of the login shell."""
         return "" if self.opened else self._held.decode("utf-8", "replace").strip()
 
     def feed(self, data: bytes) -> bytes:
@@ -151,7 +151,7 @@ class FrameReader:
         return own
 
     def _begun(self) -> int:
-        """Return how many held bytes at the end may be the beginning of the closing mark."""
+        """Return how many of the last bytes may be the beginning of the closing mark."""
         longest = min(len(self._close) - 1, len(self._held))
         lengths = range(longest, 0, -1)
         return next((n for n in lengths if self._held.endswith(self._close[:n])), 0)
@@ -163,20 +163,20 @@ def pieces(stdin: bytes | Iterable[bytes]) -> Iterator[bytes]:
 
 
 MOST_ANSWER = 64 << 20
-"""Most bytes that one request brings. The largest honest ones are 50 records of a lost history
-(1 MB each at most) and a list of 100,000 files (some 15 MB)."""
+"""Maximum bytes of one answer. The largest legitimate ones are 50 records of a lost history (1 MB
+each at most) and a list of 100,000 files (about 15 MB)."""
 MOST_ERRORS = 4 << 20
-"""Most bytes of standard error. tar names every file that it cannot read: 20,000 long names."""
+"""Maximum bytes of standard error. tar lists every unreadable file: 20,000 long names."""
 KEPT_ERRORS = 64 << 10
-"""About how many bytes of standard error are kept, of its beginning and of its end: a message
-quotes a line or two."""
+"""Approximate bytes of standard error to keep, of its beginning and of its end: a message quotes a
+line or two."""
 MOST_NOISE = 8 << 20
 """Most bytes that login files and a banner may print before the script begins, on each output."""
 _WITHOUT_END = "Something there prints without end; log in and check the output."
 
 
 class Outputs:
-    """The two outputs of one request as they come, within the limits."""
+    """The two outputs of one request, within the limits."""
 
     def __init__(self, framing: Framing) -> None:
         """Wait for the opening marks of `framing`."""
@@ -187,7 +187,7 @@ class Outputs:
 
     @property
     def errors(self) -> bytes:
-        """Standard error of the script; the middle of a long one is left out."""
+        """Standard error of the script, without the middle of a long one."""
         return self._errors.text
 
     def ended(self, index: int) -> bool:
@@ -195,7 +195,7 @@ class Outputs:
         return self.readers[index].code is not None
 
     def take(self) -> bytes:
-        """Return standard output as far as it has come since the last call."""
+        """Return the standard output since the last call."""
         taken = b"".join(self._out)
         self._out, self._held = [], 0
         return taken

@@ -57,7 +57,7 @@ class Local:
             exchange.close()
 
     def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
-        """Yield the output of `script` as it comes; see `Transport.stream`.
+        """Yield the output of `script` on arrival; see `Transport.stream`.
 
         Raises:
             RefusedError: the script ended with a status other than 0; carries its last line.
@@ -146,7 +146,7 @@ class _Exchange:
 
     @property
     def ended(self) -> bool:
-        """Whether both outputs are complete, or nothing more can come."""
+        """Whether both outputs are complete, or cannot continue."""
         at_end = not any(file.fileno() in self._waiting.get_map() for file in self._files)
         return at_end or (self.outputs.ended(0) and self.outputs.ended(1))
 
@@ -194,7 +194,7 @@ class _Exchange:
             self._stdin.close()
 
     def kill(self, grace: float) -> None:
-        """End the whole session: SIGTERM, and SIGKILL for what is left after `grace` seconds."""
+        """End the whole session: SIGTERM, and SIGKILL for the rest after `grace` seconds."""
         deadline = time.monotonic() + grace
         try:
             os.killpg(self.process.pid, signal.SIGTERM)

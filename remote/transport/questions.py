@@ -1,4 +1,4 @@
-"""Questions to a site in one request: each has a name, the sh that answers it, and its reader.
+"""Questions to a site in one request: each has a name, its sh, and its reader.
 
 A question whose command may fail or hang is a part: it has a time and a size of its own, and says
 why it has no answer. Any other is what its sh prints.
@@ -15,9 +15,9 @@ from lumitui.remote.transport.records import new_marker, parse_records, record_f
 from lumitui.remote.transport.transport import Transport
 
 MOST_PART = 256 << 10
-"""Most bytes of a part. 2,000 jobs of one person have some 200 kB."""
+"""Maximum bytes of a part. One user's 2,000 jobs take about 200 kB."""
 MOST_RECORD = 4 << 20
-"""Most bytes of another answer that are read: thousands of partitions and kinds of nodes."""
+"""Maximum bytes to read of another answer: thousands of partitions and kinds of nodes."""
 PART_SECONDS = 12
 """The time limit of a part, where the site has `timeout`."""
 _NOT_FOUND = re.compile(r"([^\s:]+): (?:command )?not found")
@@ -36,20 +36,20 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True)
 class Question(Generic[T_co]):
-    """One thing that a site is asked."""
+    """One question to a site."""
 
     name: str
     sh: str
-    """What prints the answer; of a part one command with its words. `$t` before a command ends it
-    in time."""
+    """The command that prints the answer; of a part, one command with its words. `$t` before a
+    command sets its time limit."""
     read: Callable[[str], T_co]
-    """What the answer means; of "": what no answer means."""
+    """The parser of the answer; for "", the default."""
     command: str = ""
     """The command as a user knows it; "": this is not a part."""
     key: str = ""
-    """The key of the profile that names the command."""
+    """The profile's key for the command."""
     given: str = ""
-    """What the command reads."""
+    """The command's input."""
 
     @property
     def framed(self) -> str:
@@ -63,16 +63,16 @@ class Question(Generic[T_co]):
 
 @dataclass(frozen=True)
 class SiteAnswers:
-    """What a site answered, by the names of the questions."""
+    """A site's answers, by the names of the questions."""
 
     texts: Mapping[str, str]
     faults: Mapping[str, str] = field(default_factory=dict)
     """Why there is no answer, in a sentence."""
     words: str = ""
-    """The last that the site said, for a message where it answered nothing."""
+    """The site's last output, for a message if it answered nothing."""
 
     def of(self, question: Question[T_co]) -> T_co:
-        """Return what the answer to a question means."""
+        """Return the parsed answer to a question."""
         return question.read(self.texts.get(question.name, ""))
 
 
@@ -113,7 +113,7 @@ def request(
 
 
 def read_answers(output: bytes, marker: str, questions: Sequence[Question[object]]) -> SiteAnswers:
-    """Return what each question was answered, and why not; no bytes make it raise.
+    """Return the answer to each question, and the reason for missing ones; never raises.
 
     Raises:
         AnswerUnusable: there are too many records.

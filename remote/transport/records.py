@@ -15,10 +15,10 @@ from typing import NamedTuple
 from lumitui.remote.site.errors import AnswerUnusable
 
 MOST_RECORDS = 100_000
-"""Most records of one answer. A poll of 1,000 runs brings some 4,000, each with an exit file or
-the like; the marker is known to the site, which may print any number."""
+"""Maximum records of one answer. A poll of 1,000 runs has about 4,000, each with an exit file or
+the like; the site knows the marker, and may print any number."""
 MOST_OPENING = 1_000
-"""Most bytes of a record's opening line; the words that scripts write there have some 40."""
+"""Maximum bytes of a record's opening line; scripts write about 40."""
 
 
 class AnswerRecord(NamedTuple):
@@ -44,7 +44,7 @@ def record_functions(marker: str) -> str:
 
 
 def parse_records(output: bytes, marker: str) -> list[AnswerRecord]:
-    """Return the records of `output`; what stands between them is left out.
+    """Return the records of `output`, without the text between them.
 
     Raises:
         AnswerUnusable: there are more than MOST_RECORDS.

@@ -1,4 +1,4 @@
-"""What a site was asked lately, and what this program has cost its login node.
+"""Latest requests to a site, and this program's cost for its login node.
 
 Kept in memory, for a user who wonders what lumitui does. It holds no script, no answer and no
 path: those may be secret.
@@ -25,7 +25,7 @@ _purpose: ContextVar[str] = ContextVar("purpose", default="other")
 
 @contextmanager
 def purpose(kind: str) -> Iterator[None]:
-    """Say what the requests of this block, or of the function that it decorates, are for."""
+    """Set the purpose of the requests in this block, or in the decorated function."""
     token = _purpose.set(kind)
     try:
         yield
@@ -34,7 +34,7 @@ def purpose(kind: str) -> Iterator[None]:
 
 
 def current_purpose() -> str:
-    """Return what a request that is made now is for."""
+    """Return the purpose of a request made now."""
     return _purpose.get()
 
 
@@ -45,7 +45,7 @@ class SiteRequest:
     began: float
     """Epoch seconds."""
     kind: str
-    """What it was for: `poll`, `send`, `log` …"""
+    """Its purpose: `poll`, `send`, `log` …"""
     seconds: float = 0.0
     up: int = 0
     """Bytes of the script and its input."""
@@ -59,7 +59,7 @@ class RequestLog:
     """The latest requests to one site. Threads may share it."""
 
     def __init__(self) -> None:
-        """Nothing was asked yet."""
+        """No request so far."""
         self._requests: OrderedDict[int, SiteRequest] = OrderedDict()
         self._lock = threading.Lock()
         self._number = 0
@@ -79,7 +79,7 @@ class RequestLog:
             return self._number
 
     def note(self, number: int, seconds: float, moved: tuple[int, int], result: str) -> None:
-        """Note how far a request is, or how it ended; `moved` are the bytes up and down."""
+        """Record the progress or end of a request; `moved` are the bytes up and down."""
         with self._lock:
             if (entry := self._requests.get(number)) is not None:
                 up, down = moved
@@ -89,7 +89,7 @@ class RequestLog:
 
 
 class Logged:
-    """A transport that notes each request of another one in a log."""
+    """A transport that logs each request of another one."""
 
     def __init__(self, transport: Transport, log: RequestLog) -> None:
         """Send everything over `transport`."""
@@ -148,7 +148,7 @@ class Logged:
 
 
 def _word(error: LumiError) -> str:
-    """Return how a request failed in a word or two; the message may hold a path."""
+    """Return a request's failure in a word or two; the message may contain a path."""
     if isinstance(error, LinkLost):
         return "link lost"
     return {"AnswerNeeded": "login needed", "LinkError": "no link", "RefusedError": "refused"}.get(
@@ -172,7 +172,7 @@ class Footprint:
 
 
 class CountedLink(Protocol):
-    """A transport that counts what it does."""
+    """A transport that counts its requests."""
 
     connections: int
     requests: int
@@ -187,7 +187,7 @@ class CountedScheduler(Protocol):
 
 
 def footprint(links: Sequence[CountedLink], scheduler: CountedScheduler) -> Footprint:
-    """Return the present counts of all connections to a site, those for files too."""
+    """Return the current counts of all connections to a site, including those for files."""
     return Footprint(
         logins=sum(link.connections for link in links),
         requests=sum(link.requests for link in links),

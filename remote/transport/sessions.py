@@ -1,4 +1,4 @@
-"""What a person works in on a site: a command in this process's terminal, and forwarded ports."""
+"""Interactive work on a site: a command in this process's terminal, and forwarded ports."""
 
 import socket
 import threading
@@ -15,7 +15,7 @@ class Stream(Protocol):
     """Bytes in both directions, such as a socket or a channel of a connection."""
 
     def recv(self, nbytes: int, /) -> bytes:
-        """Return some of what came; b"" at its end."""
+        """Return some received bytes; b"" at the end."""
         ...
 
     def send(self, s: bytes, /) -> int:
@@ -32,7 +32,7 @@ class Stream(Protocol):
 
 
 class Sessions(Protocol):
-    """What only a real connection can do."""
+    """Requests that need a real connection."""
 
     def attach(self, path: str, *, terminal: bool) -> int:
         """Run the script at `path` there with this process's own streams; return its exit status.
@@ -53,7 +53,7 @@ class Sessions(Protocol):
 
 
 class ForwardedPort:
-    """A port of this machine, for this machine alone, each of whose connections leads to a site."""
+    """A port only for this machine, which forwards each connection to a site."""
 
     def __init__(self, port: int, connect: Callable[[], Stream]) -> None:
         """Listen on `port`; 0: any that is free. `connect` is called for each connection.
@@ -74,7 +74,7 @@ class ForwardedPort:
         threading.Thread(target=self._accept, name="forward", daemon=True).start()
 
     def is_up(self) -> bool:
-        """Whether a program listens at the other end; asks the site once.
+        """Whether a program listens at the other end; queries the site once.
 
         Raises:
             LinkError: the site cannot be reached.
@@ -115,7 +115,7 @@ class ForwardedPort:
 
 
 def _copy(source: Stream, target: Stream) -> None:
-    """Copy until the source ends, and then end the target's input; or end both if it takes none."""
+    """Copy until the source ends, then end the target's input; or end both if it accepts none."""
     try:
         while data := source.recv(_CHUNK):
             while data:

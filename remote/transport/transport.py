@@ -12,7 +12,7 @@ class Result:
     code: int
     """Exit status of the script, 0 to 255."""
     out: bytes
-    """Standard output, without what login files print."""
+    """Standard output, without the output of login files."""
     err: bytes
     """Standard error, likewise; for messages only, never for data."""
 
@@ -47,7 +47,7 @@ class Transport(Protocol):
         ...
 
     def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
-        """Yield the script's output as it comes, until it ends or `stop()` is true.
+        """Yield the script's output on arrival, until it ends or `stop()` is true.
 
         During silence an empty chunk is yielded at least every 0.5 s, so that callers stay
         responsive. Ending the iteration ends the remote process.

@@ -1,4 +1,4 @@
-"""Images in tars (WebDataset) and in HDF5 files, which pack.py makes shards of.
+"""Images in tars (WebDataset) and in HDF5 files, which pack.py converts to shards.
 
 A tar has two files for each sample, like 000017.jpg and 000017.cls. A folder may hold several;
 those whose names begin with val or test are to test on.
@@ -22,7 +22,7 @@ HDF5_BEGINS = b"\x89HDF\r\n\x1a\n"
 
 
 class TarImages:
-    """The samples of some tars, in the order of their names."""
+    """The samples of several tars, in the order of their names."""
 
     def __init__(self, tars: list[Path], size: tuple[int, int]) -> None:
         """Find the samples; they get that many channels and pixels of a side.
@@ -84,7 +84,7 @@ class Hdf5Images:
     """The samples of one group of a file, scaled to one size."""
 
     def __init__(self, file: Any, group: str, size: tuple[int, int]) -> None:
-        """Look at the sizes.
+        """Read the sizes.
 
         Raises:
             BadData: the group has no images and labels that fit together.

@@ -23,7 +23,7 @@ from data.samples import BadData, Samples, View
 
 
 def seed_of(number: int) -> int:
-    """A number of any size as a seed for torch, which says Overflow beyond 64 bits."""
+    """A number of any size as a seed for torch, which overflows beyond 64 bits."""
     return number % 2**63
 
 
@@ -40,7 +40,7 @@ def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
 
 @dataclass(frozen=True)
 class TrainingShares:
-    """The micro batches of what is left of an epoch; what fills no global batch is dropped.
+    """The micro batches of the rest of an epoch; drops an incomplete global batch.
 
     A step takes the next `accumulate` of them. A global batch is batch x accumulate x world_size.
     All ranks' shares together are the next samples of the order for every world size, so that a
@@ -52,7 +52,7 @@ class TrainingShares:
     start: int
     """Samples of the epoch that are used already."""
     batch: int
-    """Samples that a rank takes at once."""
+    """Samples of a rank's micro batch."""
     accumulate: int
     rank: int
     world_size: int
@@ -157,7 +157,7 @@ def _read(samples: Samples, places: Tensor, device: torch.device) -> Batch:
 def _read_ahead(
     samples: Samples, shares: Shares, workers: int, device: torch.device
 ) -> Generator[Batch, None, None]:
-    """Read the micro batches in order: a few ahead in threads, or each when it is asked for.
+    """Read the micro batches in order: a few ahead in threads, or each on request.
 
     Threads also decode photos: Pillow lets other threads run while it decodes and scales. Two
     threads read 790 JPEG files a second on two cores, and two processes 630, which hand over what

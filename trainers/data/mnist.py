@@ -29,11 +29,11 @@ Source: "File formats for the MNIST database", yann.lecun.com/exdb/mnist.
 MEAN, DEVIATION = 0.1307, 0.3081
 """Of MNIST's training pixels on a scale of 0 to 1 (computed from the files)."""
 SHAPE = Shape("images", (1, 28, 28), 10)
-"""What one digit is like."""
+"""The shape of one digit."""
 
 
 def open_set(folder: Path, shape: Shape = SHAPE) -> DataSet:
-    """Open the four files; the digits are what they are, whatever the model was made for.
+    """Open the four files; the digits keep their size, whatever the model expects.
 
     Raises:
         UsageError: a file is missing or isn't what it should be.

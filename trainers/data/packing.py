@@ -32,15 +32,15 @@ THREADS = 16
 """That ask for sizes and dates of the images."""
 
 Tell = Callable[[int, int], None]
-"""Is told how many images are packed of how many."""
+"""Called with the number of packed images and of all."""
 
 
 class Images(Protocol):
-    """What is packed: a folder (data/photos.py), tars or an HDF5 file (data/archives.py)."""
+    """The source: a folder (data/photos.py), tars or an HDF5 file (data/archives.py)."""
 
     @property
     def files(self) -> Sequence[Path]:
-        """What is read; other sizes or dates of them are other images."""
+        """The sources; other sizes or dates mean other images."""
 
     @property
     def targets(self) -> Sequence[int]:
@@ -52,7 +52,7 @@ class Images(Protocol):
 
     @property
     def shape(self) -> Shape:
-        """What one image becomes."""
+        """The form of one packed image."""
 
     def pixels(self, number: int) -> bytes:
         """Read and decode one image."""
@@ -60,7 +60,7 @@ class Images(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """One shard to be made: some of the images, from `start` to before `end`."""
+    """One planned shard: the images from `start` to before `end`."""
 
     path: Path
     part: str
@@ -80,7 +80,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Packed:
-    """What was packed."""
+    """The result of packing."""
 
     images: int
     new: int
@@ -172,7 +172,7 @@ def _plan(source: Path, out: Path, size: tuple[int, int]) -> Iterator[Work]:
 
 
 def _digest(work: list[Work]) -> str:
-    """A text that is another one when other images, or others of a size, are packed."""
+    """A text that changes if other images, or images of other sizes, are packed."""
     found = hashlib.sha256()
     for one in work:
         about = (one.file, one.start, one.end, one.images.shape.input, one.images.classes)
@@ -187,7 +187,7 @@ def _digest(work: list[Work]) -> str:
 
 
 def _made(work: list[Work], workers: int) -> Iterator[Shard]:
-    """Make shards in threads; yield each when it is whole."""
+    """Make shards in threads; yield each once it is complete."""
     pool = ThreadPoolExecutor(workers)
     try:
         for made in as_completed([pool.submit(make, one) for one in work]):
@@ -197,7 +197,7 @@ def _made(work: list[Work], workers: int) -> Iterator[Shard]:
 
 
 def make(work: Work) -> Shard:
-    """Make one shard: it gets its name when it is whole and on disk."""
+    """Make one shard: it gets its name once it is complete and on disk."""
     images, path = work.images, work.path
     aside = path.with_name(path.name + ".part")
     found = hashlib.sha256()
@@ -228,7 +228,7 @@ class Journal:
     """A file to which each shard is added when it is on disk; locked until it is closed."""
 
     def __init__(self, folder: Path, plan: str) -> None:
-        """Read what there is.
+        """Read the existing shards.
 
         Args:
             folder: where the shards are.
@@ -239,7 +239,7 @@ class Journal:
         """
         self._file = os.open(folder / JOURNAL, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self.done: dict[str, Shard] = {}
-        """The shards that were whole, by their names."""
+        """The complete shards, by name."""
         try:
             self._lock(folder)
             self._read(folder, plan)
@@ -264,12 +264,12 @@ class Journal:
             self._write(plan)
 
     def add(self, shard: Shard) -> None:
-        """Note a shard that is whole and on disk."""
+        """Record a shard that is complete and on disk."""
         self._write(json.dumps(asdict(shard)))
         self.done[shard.file] = shard
 
     def close(self) -> None:
-        """Let others pack into the folder."""
+        """Release the folder for other packers."""
         os.close(self._file)
 
     def _write(self, line: str) -> None:
@@ -288,21 +288,21 @@ class Journal:
 
 
 ENDINGS = (".txt", ".md", ".py")
-"""How names of texts end."""
+"""Suffixes of text files."""
 END = 256
 """The token after each file."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """What was made of texts."""
+    """The result of packing texts."""
 
     files: int
     tokens: int
 
 
 def pack_text(where: Path, out: Path) -> Text:
-    """Write train.bin and val.bin with what says how to read them.
+    """Write train.bin and val.bin with their description.
 
     Args:
         where: a file, or a folder with files below it.

@@ -25,17 +25,16 @@ from data.samples import BadData, DataSet, Range, Samples, Shape
 from engine.exits import UsageError
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".ppm", ".gif", ".tif", ".tiff")
-"""How names of images end, in small letters."""
+"""Suffixes of images, in lower case."""
 SIDE = 224
-"""Pixels of a side, unless the model was made for others."""
+"""Pixels of a side, unless the model expects others."""
 MODES = {1: "L", 3: "RGB"}
 """Pillow's names for grey and colour, by the number of channels."""
 
 TESTS = ("val", "valid", "validation", "test")
-"""Names of a folder or a group with images to test on, beside `train`; first letters of such tars'
-names."""
+"""Names of a folder or group with test images, beside `train`; prefixes of such tars."""
 HELD_OUT = 10
-"""Without them, one sample of that many is kept for the test."""
+"""Without them, one in this many samples is used for the test."""
 MEAN = {1: (0.449,), 3: (0.485, 0.456, 0.406)}
 DEVIATION = {1: (0.226,), 3: (0.229, 0.224, 0.225)}
 """Of ImageNet's training images, as published with PyTorch's examples; grey is their average."""
@@ -88,7 +87,7 @@ def pillow() -> Any:
 
 
 def batch(pictures: bytearray, shape: Shape) -> Tensor:
-    """Make (count, channels, height, width) of what `pixels` returned, one after the other."""
+    """Make (count, channels, height, width) from the results of `pixels`, one after another."""
     channels, height, width = shape.input
     if not pictures:
         return torch.empty((0, *shape.input), dtype=torch.uint8)
@@ -97,14 +96,14 @@ def batch(pictures: bytearray, shape: Shape) -> Tensor:
 
 
 def wanted(shape: Shape) -> tuple[int, int]:
-    """Channels and side of the photos that a model was made for."""
+    """The channels and side of the photos that a model expects."""
     if shape.kind != "images" or shape.input[0] not in MODES:
         return 3, SIDE
     return shape.input[0], shape.input[1]
 
 
 def photo_set(train: Samples, test: Samples, shape: Shape) -> DataSet:
-    """Photos that are cropped to what a model was made for, if it has as many channels."""
+    """Photos cropped to the model's size, if it has as many channels."""
     channels, side = wanted(shape)
     stored = train.shape.input
     crops = channels == stored[0] and stored[1] == stored[2]
@@ -138,7 +137,7 @@ def parts(folder: Path) -> tuple[Path, Path | None]:
 
 @dataclass(frozen=True)
 class FolderImages:
-    """Samples that are files of their own.
+    """Samples that are separate files.
 
     They are in an order that mixes the classes and follows from their names alone: the first
     thousand are a fair sample, and the last ones a fair test.
@@ -248,7 +247,7 @@ def _images(folder: Path, before: str) -> Iterator[str]:
 
 
 def open_set(folder: Path, shape: Shape) -> DataSet:
-    """Open a folder of images; they are scaled to what the model was made for."""
+    """Open a folder of images, scaled to the model's size."""
     learn, tests = parts(folder)
     whole = folder_images(learn, wanted(shape))
     if tests is None:

@@ -1,4 +1,4 @@
-"""What every kind of data offers: samples that are read by their places, and a view of them.
+"""The interface of all data: samples read by position, and a view of them.
 
 A view makes a model's input of stored images, for a whole batch at once, on the model's device.
 Random crops follow from a seed and from a sample's place in the data. So they are the same however
@@ -25,18 +25,18 @@ from engine.exits import UsageError
 
 @dataclass(frozen=True)
 class Shape:
-    """What one sample of the data is like."""
+    """The shape of one sample of the data."""
 
     kind: str
     """"images" or "tokens"."""
     input: tuple[int, ...]
     """(channels, height, width) of an image, or (length,) of a text."""
     classes: int
-    """How many classes there are, or how many words the vocabulary has."""
+    """The number of classes, or of words in the vocabulary."""
 
 
 class BadData(UsageError):
-    """Data that can't be read: says which file, and what to do."""
+    """Unreadable data: the message names the file and the fix."""
 
     by_every_rank = True  # one rank may meet it alone, in the middle of an epoch
 
@@ -46,7 +46,7 @@ class Samples(Protocol):
 
     @property
     def shape(self) -> Shape:
-        """What one sample is like."""
+        """The shape of one sample."""
 
     def __len__(self) -> int:
         """How many there are."""
@@ -90,7 +90,7 @@ class Range:
 
     @property
     def shape(self) -> Shape:
-        """What one sample is like."""
+        """The shape of one sample."""
         return self.whole.shape
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ def first(samples: Samples, limit: int | None) -> Samples:
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a training reads: samples to learn from, and others to be tested on."""
+    """A training's data: samples to train on, and others for the test."""
 
     train: Samples
     test: Samples
@@ -121,14 +121,14 @@ class DataSet:
 
     @property
     def shape(self) -> Shape:
-        """What one sample is like when it reaches the model."""
+        """The shape of one sample at the model's input."""
         stored = self.train.shape
         if self.side is None:
             return stored
         return replace(stored, input=(stored.input[0], self.side, self.side))
 
     def view(self, dtype: torch.dtype = torch.float32, seed: int | None = None) -> View:
-        """How the model gets them: with a seed at random, as for training, else as for a test."""
+        """The view for the model: with a seed random, for training, else for a test."""
         return View(self.mean, self.deviation, dtype, self.side, seed)
 
 
@@ -218,7 +218,7 @@ CENTRE = 7 / 8
 
 @dataclass(frozen=True)
 class View:
-    """What a model sees of stored images. Tokens have no mean, and are passed on as they are."""
+    """A model's view of stored images. Tokens have no mean, and are passed on unchanged."""
 
     mean: tuple[float, ...] = ()
     """Of each channel, on a scale of 0 to 1."""
@@ -226,12 +226,12 @@ class View:
     dtype: torch.dtype = torch.float32
     """The model's."""
     side: int | None = None
-    """Photos are cropped to side x side pixels; None: images stay as they are stored."""
+    """Photos are cropped to side x side pixels; None: images keep their stored size."""
     seed: int | None = None
-    """Of random crops and flips (see loading.epoch_seed); None: the centre, as tests need it."""
+    """Of random crops and flips (see loading.epoch_seed); None: the centre, for tests."""
 
     def __call__(self, inputs: Tensor, places: Tensor) -> Tensor:
-        """Return the input for these samples, which come from these places in the data."""
+        """Return the input for these samples from these positions in the data."""
         if not self.mean:
             return inputs
         images = inputs.float()
@@ -295,7 +295,7 @@ def random_crops(images: Tensor, side: int, random: Tensor) -> Tensor:
 
 
 def draws(seed: int, places: Tensor) -> Tensor:
-    """Five numbers from 0 to 1 for each place: the same for a place wherever it is asked for.
+    """Five numbers from 0 to 1 for each position, always the same for a position.
 
     SplitMix64's mixing of a counter; torch's generators would draw by the place in a batch.
     Source: "Fast splittable pseudorandom number generators" (2014), figure 17.

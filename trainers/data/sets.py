@@ -1,4 +1,4 @@
-"""Opens the data of a training: what the folder holds decides how it is read. Or makes some up."""
+"""Opens the data of a training, by the folder's contents; or generates synthetic data."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ FOLDERS = {
     "pack.journal": "shards",
     "*train*.bin": "tokens",
 }
-"""What a folder holds, and the module here that reads it; the first that is found counts. A folder
-with subfolders has photos."""
+"""Contents of a folder, and the module here that reads them; the first match counts. A folder with
+subfolders has photos."""
 KNOWN = (
     "MNIST's four .gz files, a pack.json with its shards, train.bin with val.bin, or a subfolder "
     "of images for each class. HDF5 and tars of images become shards by pack.py"
 )
-"""What a folder may hold."""
+"""The possible contents of a folder."""
 SYNTHETIC = "synthetic"
-"""What `--data` says instead of a folder; `synthetic:1000` makes 1000 training samples."""
+"""The value of `--data` for synthetic data; `synthetic:1000` makes 1000 training samples."""
 SYNTHETIC_COUNT = 65_536
-"""Training samples, unless the name says how many."""
+"""Training samples, unless the name sets the number."""
 PICTURES = 64
-"""Different pictures at most: what is kept in memory."""
+"""Maximum number of different pictures, which stay in memory."""
 
 
 def open_data(where: str, *, shape: Shape, limit: int | None = None) -> DataSet:
@@ -69,7 +69,7 @@ def open_data(where: str, *, shape: Shape, limit: int | None = None) -> DataSet:
 
 
 def _module(path: Path) -> str:
-    """Name the module that reads a folder."""
+    """Return the module that reads a folder."""
     if not path.exists():
         raise UsageError(
             f"There is no data folder {path}. Give --data a folder that is there on the compute "

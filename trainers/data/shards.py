@@ -1,4 +1,4 @@
-"""Packed shards: images as bytes, ready to be copied. pack.py makes them.
+"""Packed shards: images as bytes, ready to copy, made by pack.py.
 
 A folder with pack.json, the manifest, which is written last, and shards of about 256 MB:
 
@@ -24,9 +24,9 @@ from data.samples import BadData, DataSet, OpenFiles, Samples, Shape
 
 MANIFEST = "pack.json"
 JOURNAL = "pack.journal"
-"""What is packed so far: until there is a manifest, the packing has not ended."""
+"""The packed part so far: without a manifest, packing is unfinished."""
 FORMAT = "packed images 1"
-"""First word of manifests and headers: another layout gets another number."""
+"""First word of manifests and headers: a different layout gets a different number."""
 HEADER = 4096
 """Bytes before the first image."""
 LABEL = 8
@@ -47,22 +47,22 @@ class Shard:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What pack.json says."""
+    """The content of pack.json."""
 
     channels: int
     side: int
     classes: tuple[str, ...]
-    """Their names; a label is the place of one."""
+    """Their names; a label is an index into them."""
     shards: tuple[Shard, ...]
     format: str = FORMAT
 
     @property
     def shape(self) -> Shape:
-        """What one image is like."""
+        """The shape of one image."""
         return Shape("images", (self.channels, self.side, self.side), len(self.classes))
 
     def text(self) -> str:
-        """Return it as it is written."""
+        """Return its file form."""
         return json.dumps(asdict(self), indent=1) + "\n"
 
 
@@ -73,7 +73,7 @@ def header(count: int, shape: Shape) -> bytes:
 
 
 def size(count: int, shape: Shape) -> int:
-    """How many bytes a whole shard has."""
+    """Bytes of a complete shard."""
     return HEADER + count * (prod(shape.input) + LABEL)
 
 
@@ -158,7 +158,7 @@ class PackedImages:
 
 
 def open_set(folder: Path, shape: Shape) -> DataSet:
-    """Open a folder that pack.py made.
+    """Open a folder made by pack.py.
 
     Raises:
         BadData: it is not packed to its end, or a shard is damaged.

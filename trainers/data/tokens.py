@@ -25,9 +25,9 @@ from data.samples import BadData, DataSet, OpenFiles, Shape
 TRAIN = "train.bin"
 TESTS = ("val.bin", "test.bin")
 LENGTH = 1024
-"""Tokens of a window, unless the model was made for others."""
+"""Tokens of a window, unless the model expects others."""
 DTYPES = {"uint16": torch.uint16, "uint32": torch.uint32}
-"""How the bytes are read. The lowest byte comes first."""
+"""The format of the bytes. The lowest byte comes first."""
 HEADERS = {20240520: "uint16", 20240801: "uint32"}
 """First number of a file with a header, of 256 int32.
 
@@ -46,10 +46,10 @@ class TokenFormat:
 
 
 class TokenWindows:
-    """The windows of some token files, in the order of their names."""
+    """The windows of several token files, in the order of their names."""
 
     def __init__(self, paths: list[Path], shape: Shape) -> None:
-        """Check the files and what is said of them.
+        """Check the files and their description.
 
         Raises:
             BadData: one is shorter than a window, or its JSON is missing or wrong.
@@ -110,7 +110,7 @@ class TokenWindows:
 
 
 def format_of(path: Path, shape: Shape) -> TokenFormat:
-    """What the JSON beside a token file says, or its header; else what the model of `shape` reads.
+    """The format from the JSON beside a token file, or its header; else the model's of `shape`.
 
     Raises:
         BadData: the JSON is wrong; or it is missing, and the model reads no tokens.

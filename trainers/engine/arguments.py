@@ -18,7 +18,7 @@ def count(text: str) -> int:
 
 
 def whole(text: str) -> int:
-    """Read a whole number, 0 too, from the command line."""
+    """Read a whole number, 0 included, from the command line."""
     return 0 if text == "0" else count(text)
 
 
@@ -89,7 +89,7 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
 
 
 def add_torch(parser: argparse.ArgumentParser) -> None:
-    """Add those of the strategies whose optimizer is PyTorch's."""
+    """Add the arguments of the strategies with PyTorch's optimizers."""
     from strategies.pytorch import DECAYS, OPTIMIZERS, PRECISIONS, SCHEDULES
 
     add = parser.add_argument

@@ -18,16 +18,16 @@ from torch.distributed.elastic.multiprocessing.errors import get_error_handler
 
 
 class TrainingError(Exception):
-    """An error said in two sentences, what happened and what to try, instead of a traceback."""
+    """An error in two sentences, what happened and what to try, instead of a traceback."""
 
     code = 1
     """The process's exit code."""
     by_every_rank = False
-    """Whether each rank says it. Else the first rank of each node does: all have the same error."""
+    """Whether each rank prints it. Else the first of each node does: all have the same error."""
 
 
 class UsageError(TrainingError):
-    """Wrong arguments, data, configuration or launch: a person can fix it."""
+    """Wrong arguments, data, configuration or launch, which a user can fix."""
 
     code = 2
 
@@ -96,7 +96,7 @@ def _recorded(main: Callable[[], None]) -> None:
 
 
 def _keep_memory(path: Path) -> None:
-    """Write what the GPU's memory holds, for pytorch.org/memory_viz."""
+    """Write the contents of the GPU's memory, for pytorch.org/memory_viz."""
     with suppress(OSError, RuntimeError):
         path.parent.mkdir(exist_ok=True)
         torch.cuda.memory._dump_snapshot(str(path))  # type: ignore[no-untyped-call]

@@ -30,9 +30,9 @@ OWN_NAMES = (
     ("PMIX_RANK", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"),
     ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"),
 )
-"""What Open MPI, Hydra (MPICH and Intel MPI), Cray's PMI, PMIx and srun call RANK, LOCAL_RANK and
-WORLD_SIZE. Under mpirun, srun's are those of mpirun's daemons: the first of these that are there
-count. A batch script has SLURM_PROCID too, but not the number of a step's tasks."""
+"""The names of RANK, LOCAL_RANK and WORLD_SIZE in Open MPI, Hydra (MPICH and Intel MPI), Cray's
+PMI, PMIx and srun. Under mpirun, srun's are those of mpirun's daemons: the first existing ones
+count. A batch script also has SLURM_PROCID, but not the number of a step's tasks."""
 # Each names how many processes some launcher started; more than one without RANK would be that
 # many separate trainings writing over each other.
 PROCESS_COUNTS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
@@ -89,7 +89,7 @@ def read_ranks(environ: MutableMapping[str, str] = os.environ) -> Ranks:
 
 
 def _agree(rank: int, world_size: int, own: tuple[str, ...], environ: Mapping[str, str]) -> None:
-    """Hold RANK and WORLD_SIZE against the launcher's `own` variables.
+    """Compare RANK and WORLD_SIZE with the launcher's `own` variables.
 
     A launcher of ranks that was itself started by srun makes more ranks than srun has tasks.
 
@@ -112,7 +112,7 @@ def _number(name: str, text: str) -> int:
 
 
 def choose_threads() -> None:
-    """Start as many threads as there are cores for this rank, unless OMP_NUM_THREADS says so.
+    """Start as many threads as this rank has cores, unless OMP_NUM_THREADS is set.
 
     More threads than cores wait for each other: 4 ranks with 2 threads each on 2 cores trained 10
     times slower than with 1 each. Ranks that were bound together share their cores: only the
@@ -141,17 +141,17 @@ GPU_NAMES = {
     "ROCR_VISIBLE_DEVICES": _NO_LIST,
     "HIP_VISIBLE_DEVICES": _NO_LIST,
 }
-"""Variables that say that GPUs were requested, each with the values that say that none were."""
+"""Variables that show that GPUs were requested, each with the values that mean none."""
 
 
 class DeviceError(UsageError):
-    """This rank can't use the GPU that it was given; the others may."""
+    """This rank can't use its GPU; the others may."""
 
     by_every_rank = True
 
 
 def choose_device(ranks: Ranks, environ: Mapping[str, str] = os.environ) -> torch.device:
-    """This rank's GPU, or the CPU where nobody asked for GPUs.
+    """This rank's GPU, or the CPU if no GPU was requested.
 
     A training that goes on without the GPUs of its job holds them for hours, and ends well: so
     TRAINER_DEVICE=cpu has to say that this is wanted. ROCm's PyTorch uses the name "cuda" too.
@@ -202,12 +202,12 @@ OLD_NAMES = {
     "TORCH_FR_BUFFER_SIZE": "TORCH_NCCL_TRACE_BUFFER_SIZE",
     "TORCH_FR_DUMP_TEMP_FILE": "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
 }
-"""What the flight recorder's variables were called; the first has its new name
-since PyTorch 2.8, the second since 2.9 or 2.10. Version 2.13 reads both, and warns of these."""
+"""The old names of the flight recorder's variables; the first was renamed in PyTorch 2.8, the
+second in 2.9 or 2.10. Version 2.13 reads both, and warns about these."""
 
 
 def name_flight_recorder(version: str, environ: MutableMapping[str, str]) -> None:
-    """Say to an older PyTorch in its own words what the job says of the flight recorder."""
+    """Set an older PyTorch's variables from the job's for the flight recorder."""
     major, minor = (int(part) for part in version.split(".")[:2])
     for new, old in OLD_NAMES.items():
         if new in environ and (major, minor) < (2, 10):
@@ -215,7 +215,7 @@ def name_flight_recorder(version: str, environ: MutableMapping[str, str]) -> Non
 
 
 def join(ranks: Ranks) -> torch.device:
-    """Choose this rank's device and join the process group: nccl on GPUs, else gloo."""
+    """Select this rank's device and join the process group: nccl on GPUs, else gloo."""
     device = choose_device(ranks)
     name_flight_recorder(torch.__version__, os.environ)
     backend = "nccl" if device.type == "cuda" else "gloo"
@@ -239,7 +239,7 @@ def join(ranks: Ranks) -> torch.device:
 
 
 def name_alone() -> None:
-    """Set the launcher's variables where there was none, for a library that needs them."""
+    """Set the launcher's variables if there was none, for a library that needs them."""
     for name, alone in zip(LAUNCHER_VARIABLES, ("0", "0", "1", "127.0.0.1", "29500"), strict=True):
         os.environ.setdefault(name, alone)
 
@@ -262,7 +262,7 @@ Value = TypeVar("Value")
 
 
 def by_all(ranks: Ranks, work: Callable[[], Value]) -> Value:
-    """Do what every rank has to succeed in; one that fails ends all of them, and is named.
+    """Do something that every rank must succeed in; a failing rank ends all, and is named.
 
     Alone it would leave the others waiting for it: 10 minutes, where the launcher kills nobody.
 

@@ -1,4 +1,4 @@
-"""What a training reports: metrics.jsonl, and lines on stdout."""
+"""A training's reports: metrics.jsonl, and lines on stdout."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Reporter:
         self._metrics = Metrics(run_dir) if rank == 0 else None
 
     def start(self, device: torch.device, **facts: Value) -> None:
-        """Report what is about to run: enough to compare the speeds of two runs."""
+        """Report the settings of the run, enough to compare the speeds of two runs."""
         gpu = device.type == "cuda"
         name = torch.cuda.get_device_name(device) if gpu else platform.machine()
         self._metric(
@@ -122,7 +122,7 @@ class Reporter:
         )  # fmt: skip
 
     def not_saved(self, *, step: int, error: Exception) -> None:
-        """Report that a checkpoint could not be made; the training goes on."""
+        """Report that a checkpoint failed; training continues."""
         self._metric(event="not-saved", step=step, error=str(error), seconds=self._seconds())
         self.say(f"step {step} | {error}")
 
@@ -187,5 +187,5 @@ class Reporter:
 
 
 def _short(value: Value) -> str:
-    """Return a fact as a person reads it: a fraction in four digits."""
+    """Return a fact in readable form: a fraction with four digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""How fast a training is: its operations and memory, and what a card could do at most.
+"""The speed of a training: its operations and memory, and a card's peak.
 
 Operations are the matrix products, as is usual for MFU (Chowdhery et al. 2022, arXiv:2204.02311,
 appendix B): a multiplication and an addition are two, and causal attention counts whole. Norms,
@@ -20,15 +20,15 @@ from models.table import build
 
 @dataclass(frozen=True)
 class Figures:
-    """What turns samples a second into the other figures."""
+    """The factors from samples a second to the other figures."""
 
     flops: int
     """Of one sample's forward pass."""
     tokens: int | None
-    """Of one sample; None where it is no text."""
+    """Of one sample; None if it is not text."""
     ranks: int
     peak: float | None
-    """Operations a second that a rank's card could do; None where the card isn't known."""
+    """Peak operations a second of a rank's card; None if the card is unknown."""
     precision: str
     """That the peak is of."""
 
@@ -36,7 +36,7 @@ class Figures:
     def of(
         cls, model: str, shape: Shape, ranks: int, device: torch.device, precision: str
     ) -> Figures:
-        """Count a model of the table, and look this rank's card up."""
+        """Count a model of the table's operations, and look up this rank's card."""
         convolves = model.startswith(("cnn", "resnet"))
         most = None
         if device.type == "cuda":
@@ -56,7 +56,7 @@ class Figures:
         return {"forward_flops": self.flops, "precision": self.precision, "peak_tflops": peak}
 
     def step(self, samples_per_s: float) -> dict[str, float]:
-        """The figures of a speed over all ranks; those that have no meaning here are left out.
+        """The figures of a speed over all ranks, without those that do not apply.
 
         `tflops` is of one rank's card, `mfu` the share of its peak (0 to 1), `tokens_per_s` is
         over all ranks.
@@ -71,7 +71,7 @@ class Figures:
 
 
 def memory(device: torch.device) -> dict[str, float]:
-    """The most memory that this process has used until now, in GiB: the GPU's, else the node's.
+    """The maximum memory of this process so far, in GiB: the GPU's, else the node's.
 
     `reserved_gib` is what PyTorch has taken from the GPU to divide it by itself.
     """
@@ -107,7 +107,7 @@ def flops(model: str, shape: Shape) -> int:
 # --------------------------------------------------------------------- by data sheets
 
 PRECISIONS = ("bf16", "fp16", "tf32", "fp32")
-"""tf32: float32 numbers whose products have 10 bits, on Nvidia's tensor cores."""
+"""tf32: float32 numbers whose products have 10 bits, on NVIDIA's tensor cores."""
 
 # name in the device's name, then bf16, fp16, tf32, fp32; None where the card has no such unit.
 # The first row whose name is found counts.
@@ -146,7 +146,7 @@ _MI250X_UNITS = 110
 
 
 def peak(name: str, precision: str) -> float | None:
-    """Peak operations a second of a card, by the name PyTorch gives it; None: not known."""
+    """Peak operations a second of a card, by its name in PyTorch; None if unknown."""
     for part, *peaks in CARDS:
         if part in name:
             found = dict(zip(PRECISIONS, peaks, strict=True)).get(precision)
@@ -155,7 +155,7 @@ def peak(name: str, precision: str) -> float | None:
 
 
 def device_name(device: torch.device) -> str:
-    """The card's name, also in a container whose ROCm has no list of names.
+    """The card's name, even in a container whose ROCm has no list of names.
 
     There it is empty or that of no card at all, but the architecture is known.
     """

@@ -34,7 +34,7 @@ from strategies import Make, Setup
 def run(
     args: argparse.Namespace, make: Make, train: Callable[[Training], None] = Training.train
 ) -> None:
-    """Train from the beginning or the last checkpoint to the end, or until asked to stop.
+    """Train from the beginning or the last checkpoint to the end, or until a stop request.
 
     `train` goes through the epochs, and ends with Training.finish.
     """
@@ -130,7 +130,7 @@ def _model(args: argparse.Namespace, me: ranks.Ranks, shape: Shape) -> nn.Module
 
 
 def settings(of: Training) -> Settings:
-    """What a resume may change, with other losses than those of an undisturbed training."""
+    """Settings that a resume may change, with losses that differ from an uninterrupted training."""
     found: dict[str, object] = {"global batch": of.global_batch}
     found |= {"lr": of.strategy.lr, "precision": of.strategy.precision}
     # DeepSpeed's are in its configuration.
@@ -167,7 +167,7 @@ def begin(training: Training) -> str:
 
 
 def resume(training: Training) -> str:
-    """Continue from the newest whole checkpoint; return what differs from it, in words.
+    """Continue from the newest complete checkpoint; return the changed settings in words.
 
     Raises:
         UsageError: it was made by another training, or it can't be read.

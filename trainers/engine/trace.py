@@ -1,4 +1,4 @@
-"""A trace of some steps: what ran when on the processor and the GPU, in PyTorch's profiler.
+"""A trace of some steps: the work of processor and GPU over time, from PyTorch's profiler.
 
 `--profile 10:15` writes $RUN_DIR/profile/rank-0-steps-10-15.json.gz, for chrome://tracing or
 ui.perfetto.dev. Rank 0 alone is traced, at most to the end of the epoch; tracing slows these steps
@@ -27,7 +27,7 @@ class Trace:
 
     @contextmanager
     def step(self, number: int) -> Iterator[None]:
-        """Trace what is done inside, if this step is in the span."""
+        """Trace the work inside, if this step is in the span."""
         if not self._first <= number <= self._last:
             yield
             return
@@ -41,7 +41,7 @@ class Trace:
             self.end()
 
     def end(self) -> None:
-        """Write what was traced until now, if anything was; nothing is traced after that."""
+        """Write the trace so far, if there is one; tracing ends."""
         running, self._running = self._running, None
         if not running:
             return

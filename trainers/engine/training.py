@@ -1,4 +1,4 @@
-"""A training, whatever the strategy: its steps, and what happens between them.
+"""A training with any strategy: its steps, and the work between them.
 
 `Training.step` is one step; `Training.train` goes through the epochs, and saves, tests, reports and
 stops. A step reads nothing from the device: `StepWindow` holds what came out of the last ones. A
@@ -49,20 +49,20 @@ if TYPE_CHECKING:
 DIVERGED = 86
 """Exit code of a training that ended because its loss was no longer a number."""
 SAVE_EVERY = 100
-"""Steps between checkpoints, unless the arguments say otherwise."""
+"""Steps between checkpoints, unless set by the arguments."""
 WITHIN = 2.0
 """Seconds: a request to stop waits no longer than that, or for one step."""
 TEST_VALUES = 2**19
-"""Inputs or logits of a batch in a test, if that is more samples than a micro batch: a test keeps
+"""Inputs or logits of a test batch, if that is more samples than a micro batch: a test keeps
 nothing for a backward pass, and larger batches are faster."""
 ACCURACY = "test_accuracy"
 
 DATA = "data_s"
 """Waiting for the next batch."""
 PASSES = "forward_backward_s"
-"""Forward and backward passes, with what the ranks send meanwhile."""
+"""Forward and backward passes, and the ranks' communication during them."""
 OPTIMIZER = "optimizer_s"
-"""The gradient's length, clipping and the new weights, with what the ranks wait for there."""
+"""The gradient's norm, clipping and the new weights, and the ranks' waiting for them."""
 
 
 class Diverged(TrainingError):
@@ -73,11 +73,11 @@ class Diverged(TrainingError):
 
 @dataclass(frozen=True)
 class Task:
-    """What a model learns; its row in models/table.py names one of TASKS."""
+    """The task of a model; its row in models/table.py names one of TASKS."""
 
     loss: Loss
     figure: str = "test_loss"
-    """What a test reports, by its name in metrics.jsonl: the loss, or ACCURACY."""
+    """The result of a test, by its name in metrics.jsonl: the loss, or ACCURACY."""
 
 
 TASKS: dict[str, Task] = {
@@ -91,11 +91,11 @@ TASKS: dict[str, Task] = {
     ),
     "rebuild": Task(lambda images, inputs, targets: functional.mse_loss(images, inputs.float())),
 }
-"""By name: predict the class, predict the next token, reconstruct the image."""
+"""Tasks by name: classification, next-token prediction, reconstruction."""
 
 
 class LossGuard:
-    """Lets a few steps be skipped, and ends the training when too many follow each other.
+    """Allows a few skipped steps, and ends the training after too many in a row.
 
     One bad batch, or one step whose sums overflow, need not end a training: the weights stay as
     they are. What every rank asks here comes from a collective, so that all decide alike.
@@ -107,8 +107,8 @@ class LossGuard:
         self.skipped = 0
         """Steps that were skipped in this attempt."""
         self.in_a_row = 0
-        """Steps skipped since the last good one. No checkpoint is made on the way while there are
-        any: the weights after the last good step may be what makes the loss infinite."""
+        """Steps skipped since the last good one. While there are any, no checkpoint is made during
+        training: the weights after the last good step may be what makes the loss infinite."""
 
     def note(self, *values: float) -> None:
         """Note a step with this loss and gradient norm: not finite, it has changed no weight."""
@@ -123,7 +123,7 @@ class LossGuard:
 
 
 class StepWindow:
-    """The last steps, whose results are still on the device, and where their time went.
+    """The last steps, whose results are still on the device, and the parts of their time.
 
     To read a number from a GPU the CPU has to wait until the GPU has come to it, and the GPU then
     waits for the CPU's next orders. So the losses of several steps are read at once, with one
@@ -135,7 +135,7 @@ class StepWindow:
     """
 
     def __init__(self, log_every: int, device: torch.device) -> None:
-        """Begin with a window of one step: its time says how long the next may be."""
+        """Begin with a window of one step, whose time sets the length of the next."""
         self._log_every, self._device = log_every, device
         self._most = 1
         self._steps: list[tuple[int, int, float]] = []
@@ -165,7 +165,7 @@ class StepWindow:
             self._host[name] = self._host.get(name, 0.0) + time.perf_counter() - since
 
     def add(self, step: int, epoch: int, lr: float, loss: Tensor, norm: Tensor) -> None:
-        """Add a step that was given to the device.
+        """Add a step that was queued on the device.
 
         `loss` is this rank's mean. `norm` is the gradient's of all ranks, and not finite where no
         weight was changed.
@@ -207,7 +207,7 @@ class StepWindow:
         return steps, bool(values[-3]), bool(values[-2])
 
     def split(self) -> dict[str, float]:
-        """Return the seconds of each part since the last call; wait until the GPU is there.
+        """Return the seconds of each part since the last call, after waiting for the GPU.
 
         On a GPU they may add up to more than went by: it works while the host waits for data.
         """
@@ -225,7 +225,7 @@ def _event() -> torch.cuda.Event:
 
 @dataclass
 class Training:
-    """What changes while training, and what changes it. engine/start.py builds it."""
+    """The state of a training, and its changes. engine/start.py builds it."""
 
     args: argparse.Namespace
     me: Ranks
@@ -245,7 +245,7 @@ class Training:
     # ------------------------------------------------------------------------------- a step
 
     def step(self, batches: Iterator[Batch]) -> None:
-        """Train on the next global batch, in as many micro batches as it is accumulated from."""
+        """Train on the next global batch, accumulated from its micro batches."""
         strategy, window = self.strategy, self.window
         lr = self.begin_step()
         total = torch.zeros((), device=self.device)
@@ -279,7 +279,7 @@ class Training:
         return self.strategy.rate(done, at.step)
 
     def end_step(self, lr: float, loss: Tensor, norm: Tensor) -> None:
-        """Count a step that was given to the device: its loss on this rank, its gradient."""
+        """Count a queued step: its loss on this rank, its gradient."""
         at = self.at
         self.at = replace(at, step=at.step + 1, samples=at.samples + self.global_batch)
         self.window.add(self.at.step, at.epoch + 1, lr, loss, norm)
@@ -292,7 +292,7 @@ class Training:
         return self.strategy.micro_batch * self.strategy.accumulate * self.me.world_size
 
     def epoch_has_more(self) -> bool:
-        """Whether a whole global batch of this epoch is left (the rest is dropped)."""
+        """Whether a complete global batch of this epoch is left (an incomplete one is dropped)."""
         return self.at.samples + self.global_batch <= self.at.train_samples
 
     def _goes_on(self) -> bool:
@@ -300,7 +300,7 @@ class Training:
         return self.epoch_has_more() and self.at.step < self.args.steps
 
     def train(self) -> None:
-        """Train to the last epoch or to --steps; save when it's time, or when asked to stop."""
+        """Train to the last epoch or to --steps; save when due, or on a stop request."""
         args = self.args
         figure = None
         traced: Trace | None = None
@@ -330,7 +330,7 @@ class Training:
                 self.after_step()
 
     def batches(self) -> AbstractContextManager[Iterator[Batch]]:
-        """Open what is left of the epoch: this rank's micro batches."""
+        """Open the rest of the epoch: this rank's micro batches."""
         at, args, me = self.at, self.args, self.me
         order = epoch_order(at.train_samples, args.seed, at.epoch)
         micro, parts = self.strategy.micro_batch, self.strategy.accumulate
@@ -339,7 +339,7 @@ class Training:
         return open_batches(self.data.train, shares, view, self.device, workers=args.workers)
 
     def after_step(self) -> None:
-        """Read what steps have come to, and save, when it's time."""
+        """Read the results of steps, and save, when due."""
         every = self.args.save_every or (0 if self.args.save_minutes else SAVE_EVERY)
         saves = bool(every) and self.at.step % every == 0
         if saves or self.window.full or not self._goes_on():
@@ -348,7 +348,7 @@ class Training:
             self.save_on_the_way(self.begin_save)
 
     def read(self) -> bool:
-        """Wait for the device and report its steps; stop when asked to, or after too many bad ones.
+        """Wait for the device and report its steps; stop on request, or after too many bad ones.
 
         Returns:
             Whether --save-minutes are over, by rank 0's clock.
@@ -386,7 +386,7 @@ class Training:
     # --------------------------------------------------------------------------------- a test
 
     def test(self) -> float:
-        """Return the task's figure of the test samples, or stop when asked to."""
+        """Return the task's result on the test samples, or stop on request."""
         with HEART.doing("test"), self.report.timed("test_s"):
             figure = self._figure()
         if figure is None:
@@ -446,7 +446,7 @@ class Training:
         return f"checkpoints/{saved.folder.name}"
 
     def begin_save(self) -> None:
-        """Save on the way, or begin to; `saver.ended` tells how it went.
+        """Save during training, or begin to; `saver.ended` reports the result.
 
         Raises:
             SaveFailed: the weights are not finite.
@@ -459,7 +459,7 @@ class Training:
         checkpoint.on_all_ranks(lambda: check_finite(weights()), self.checkpoints.folder)
 
     def save_on_the_way(self, write: Callable[[], object]) -> None:
-        """Save; what can't be written now costs this checkpoint, not the training."""
+        """Save; a failed write costs this checkpoint, not the training."""
         with HEART.doing("save"), self.report.timed("save_s"):
             try:
                 write()
@@ -478,7 +478,7 @@ class Training:
     # ------------------------------------------------------------------------------- the end
 
     def finish(self, figure: float | None) -> None:
-        """Save, and test if the last epoch's end has given no `figure`."""
+        """Save, and test if the end of the last epoch gave no `figure`."""
         # Steps that were skipped at the very end have changed nothing: one bad batch must not keep
         # a training from ever ending well. save() refuses weights that are not finite.
         with HEART.doing("save"), self.report.timed("save_s"):
@@ -513,7 +513,7 @@ class Training:
         )
 
     def stop(self) -> NoReturn:
-        """Save, unless the last step was skipped, and end so that --resume goes on here."""
+        """Save, unless the last step was skipped, and exit so that --resume continues here."""
         with HEART.doing("save"):
             self.saver.wait()
         last = self.saver.last

@@ -1,4 +1,4 @@
-"""What shows a training while it runs: TensorBoard, MLflow and Weights & Biases.
+"""Live views of a training: TensorBoard, MLflow and Weights & Biases.
 
 `--watch tensorboard,mlflow,wandb` writes what metrics.jsonl gets for them too, on rank 0:
     $RUN_DIR/watch/tensorboard/   event files: tensorboard --logdir FOLDER
@@ -31,7 +31,7 @@ class Watcher(Protocol):
         """Show some numbers of a step; any exception leaves the watcher out."""
 
     def close(self) -> None:
-        """Keep what is left."""
+        """Write the rest."""
 
 
 class TensorBoard:
@@ -106,14 +106,14 @@ WATCHERS: dict[str, Callable[[Path, Line], Watcher]] = {
     "mlflow": MLflow,
     "wandb": WandB,
 }
-"""By the name of the package that each needs."""
+"""By the name of the required package."""
 
 
 class Watchers:
-    """Those that were asked for."""
+    """The requested ones."""
 
     def __init__(self, asked: str, run_dir: Path) -> None:
-        """Import what they need, on every rank: it fails at the start, or not at all.
+        """Import their packages on every rank: this fails at the start, or not at all.
 
         Raises:
             UsageError: there is no such watcher, or its package can't be imported.
@@ -159,7 +159,7 @@ class Watchers:
 
 
 def _numbers(line: Line) -> dict[str, float]:
-    """What a line says besides its step: its numbers."""
+    """The numbers of a line besides its step."""
     return {
         name: value
         for name, value in line.items()

@@ -1,4 +1,4 @@
-"""Parts that the transformers share: attention of a sequence to itself, and its words."""
+"""Common parts of the transformers: self-attention, and word embeddings."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ WORDS_OF_A_ROW = 64
 
 
 def logits(x: Tensor, weight: Tensor, multiple: int) -> Tensor:
-    """Map vectors to logits by a product whose rows have a multiple of that many words."""
+    """Map vectors to logits by a product whose number of rows is rounded up to a multiple."""
     words = len(weight)
     padded = functional.pad(weight, (0, 0, 0, -words % multiple)) if words % multiple else weight
     return functional.linear(x, padded)[..., :words]
 
 
 class TiedEmbedding(nn.Embedding):
-    """One matrix that turns words into vectors and, transposed, vectors into logits.
+    """One matrix that maps words to vectors and, transposed, vectors to logits.
 
     Both ways are a forward pass of this one module: fsdp and ZeRO gather its weight for it, and
     a checkpoint has it once (two layers that share a weight lose that when they leave "meta").
@@ -74,7 +74,7 @@ class TiedEmbedding(nn.Embedding):
 
 
 def loss_in_parts(head: nn.Module, x: Tensor, targets: Tensor, parts: int) -> Tensor:
-    """The mean loss of the next words, of a part of the places at a time.
+    """The mean loss of the next words, computed for a part of the positions at a time.
 
     A part's logits are computed again in the backward pass, so that they are never kept: those of
     16 x 1024 places and 50,257 words take 3.3 GB in float32, and their gradient as much.

@@ -1,4 +1,4 @@
-"""Small networks for small images; the sizes named here are for MNIST (28x28 grey, 10 classes)."""
+"""Small networks for small images; default sizes are for MNIST (28x28 grey, 10 classes)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Autoencoder(nn.Module):
     """
 
     def __init__(self, channels: int, height: int, width: int, classes: int) -> None:
-        """Build it; the classes don't matter: what it should give is its input."""
+        """Build it; the classes don't matter, because its target is its input."""
         super().__init__()
         pixels = channels * height * width
         self.encoder = nn.Sequential(nn.Linear(pixels, 64), nn.ReLU(), nn.Linear(64, 3))

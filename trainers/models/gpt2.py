@@ -19,7 +19,7 @@ from models.attention import SelfAttention, TiedEmbedding, fill_normal, loss_in_
 
 
 class Gpt2(nn.Module):
-    """Words and places through decoder blocks; each place gives logits of the word after it."""
+    """Words and positions through decoder blocks; each position gives logits of the next word."""
 
     def __init__(self, length: int, vocabulary: int, *, dim: int, depth: int, heads: int) -> None:
         """Build it for texts of at most `length` words."""
@@ -60,7 +60,7 @@ class Gpt2(nn.Module):
 
 
 class DecoderBlock(nn.Module):
-    """Causal attention and two linear layers, each after a layer norm and beside a short cut."""
+    """Causal attention and two linear layers, each after a layer norm and with a shortcut."""
 
     def __init__(self, dim: int, heads: int) -> None:
         """Build it."""
@@ -88,6 +88,6 @@ class TanhMlp(nn.Module):
         self.c_proj = nn.Linear(4 * dim, dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map each place by itself."""
+        """Map each position separately."""
         mapped: Tensor = self.c_proj(self.act(self.c_fc(x)))
         return mapped

@@ -21,7 +21,7 @@ from models.attention import TiedEmbedding, fill_normal, loss_in_parts, merge_he
 
 
 class Llama(nn.Module):
-    """Words through decoder layers; each place gives logits of the word after it."""
+    """Words through decoder layers; each position gives logits of the next word."""
 
     def __init__(
         self, length: int, vocabulary: int,
@@ -49,7 +49,7 @@ class Llama(nn.Module):
             "num_key_value_heads": groups,
             "intermediate_size": hidden,
         }
-        """By transformers' names."""
+        """By the names in transformers."""
         self.rotary = Rotary()
         embed = TiedEmbedding if tied else nn.Embedding
         self.embed_tokens = embed(vocabulary, dim)
@@ -124,7 +124,7 @@ class Llama(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal attention and SwiGLU, each after an RMS norm and beside a short cut."""
+    """Causal attention and SwiGLU, each after an RMS norm and with a skip connection."""
 
     def __init__(self, dim: int, heads: int, groups: int, hidden: int) -> None:
         """Build it."""
@@ -169,7 +169,7 @@ class GroupedAttention(nn.Module):
 
 
 class SwiGlu(nn.Module):
-    """Two linear layers, of which one lets the other through (Shazeer 2020, arXiv:2002.05202)."""
+    """Two linear layers, one of which gates the other (Shazeer 2020, arXiv:2002.05202)."""
 
     def __init__(self, dim: int, hidden: int) -> None:
         """Build it."""
@@ -179,7 +179,7 @@ class SwiGlu(nn.Module):
         self.down_proj = nn.Linear(hidden, dim, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map each place by itself."""
+        """Map each position separately."""
         mapped: Tensor = self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
         return mapped
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class ResNet(nn.Module):
-    """A first convolution, four stages of blocks, and the mean over all places."""
+    """A first convolution, four stages of blocks, and the mean over all positions."""
 
     def __init__(
         self, channels: int, height: int, width: int, classes: int,
@@ -65,7 +65,7 @@ class ResNet(nn.Module):
 
 
 class BasicBlock(nn.Module):
-    """Two convolutions of 3x3 beside a short cut."""
+    """Two 3x3 convolutions with a skip connection."""
 
     expansion = 1
 
@@ -80,14 +80,14 @@ class BasicBlock(nn.Module):
         self.downsample = short_cut(channels, inner, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add what the convolutions find to the input."""
+        """Add the convolutions' output to the input."""
         found = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
         result: Tensor = self.relu(found + self.downsample(x))
         return result
 
 
 class Bottleneck(nn.Module):
-    """Convolutions of 1x1, 3x3 and 1x1 beside a short cut; four times `inner` come out."""
+    """1x1, 3x3 and 1x1 convolutions with a skip connection; the output has four times `inner`."""
 
     expansion = 4
 
@@ -104,7 +104,7 @@ class Bottleneck(nn.Module):
         self.downsample = short_cut(channels, 4 * inner, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add what the convolutions find to the input."""
+        """Add the convolutions' output to the input."""
         found = self.relu(self.bn1(self.conv1(x)))
         found = self.relu(self.bn2(self.conv2(found)))
         result: Tensor = self.relu(self.bn3(self.conv3(found)) + self.downsample(x))

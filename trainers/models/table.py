@@ -1,4 +1,4 @@
-"""The networks that can be trained, and the table that names them.
+"""The available networks, in a table.
 
 To add one: its code in a file of this folder, and a row of MODELS. A network's file is imported
 when the network is built.
@@ -28,16 +28,16 @@ class Model:
     """
 
     task: str
-    """What it learns, and by which loss: "classify", "next-token" or "rebuild"."""
+    """Its task and loss: "classify", "next-token" or "rebuild"."""
     network: str
-    """Its file here and its class, which is given a sample's axes and the number of classes."""
+    """Its file here and its class, which gets a sample's axes and the number of classes."""
     sample: Shape
-    """The data it was published with; synthetic data look like this."""
+    """Its original data; synthetic data have the same shape."""
     sizes: Mapping[str, object] = field(default_factory=dict)
-    """What else the class is given."""
+    """Further arguments of the class."""
     blocks: tuple[str, ...] = ()
-    """Names of the classes of its repeated layers: fsdp gathers the weights of one at a time,
-    and activations can be computed again from one to the next."""
+    """Class names of its repeated layers: fsdp gathers the weights of one at a time, and
+    activations can be recomputed from one to the next."""
 
     def build(self, shape: Shape) -> nn.Module:
         """Make it for data of this shape."""
@@ -111,7 +111,7 @@ MODELS: dict[str, Model] = {
     "llama-7b": _llama(4096, 32, 32, 32, 11008),
     "llama-tiny": _llama(64, 2, 4, 2, 160, TINY_TEXT),
 }
-"""Rows whose name ends with -tiny are the same code as the others, small enough for a test."""
+"""Rows whose name ends with -tiny use the same code as the others, small enough for a test."""
 
 
 def build(name: str, shape: Shape, seed: int) -> nn.Module:
@@ -140,5 +140,5 @@ def build(name: str, shape: Shape, seed: int) -> nn.Module:
 
 
 def size(model: nn.Module) -> int:
-    """How many parameters a model has; ZeRO stage 3 keeps their full size beside its parts."""
+    """Number of parameters of a model; ZeRO stage 3 keeps their full size beside its parts."""
     return sum(getattr(weight, "ds_numel", weight.numel()) for weight in model.parameters())

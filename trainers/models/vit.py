@@ -82,7 +82,7 @@ class PatchEmbedding(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """Attention and two linear layers, each after a layer norm and beside a short cut."""
+    """Attention and two linear layers, each after a layer norm and with a shortcut."""
 
     def __init__(self, dim: int, heads: int) -> None:
         """Build it."""
@@ -122,6 +122,6 @@ class Mlp(nn.Module):
         self.fc2 = nn.Linear(4 * dim, dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map each token by itself."""
+        """Map each token separately."""
         mapped: Tensor = self.fc2(self.act(self.fc1(x)))
         return mapped

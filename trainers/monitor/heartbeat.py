@@ -1,4 +1,4 @@
-"""One rank's heartbeat: it says what it does, in a microsecond, where its node's ranks read it."""
+"""One rank's heartbeat: it writes its progress in a microsecond, for the ranks of its node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 DOING = ("start", "step", "data", "save", "test", "compile")
-"""What a rank may do; a record has its place in this list."""
+"""A rank's possible activities; a record has the index in this list."""
 SLOT = 64
 _MOVED = struct.Struct("=QQQd")  # count, step, doing, longest
 _THREAD = struct.Struct("=QQ")  # pulse, pid
@@ -29,7 +29,7 @@ _SHARED = Path("/dev/shm")
 
 @dataclass(frozen=True)
 class Record:
-    """What one rank last wrote."""
+    """The last record of one rank."""
 
     count: int
     """How often it has moved. Every rank moves as often in each step."""
@@ -57,7 +57,7 @@ class Records:
             os.close(file)
 
     def move(self, place: int, count: int, step: int, doing: int, longest: float) -> None:
-        """Write how far a rank is."""
+        """Write a rank's progress."""
         _MOVED.pack_into(self._memory, place * SLOT, count, step, doing, longest)
 
     def pulse(self, place: int, number: int) -> None:
@@ -65,25 +65,25 @@ class Records:
         _THREAD.pack_into(self._memory, place * SLOT + _MOVED.size, number, os.getpid())
 
     def read(self, place: int) -> Record:
-        """Return what a rank last wrote."""
+        """Return the last record of a rank."""
         count, step, doing, longest = _MOVED.unpack_from(self._memory, place * SLOT)
         pulse, pid = _THREAD.unpack_from(self._memory, place * SLOT + _MOVED.size)
         return Record(count, step, DOING[doing], longest, pulse, pid)
 
     def unlink(self) -> None:
-        """Take the file's name away; those who have mapped it keep it."""
+        """Remove the file's name; processes that mapped it keep it."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
 
 
 def shared_path(token: str, node: str) -> Path:
-    """Return where the ranks of a node meet; `token` is secret, so nobody else is there first."""
+    """Return where a node's ranks meet; `token` is secret, so no other user is there first."""
     folder = _SHARED if os.access(_SHARED, os.W_OK) else Path(tempfile.gettempdir())
     return folder / f"heartbeat-{token}-{node}"
 
 
 def node_name() -> str:
-    """Return the node's name as Slurm says it, else the machine's."""
+    """Return the node's name from Slurm, else the machine's."""
     # Where all nodes are one machine (lumitui's own srun), LUMITUI_NODE says which one this is.
     told = os.environ.get("LUMITUI_NODE") or os.environ.get("SLURMD_NODENAME")
     return (told or os.uname().nodename).partition(".")[0].replace("/", "_")
@@ -95,7 +95,7 @@ _START, _STEP = DOING.index("start"), DOING.index("step")
 
 
 class Heart:
-    """Says how far this rank is. Before `start`, and where that fails, it says nothing."""
+    """Writes this rank's progress. Before `start`, and if that fails, it writes nothing."""
 
     def __init__(self) -> None:
         """Begin without a place among the ranks."""
@@ -161,13 +161,13 @@ class Heart:
         self.move("data")
 
     def move(self, doing: str = "step") -> None:
-        """Say that this rank has come a part of a step further, and what it does now."""
+        """Record that this rank has progressed a part of a step, and its new activity."""
         number = DOING.index(doing)
         self._to(_START if self._steps <= WARM_STEPS else number)
 
     @contextlib.contextmanager
     def doing(self, what: str) -> Iterator[None]:
-        """Say what this rank does inside that is no step: save, test or compile."""
+        """Record this rank's activity inside that is not a step: save, test or compile."""
         before = self._doing
         self._to(DOING.index(what))
         try:
@@ -195,7 +195,7 @@ class Heart:
 
 
 def _sign(token: str) -> int:
-    """Return what a rank writes for the others of its node to read."""
+    """Return a rank's record for the others of its node."""
     return int(token[:15], 16)
 
 

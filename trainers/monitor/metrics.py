@@ -1,4 +1,4 @@
-"""metrics.jsonl: one JSON object a line, whole at every moment. Standard library only."""
+"""metrics.jsonl: one JSON object per line, complete at any moment. Standard library only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Metrics:
         self._lost = False
 
     def write(self, **values: Value) -> dict[str, Value]:
-        """Write one line; return what it says. A full disk costs lines, not the training."""
+        """Write one line and return it as a dict. A full disk costs lines, not the training."""
         told = {name: _finite(value) for name, value in values.items()}
         line = b"\n" * self._torn + json.dumps(told).encode() + b"\n"
         try:

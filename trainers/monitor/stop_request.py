@@ -12,7 +12,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 
 _early: list[int] = []
-"""Signals that came before the class below was there."""
+"""Signals that arrived before the class below existed."""
 for _number in (_signal.SIGUSR1, _signal.SIGTERM):
     _signal.signal(_number, lambda number, frame: _early.append(number))
 _signal.pthread_sigmask(_signal.SIG_UNBLOCK, (_signal.SIGUSR1, _signal.SIGTERM))
@@ -27,14 +27,15 @@ from pathlib import Path
 from types import FrameType
 
 STOPPED_EARLY = 85
-"""Exit code of a trainer that was asked to stop and has saved its checkpoint: the training is
+"""Exit code of a trainer that got a stop request and saved its checkpoint: the training is
 unfinished, so it isn't 0, and nothing is lost, so it isn't 1."""
 FAILED = 1
 """Exit code of a rank that Slurm ended because another one failed."""
 FILE = "stop"
-"""Anybody who can write in the run folder stops a training by touching this file, whatever started
-its ranks. A batch script that gets its signal itself (sbatch's `--signal=B:USR1@60`) touches it
-in a trap: torchrun kills its ranks 30 s after a signal that it gets, in the middle of a save."""
+"""Any user with write access to the run folder stops a training by touching this file, whatever
+started its ranks. A batch script that gets its signal itself (sbatch's `--signal=B:USR1@60`)
+touches it in a trap: torchrun kills its ranks 30 s after it gets a signal, in the middle of a save.
+"""
 
 
 class StopRequest:
@@ -47,7 +48,7 @@ class StopRequest:
     def __init__(self) -> None:
         """Listen from now on; only the main thread may."""
         self.received: str = ""
-        """Name of the first signal, or of the file; empty while nobody asked."""
+        """Name of the first signal, or of the file; empty without a request."""
         self._rank = 0
         self._folder: Path | None = None
         self._followed: Callable[[], bool] = bool
@@ -72,7 +73,7 @@ class StopRequest:
         self.received = self.received or signal.Signals(number).name
 
     def watch(self, folder: Path, rank: int, followed: Callable[[], bool] = bool) -> None:
-        """Look into the run folder too; rank 0 alone looks for the file, and tells the others.
+        """Also watch the run folder; only rank 0 checks for the file, and informs the others.
 
         `followed` says whether a later start of the training has taken over.
         """
@@ -80,7 +81,7 @@ class StopRequest:
         self._old_errors = self._errors()
 
     def wanted(self) -> bool:
-        """Whether this rank was asked; looks into the run folder once a second at most."""
+        """Whether this rank got a request; checks the run folder at most once a second."""
         now = time.monotonic()
         if not self.received and self._folder and not self._rank and now >= self._looks_again:
             self._looks_again = now + 1
@@ -91,7 +92,7 @@ class StopRequest:
         return bool(self.received) and self.failed_rank() is None
 
     def failed_rank(self) -> int | None:
-        """The rank whose failure SIGTERM is for; None where it is a wish to stop.
+        """The failed rank that SIGTERM is about; None if it is a stop request.
 
         Slurm 26.05 sends SIGTERM to the other ranks when one has failed, and SIGKILL only after
         KillWait. Before it ends, a rank writes what has failed into `errors/` of the run folder.

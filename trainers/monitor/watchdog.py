@@ -27,16 +27,16 @@ HUNG = 88
 FILE = "hung.json"
 """In the run folder while something hangs."""
 FOLDER = ".hung"
-"""What nodes that stand still say to each other, in the run folder."""
+"""Messages between stalled nodes, in the run folder."""
 STILL_SECONDS = 40.0
-"""How long a step may take before anything is said, unless steps have taken a third of it before.
-TRAINER_STILL_SECONDS says otherwise."""
+"""Seconds that a step may take before anything is reported, unless earlier steps took a third of
+it. TRAINER_STILL_SECONDS overrides it."""
 LONG = 15
-"""As many times that for what may take long: a start, a save, a test, a compilation."""
+"""Multiple of that for slow activities: a start, a save, a test, a compilation."""
 USUAL = 3
 """As many times the longest pause so far is still usual."""
 READERS = 4
-"""Nodes that may read what the others say: a thousand of them would burden the file system."""
+"""Maximum number of nodes that read each other's messages: more burden the file system."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,13 @@ class Watch:
         self._stall: Stall | None = None
         self._told_at = 0.0
         self._published: list[int] | None = None
-        """How often this node's ranks had moved when it said how it is; None: it has not."""
+        """This node's progress count in its last message, or None."""
         self._looked = 0.0
-        """When this node said that last, or saw that nothing is to be said."""
+        """When this node last wrote that, or found nothing to write."""
         self._number = 0
-        """Of what this node said last; it grows."""
+        """The number of this node's last message; it grows."""
         self._heard: dict[int, tuple[int, float]] = {}
-        """The number that each other node said last, and when this one read it first."""
+        """The number of each other node's last message, and when this one first read it."""
         self._stop = threading.Event()
         if place.rank == 0:  # what an attempt left that was killed
             shutil.rmtree(place.run_dir / FOLDER, ignore_errors=True)
@@ -94,7 +94,7 @@ class Watch:
                 (place.run_dir / FILE).unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """End the thread, and take away what it has said."""
+        """End the thread, and remove its messages."""
         self._stop.set()
         self._over()
         self._withdraw()
@@ -157,7 +157,7 @@ class Watch:
         new = self._stall is None or self._stall.key != stall.key
         self._stall = stall
         if self._hang and stall.seconds >= self._hang:
-            say(f"{stall.sentence} The training ends, as `hang` says.")
+            say(f"{stall.sentence} The training ends, because `hang:` is set.")
             os._exit(HUNG)
         if new or now - self._told_at > 5 * 60:
             say(stall.sentence)
@@ -173,7 +173,7 @@ class Watch:
         say(f"{alone or 'The ranks move'} again.")
 
     def _publish(self, seen: Sequence[Seen], now: float) -> None:
-        """Say to the other nodes how this one is: when it stands still, or another one does.
+        """Write this node's state for the others if it or another one stalls.
 
         What is said holds until it is said anew, so that a node that moves again says so at once.
         """
@@ -201,7 +201,7 @@ class Watch:
             (self._place.run_dir / FOLDER).rmdir()
 
     def _others(self) -> list[Seen] | None:
-        """What the other nodes say; None where one before this one does."""
+        """The other nodes' messages; None if an earlier node writes them."""
         found: list[Seen] = []
         for path in (self._place.run_dir / FOLDER).glob("[0-9]*"):
             index = int(path.name)
@@ -223,19 +223,19 @@ class Watch:
 
 
 def seconds_of(variable: str) -> float | None:
-    """Return the seconds that a variable says; None where it says none."""
+    """Return the seconds in a variable, or None."""
     given = os.environ.get(variable, "")
     return float(given) if given.isdecimal() and int(given) else None
 
 
 def say(text: str) -> None:
-    """Print a line at once, in one piece."""
+    """Print a line immediately, in one piece."""
     with contextlib.suppress(OSError):
         os.write(sys.stderr.fileno(), f"{text}\n".encode())
 
 
 def _write(path: Path, content: object) -> None:
-    """Write a small file whole, or not at all."""
+    """Write a small file atomically."""
     half = path.with_name(f".{path.name}.{os.getpid()}")
     half.write_text(json.dumps(content))
     half.replace(path)
@@ -257,7 +257,7 @@ _WHILE = {
     "test": ("it tests", "they test"),
     "compile": ("it compiles", "they compile"),
 }
-"""What one rank, and several, do meanwhile; a step is what they are expected to do."""
+"""The activities of one rank, and of several; a step is the expected one."""
 
 
 @dataclass(frozen=True)
@@ -282,10 +282,10 @@ class Seen:
 
 @dataclass(frozen=True)
 class Stall:
-    """What does not move, in one sentence."""
+    """The hung part, in one sentence."""
 
     ranks: tuple[int, ...]
-    """Those that the others wait for; none where nobody is behind."""
+    """Those that the others wait for; none if no rank is behind."""
     nodes: tuple[str, ...]
     step: int
     seconds: float
@@ -294,12 +294,12 @@ class Stall:
 
     @property
     def key(self) -> object:
-        """What tells one stall from another."""
+        """The identity of a stall."""
         return self.ranks, self.step
 
 
 def judge(seen: Sequence[Seen], nodes: Mapping[int, str], least: float) -> Stall | None:
-    """Return what hangs; None while everything takes no longer than is usual.
+    """Return the hang; None while everything takes its usual time.
 
     `nodes` has the node of each rank. A rank that is missing in `seen` is on a node that
     says nothing. `least`: seconds before anything is said.

@@ -1,4 +1,4 @@
-"""Measure what a training relies on, on every rank, before it begins: GPU, GEMM, all-reduce.
+"""Measure the basis of a training on every rank, before it begins: GPU, GEMM, all-reduce.
 
     srun python preflight.py --seconds 25 --gpus 8 --bus c1,c6,c9,ce,d1,d6,d9,de
 
@@ -34,7 +34,7 @@ QUOTED = "\"'\\`$"
 
 
 class Board:
-    """What each rank has told, in a store that rank 0's process serves, or torchrun's agent."""
+    """Each rank's reports, in a store served by rank 0's process or torchrun's agent."""
 
     def __init__(self, rank: int, world: int, seconds: float, *, serves: bool = True) -> None:
         """Connect; rank 0 serves it where no launcher does."""
@@ -55,18 +55,18 @@ class Board:
         )
 
     def again(self) -> Board:
-        """Return a second connection: a call that waits holds the first one."""
+        """Return a second connection: a waiting call blocks the first one."""
         return self if self.world == 1 else Board(self.rank, self.world, self.seconds, serves=False)
 
     def tell(self, report: Report) -> None:
-        """Tell what this rank knows of itself."""
+        """Report this rank's facts."""
         report.told = time.time()
         self.store.set(f"lumitui/{self.rank}", json.dumps(asdict(report)))
         # The get of a key that is not there waits; a sum of 0 asks whether it is.
         self.store.add(f"lumitui/told/{self.rank}", 1)
 
     def reports(self) -> list[Report | None]:
-        """Return what each rank has told last."""
+        """Return each rank's last report."""
         return [self._report(rank) for rank in range(self.world)]
 
     def _report(self, rank: int) -> Report | None:
@@ -76,7 +76,7 @@ class Board:
         return Report(**told | {"cores": tuple(told["cores"]), "near": tuple(told["near"])})
 
     def gate(self, name: str, *, fit: bool, until: float) -> bool:
-        """Wait for all ranks, at most until that moment; return whether all came and are fit."""
+        """Wait for all ranks, at most until that moment; return whether all arrived and are fit."""
         key = f"lumitui/gate/{name}"
         self.store.add(f"{key}/fit", int(fit))
         self.store.add(f"{key}/come", 1)
@@ -101,7 +101,7 @@ def _cpu_list(text: str) -> tuple[int, ...]:
 
 
 def choose_device(report: Report, local_rank: int, gpus: int) -> Any:
-    """Return this rank's device, and tell what is known of it; errors of the driver are raised."""
+    """Return this rank's device, and report its facts; raises errors of the driver."""
     import torch
 
     if not gpus:
@@ -144,7 +144,7 @@ def measure_gemm(device: Any, seconds: float = 0.5) -> float:
 
 
 def join(board: Board, device: Any) -> None:
-    """Make the process group of all ranks. Nobody destroys it: with gloo that may never return."""
+    """Create the process group of all ranks. It is never destroyed: with gloo, that may hang."""
     import torch.distributed as dist
 
     dist.init_process_group(
@@ -158,7 +158,7 @@ def join(board: Board, device: Any) -> None:
 
 
 def measure_all_reduce(ranks: range, device: Any) -> float:
-    """Return the bus bandwidth in GB/s of an all-reduce among these ranks; 0 of one alone."""
+    """Return the bus bandwidth in GB/s of an all-reduce among these ranks; 0 for a single one."""
     import torch
     import torch.distributed as dist
 
@@ -183,7 +183,7 @@ def measure_all_reduce(ranks: range, device: Any) -> float:
 
 
 def _wait(device: Any) -> None:
-    """Wait until the device has done what it was given."""
+    """Wait until the device has finished its work."""
     import torch
 
     if device.type == "cuda":
@@ -302,7 +302,7 @@ def main() -> int:
 
 
 def _leave(at: float) -> None:
-    """End this rank at that moment: rank 0 has decided, and nobody waits for it any more."""
+    """End this rank at that moment: rank 0 has decided, and no rank waits for it any more."""
     time.sleep(max(0.0, at - time.monotonic()))
     os._exit(0)
 

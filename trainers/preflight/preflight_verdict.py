@@ -1,4 +1,4 @@
-"""What the reports of a preflight mean: which ranks and nodes are wrong or slow, by name. Pure."""
+"""The verdict on a preflight's reports: wrong or slow ranks and nodes, by name. Pure."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 WAITED = 5.0
-"""Seconds after which ranks that have got further are said to wait for those that have not."""
+"""Seconds after which faster ranks are reported as waiting for the others."""
 SLOW = 0.8
-"""A rank below this share of the (upper) median of all is named."""
+"""A rank below this share of the (upper) median of all is reported."""
 WEAK = 0.7
-"""A figure below this share of what the site's profile expects is named: those were measured with
-other sizes, and a network that fell back to TCP reaches a tenth."""
+"""A figure below this share of the site profile's expectation is reported: the profile's were
+measured with other sizes, and a network that fell back to TCP reaches a tenth."""
 UNITS = {"gemm": "TFLOP/s", "node": "GB/s", "all": "GB/s"}
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is expected; 0 or empty where nobody knows."""
+    """The expected value; 0 or empty if unknown."""
 
     world: int
     per_node: int
@@ -33,16 +33,16 @@ class Wanted:
 
 @dataclass
 class Report:
-    """What one rank has told so far."""
+    """One rank's latest report."""
 
     host: str = ""
     cores: tuple[int, ...] = ()
     devices: int = 0
     """GPUs that PyTorch finds."""
     address: str = ""
-    """PCI address of its GPU, where PyTorch tells."""
+    """PCI address of its GPU, if PyTorch reports it."""
     near: tuple[int, ...] = ()
-    """The cores beside that GPU, as the kernel says."""
+    """The cores near that GPU, according to the kernel."""
     gemm: float = 0.0
     """TFLOP/s of a large matrix product."""
     node: float = 0.0
@@ -50,10 +50,10 @@ class Report:
     all: float = 0.0
     """The same over all nodes."""
     error: str = ""
-    """What failed on it."""
+    """Its error."""
     done: bool = False
     told: float = 0.0
-    """When it told this, in seconds since the epoch: the clocks of a cluster's nodes agree."""
+    """Time of the report, in seconds since the epoch: the clocks of a cluster's nodes agree."""
 
 
 @dataclass(frozen=True)
@@ -71,17 +71,17 @@ class Result:
 
     state: str
     why: str = ""
-    """The first finding; of a good one, what could not be measured."""
+    """The first finding; if all is well, the unmeasured values."""
     seconds: float = 0.0
     figures: dict[str, float] = field(default_factory=dict)
-    """The median of each kind of UNITS that was measured."""
+    """The median of each measured kind of UNITS."""
     findings: tuple[Finding, ...] = ()
 
 
 def conclude(
     reports: Sequence[Report | None], wanted: Wanted, seconds: float, now: float
 ) -> Result:
-    """Return what the reports mean at the moment `now`, by rank; None: it never told anything."""
+    """Return the verdict at the moment `now`, by rank; None: no report."""
     findings = [*_silent(reports, wanted, now), *_broken(reports), *_devices(reports, wanted)]
     figures = {}
     for kind in UNITS:
@@ -96,7 +96,7 @@ def conclude(
 
 
 def _silent(reports: Sequence[Report | None], wanted: Wanted, now: float) -> list[Finding]:
-    """Name the ranks that came least far: those that wait for them are not to blame.
+    """Report the ranks with the least progress: those that wait for them are not to blame.
 
     Nobody is, where all came equally far, or where the others have not waited for long: the first
     collective of a healthy network may take 16 s.
@@ -113,7 +113,7 @@ def _silent(reports: Sequence[Report | None], wanted: Wanted, now: float) -> lis
 
 
 def _progress(report: Report | None) -> int:
-    """Return how far a rank came: 0 if it told nothing."""
+    """Return a rank's progress: 0 without a report."""
     if report is None:
         return 0
     return 1 + sum(value > 0 for value in (report.gemm, report.node, report.all))
@@ -152,7 +152,7 @@ def _is_bus(address: str, planned: str) -> bool:
 
 
 def _slow(kind: str, reports: Sequence[Report | None], wanted: Wanted) -> list[Finding]:
-    """Name the ranks whose figure is low; a node whose ranks all are low is named once."""
+    """Report the ranks with a low figure; a node whose ranks are all low is reported once."""
     values = {r: getattr(item, kind) for r, item in enumerate(reports) if item}
     values = {rank: value for rank, value in values.items() if value > 0}
     expected: float = getattr(wanted, kind)

@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or not there, and that no earlier start of the run can touch.
+"""Checkpoints that are complete or absent, and protected from earlier starts of the run.
 
     checkpoints/start-0002-step-00000120/state.pt        what a save wrote, or each rank's part
     checkpoints/start-0002-step-00000120/manifest.json   size and SHA-256 of each file; written last
@@ -60,10 +60,10 @@ class Overtaken(TrainingError):
 
 
 class SaveFailed(TrainingError):
-    """A checkpoint could not be made; those before it are untouched."""
+    """A checkpoint failed; earlier ones are unaffected."""
 
     def after(self, last: Saved | None) -> SaveFailed:
-        """The same error, which also says what there is to go on from."""
+        """The same error, with the checkpoint that can be resumed."""
         kept = f"{last.folder.name} is whole" if last else "there is no checkpoint before it"
         return SaveFailed(f"{str(self).removesuffix('.')}; {kept}.")
 
@@ -72,14 +72,14 @@ class Checkpoints:
     """The checkpoints of a run folder, as rank 0 writes them. Every rank may read them."""
 
     def __init__(self, run_dir: Path, keep: int = KEEP) -> None:
-        """Name the folder; nothing is written before `take_over`."""
+        """Set the folder; nothing is written before `take_over`."""
         self._run_dir = run_dir
         self.folder = run_dir / "checkpoints"
         self._keep = keep
         self.settings: Settings = {}
-        """Kept in each checkpoint, to say what has changed when a training continues."""
+        """Stored in each checkpoint, to report changes when a training resumes."""
         self.best: tuple[float, int] | None = None
-        """The best test so far, more is better, and its step, whose checkpoint stays."""
+        """The best test result so far, more is better, and its step, whose checkpoint is kept."""
         self._start = 0
         self._first = 0
         """The start with which this training began; this one, unless it resumed."""
@@ -91,12 +91,12 @@ class Checkpoints:
         return sorted((one for one in found if one), key=_age, reverse=True)
 
     def lost(self) -> list[str]:
-        """Names of saves that were finished, but whose manifest is gone."""
+        """Names of finished saves whose manifest is gone."""
         found = (path for path in self.folder.glob("start-*") if NAME.fullmatch(path.name))
         return sorted(path.name for path in found if _lacks_manifest(path))
 
     def take_over(self, *, resumes: bool) -> None:
-        """Take the next number: what an earlier start of this training saves is older now.
+        """Take the next number: saves of an earlier start of this training are now older.
 
         A start that `resumes` may follow one that seems to run, on a node that hangs: the earlier
         one ends when it sees that.
@@ -139,7 +139,7 @@ class Checkpoints:
             pass  # some parallel file systems have no locks
 
     def continues(self, saved: Saved | None) -> None:
-        """Note that this start goes on from a checkpoint: its training's older ones may go.
+        """Record that this start resumes from a checkpoint: older ones of its training may go.
 
         None: it was asked to resume, and only saves that were cut are there. They may go.
         """
@@ -157,7 +157,7 @@ class Checkpoints:
         return True
 
     def is_followed(self) -> bool:
-        """Whether a later start of this training has taken its number; asked once a second."""
+        """Whether a later start of this training has taken its number; checked once a second."""
         return any(_number(token) > self._start for token in self._run_dir.glob(".start-*"))
 
     def begin(self, step: int) -> Saved:
@@ -179,7 +179,7 @@ class Checkpoints:
         return Saved(folder, self._start, step)
 
     def commit(self, saved: Saved, at: Position) -> None:
-        """Make a save count: write its manifest, then remove what is too old."""
+        """Complete a save: write its manifest, then remove old checkpoints."""
         content = {
             "position": asdict(at),
             "files": saved.files,
@@ -205,7 +205,7 @@ class Checkpoints:
         shutil.rmtree(self.folder / ".universal", ignore_errors=True)
 
     def drop(self, saved: Saved) -> None:
-        """Remove what a save that failed has written: the disk may be full of it."""
+        """Remove the files of a failed save: they may fill the disk."""
         if (saved.folder / MANIFEST).exists():
             return
         with suppress(OSError):
@@ -214,7 +214,7 @@ class Checkpoints:
         shutil.rmtree(saved.folder, ignore_errors=True)
 
     def distrust(self, folder: Path) -> None:
-        """Let a checkpoint that can't be used go with the next save."""
+        """Let the next save remove an unusable checkpoint."""
         self._damaged.add(folder)
 
     def discard(self, step: int) -> bool:
@@ -227,7 +227,7 @@ class Checkpoints:
         return True
 
     def _own(self) -> list[Saved]:
-        """Those of this training, the newest first; of a later start, too."""
+        """Those of this training, the newest first, including a later start's."""
         return [one for one in self.newest_first() if one.start >= self._first]
 
 
@@ -255,7 +255,7 @@ Result = TypeVar("Result")
 def on_all_ranks(
     work: Callable[[], Result], folder: Path, group: dist.ProcessGroup | None = None
 ) -> list[Result]:
-    """Do each rank's part of a save in a folder; return what the ranks' parts returned.
+    """Do each rank's part of a save in a folder; return the results of the parts.
 
     The ranks agree over `group`, or over that of the training.
 
@@ -287,7 +287,7 @@ def on_first_rank(
     folder: Path,
     group: dist.ProcessGroup | None = None,
 ) -> Result:
-    """Do a part of a save on rank 0; return what it returned, on every rank.
+    """Do a part of a save on rank 0; return its result on every rank.
 
     Raises:
         TrainingError: as on_all_ranks.
@@ -296,7 +296,7 @@ def on_first_rank(
 
 
 def newest_whole(checkpoints: Checkpoints, me: ranks.Ranks) -> Saved | None:
-    """The newest checkpoint without damage, the same on every rank; None when there is none yet.
+    """The newest undamaged checkpoint, the same on every rank, or None.
 
     Each rank reads its share of the files. A damaged one is named, and the one before it is used.
 

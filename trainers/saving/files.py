@@ -17,12 +17,12 @@ import torch
 from engine.exits import UsageError
 
 Tree = dict[str, dict[str, object]]
-"""Parts by name, each of tensors, numbers, text and lists: what weights_only loading accepts."""
+"""Parts by name, each of tensors, numbers, text and lists, as weights_only loading accepts."""
 MANIFEST = "manifest.json"
 UNFINISHED = ".unfinished"
-"""Stands in a checkpoint's folder until its manifest does."""
+"""Marks a checkpoint's folder until its manifest exists."""
 METADATA = ".metadata"
-"""What torch.distributed.checkpoint calls its list of parts (saving/sharded.py)."""
+"""torch.distributed.checkpoint's list of parts (saving/sharded.py)."""
 NAME = re.compile(r"start-(\d{4,})-step-(\d{8,})")
 """Of a checkpoint's folder: the number of the start, and of the step."""
 
@@ -90,12 +90,12 @@ class Saved:
         return int(self._content().get("first_start", self.start))
 
     def best(self) -> tuple[float, int] | None:
-        """The best test until then, and its step; None where no best one is kept."""
+        """The best test result until then, and its step; None if none is kept."""
         found = self._content().get("best")
         return (float(found[0]), int(found[1])) if found else None
 
     def settings(self) -> Settings:
-        """With what it was made."""
+        """Its settings."""
         return dict(self._content().get("settings", {}))
 
     def _content(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Saved:
         return content
 
     def read(self) -> Position:
-        """Read the manifest: the position, and into `files` what is known of each file.
+        """Read the manifest: the position, and the facts of each file into `files`.
 
         Raises:
             UsageError: the manifest itself is damaged.
@@ -123,7 +123,7 @@ class Saved:
             ) from error
 
     def damage(self, part: int = 0, parts: int = 1) -> str:
-        """What is wrong with the files, or with every `parts`-th of them; empty when they're whole.
+        """The damage of the files, or of every `parts`-th of them; empty if they're intact.
 
         Everything is read: a bit that flipped on a disk loads as another weight otherwise.
         """
@@ -160,7 +160,7 @@ def seal(content: object) -> str:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that `path` holds the whole old or the whole new content at every moment.
+    """Write a file atomically: `path` always holds the complete old or new content.
 
     Raises:
         OSError: the disk is full or the like; `path` keeps its old content.
@@ -182,7 +182,7 @@ PROBE = 2**20
 
 
 def cause(error: Exception, folder: Path) -> str:
-    """Why nothing could be written in a folder, in the system's words where that can be learned.
+    """Why a folder is not writable, in the system's words if possible.
 
     PyTorch's writer says `iostream error` or the like when a disk or a quota is full. So a little
     is written again, in Python.
@@ -222,18 +222,18 @@ def checksum(path: Path) -> str:
 
 
 Settings = Mapping[str, object]
-"""What of a training may change when it continues, but not without a word: numbers and texts."""
+"""Settings of a training that may change on resume, but are reported: numbers and texts."""
 
 
 def changes(before: Settings, now: Settings) -> str:
-    """What differs between the settings of a checkpoint and those of now; empty: nothing known."""
+    """The differences between a checkpoint's settings and the current ones; empty: none known."""
     both = [name for name in now if name in before and before[name] != now[name]]
     return ", ".join(f"{name} from {before[name]} to {now[name]}" for name in both)
 
 
 @dataclass(frozen=True)
 class Position:
-    """How far a training has come, and what may not change when it continues."""
+    """A training's progress, and the settings that must not change on resume."""
 
     model: str
     optimizer: str
@@ -245,11 +245,11 @@ class Position:
     epoch: int = 0
     """The current epoch, counted from 0."""
     samples: int = 0
-    """Images of that epoch already used: a number of samples, not of steps, so that a training
-    with another global batch continues at the right place."""
+    """Number of used images of that epoch: in samples, not in steps, so that a training with a
+    different global batch resumes at the right place."""
 
     def check_continues(self, saved: Position) -> None:
-        """Refuse to continue a training of something else.
+        """Refuse to resume a training of something else.
 
         Raises:
             UsageError: model, optimizer, seed or amount of data differ: the losses would make no

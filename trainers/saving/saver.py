@@ -1,4 +1,4 @@
-"""One save after the other, while the training waits or while it goes on.
+"""One save after another, while training waits or continues.
 
 In the background a save has three parts. The copy of what will change is made at once, on every
 rank. Then each rank writes and checks its files in a thread. At last rank 0 makes the save count.
@@ -25,13 +25,14 @@ from saving.checkpoint import Checkpoints, SaveFailed, on_all_ranks, on_first_ra
 from saving.files import Position, Saved, describe
 
 LONGEST = timedelta(hours=2)
-"""What one rank may take to write while the others wait. The training's own group gives up after
-10 minutes, which a whole model on a slow disk may take. gloo sees at once that a rank has died."""
+"""Seconds that one rank may take to write while the others wait. The training's own group gives up
+after 10 minutes, which a whole model on a slow disk may take. gloo notices a dead rank immediately.
+"""
 Result = TypeVar("Result")
 Write: TypeAlias = Callable[[], list[str]]
 """Writes a rank's part of a save; returns the names of its files in the save's folder."""
 Stage: TypeAlias = Callable[[Path, bool], Write]
-"""Takes what this rank has to save in a folder, as a copy when the training goes on meanwhile."""
+"""Takes this rank's state for a save in a folder, as a copy if training continues."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +60,14 @@ class Ended:
 
 
 class Saver:
-    """Makes the checkpoints of a training. Every rank calls every method but `ended`, in order."""
+    """Makes the checkpoints of a training. All ranks call all methods except `ended`, in order."""
 
     def __init__(self, me: ranks.Ranks, checkpoints: Checkpoints, *, background: bool) -> None:
         """Prepare; the ranks make a process group for saves, which is a collective."""
         self._me = me
         self._checkpoints = checkpoints
         self.background = background
-        """Whether the training goes on while a checkpoint is written."""
+        """Whether training continues while a checkpoint is written."""
         self._group = dist.new_group(backend="gloo", timeout=LONGEST)
         self.began = time.monotonic()
         """When the last save began, or the training."""
@@ -147,7 +148,7 @@ class Saver:
             raise self._error
 
     def ended(self) -> list[Ended]:
-        """Saves that ended since this was asked last. Nothing is waited for."""
+        """Saves that ended since the last call. Does not wait."""
         told, self._ended = self._ended, []
         return told
 
@@ -180,7 +181,7 @@ class Saver:
         self.last = place
 
     def _first(self, work: Callable[[], Result]) -> Result:
-        """Do what rank 0 does in the folder of all checkpoints."""
+        """Do rank 0's work in the folder of all checkpoints."""
         try:
             return on_first_rank(self._me, work, self._checkpoints.folder)
         except SaveFailed as error:
@@ -188,7 +189,7 @@ class Saver:
 
     @contextmanager
     def _dropped_if_it_fails(self, place: Saved, group: dist.ProcessGroup | None) -> Iterator[None]:
-        """Give a full disk back what a failed save has written, and say what is left."""
+        """Free the disk space of a failed save, and report the remaining checkpoint."""
         try:
             yield
         except SaveFailed as error:

@@ -35,7 +35,7 @@ class Sharded:
         self._group = dist.new_group(backend="gloo")
 
     def stage(self, folder: Path, copy: bool) -> Write:
-        """Take what this rank has to save; see saving.saver.Stage."""
+        """Take this rank's state for a save; see saving.saver.Stage."""
         model, optimizer = get_state_dict(self._model, self._optimizer)
         state: dict[str, Any] = {"model": model, "optimizer": optimizer}
         if copy:
@@ -52,7 +52,7 @@ class Sharded:
         return write
 
     def load(self, folder: Path) -> None:
-        """Continue from what any number of ranks has saved.
+        """Resume from a save by any number of ranks.
 
         Rates, decay and the like are those of this run.
 
@@ -84,7 +84,7 @@ def _settings(group: dict[str, object]) -> dict[str, object]:
 
 
 def _reason(error: CheckpointException) -> str:
-    """The first failure's last words, with its rank."""
+    """The last line of the first failure, with its rank."""
     for rank, failure in error.failures.items():
         return f"rank {rank}: {str(failure[0]).strip().splitlines()[-1]}"
     return str(error)

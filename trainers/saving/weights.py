@@ -1,4 +1,4 @@
-"""Weights to begin with: a fine-tuning starts where another training has ended.
+"""Initial weights: fine-tuning starts from another training's result.
 
 From a checkpoint of these trainers, in one file or in parts; or from `*.safetensors`, the files of
 models on Hugging Face. Only the weights are taken: optimizer, steps and data begin anew.
@@ -18,12 +18,12 @@ from saving import files
 
 ENDING = ".safetensors"
 PREFIX = "model."
-"""What transformers puts before the names of a model without its head."""
+"""transformers' prefix of the names of a model without its head."""
 HEAD, ANGLES = "lm_head.weight", "rotary_emb.inv_freq"
-"""What files have although a model lacks it: a head that it ties to its words, and the angles of
-places, which older files keep."""
+"""Entries of files that a model lacks: a head that it ties to its words, and the angles of
+positions in older files."""
 CONFIG = "config.json"
-"""What lies beside the weights of a model on Hugging Face, and says how it was trained."""
+"""The file beside a model's weights on Hugging Face that describes its training."""
 
 
 def begin_with(net: nn.Module, place: Path, *, weights: bool = True) -> None:
@@ -120,7 +120,7 @@ KINDS = ("F64", "F32", "F16", "BF16")
 
 
 def _safetensors(paths: list[Path], net: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Read one tensor at a time; only its shape where another rank has the weights."""
+    """Read one tensor at a time; only its shape if another rank has the weights."""
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""How a training is spread over its ranks: what the loop asks of a strategy.
+"""The spread of a training over its ranks: the interface of a strategy.
 
 engine/training.py knows the data, the steps and the checkpoints; a strategy knows the model, the
 optimizer and where their parts are. A new one is a class with these members, and a file at the
@@ -30,7 +30,7 @@ class Strategy(Protocol):
     name: str
     """As the table of strategies has it: ddp, zero1, …"""
     module: nn.Module
-    """The model without what makes it train: for tests, and to look at its weights."""
+    """The model without its training wrapper: for tests, and to read its weights."""
     optimizer_name: str
     lr: float
     """The highest learning rate."""
@@ -74,7 +74,7 @@ class Strategy(Protocol):
         """Seconds of a backward pass that the gradients were on their way, where that is known."""
 
     def stage(self, folder: Path, copy: bool) -> Write:
-        """Take what this rank has to save in a folder that stands; see saving/saver.py.
+        """Take this rank's state for a save in an existing folder; see saving/saver.py.
 
         Args:
             folder: where all ranks write, when the function that is returned is called.
@@ -85,7 +85,7 @@ class Strategy(Protocol):
         """
 
     def load(self, folder: Path, saved_by: int) -> None:
-        """Continue from what `saved_by` ranks have saved, with the learning rate of this run.
+        """Resume from a save by `saved_by` ranks, with the learning rate of this run.
 
         Raises:
             UsageError: it can't be read.
@@ -94,13 +94,13 @@ class Strategy(Protocol):
 
 @dataclass(frozen=True)
 class Setup:
-    """What a strategy is built from, in the process group that stands."""
+    """The basis of a strategy, in an existing process group."""
 
     args: argparse.Namespace
     me: Ranks
     device: torch.device
     build: Callable[[], nn.Module]
-    """Makes the model on the CPU, with the same first weights on every rank; or under
+    """Makes the model on the CPU, with the same initial weights on every rank; or under
     `torch.device("meta")`, where it takes no memory."""
     loss: Loss
     example: tuple[Tensor, Tensor]

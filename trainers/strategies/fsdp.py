@@ -38,13 +38,13 @@ class Fsdp(TorchStrategy):
     in_parts = True
 
     def built(self, build: Callable[[], nn.Module]) -> nn.Module:
-        """Rank 0 has the first weights in the CPU's memory; on the others they take none."""
+        """Rank 0 has the initial weights in the CPU's memory; on the others they take none."""
         self._first = build().state_dict() if self._me.rank == 0 else {}
         with torch.device("meta"):
             return build()
 
     def placed(self, passes: WithLoss) -> nn.Module:
-        """Split it, its blocks first; then rank 0's weights come and are split one at a time."""
+        """Split it, its blocks first; then receive and split rank 0's weights one at a time."""
         net = passes.net
         mesh = self._mesh()
         self._group = mesh.get_group(mesh.ndim - 1)
@@ -87,7 +87,7 @@ class Fsdp(TorchStrategy):
         return init_device_mesh(self._device.type, (count // size, size), mesh_dim_names=names)
 
     def exchange(self, last: bool) -> AbstractContextManager[None]:
-        """Each micro batch's gradient is split at once, unless the arguments have memory for it.
+        """Split each micro batch's gradient immediately, unless the arguments allow more memory.
 
         Kept whole until the step's last micro batch it takes 4 bytes a weight on every rank: 27 GB
         for a model of 7 billion.
@@ -124,7 +124,7 @@ class Fsdp(TorchStrategy):
 
 
 def _part(value: object, like: object) -> object:
-    """This rank's part of a whole tensor, split as another one is."""
+    """This rank's part of a whole tensor, split like another one."""
     if not isinstance(value, Tensor) or not isinstance(like, DTensor):
         return value
     return distribute_tensor(value, like.device_mesh, like.placements)

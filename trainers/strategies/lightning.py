@@ -39,11 +39,11 @@ except ImportError as error:
 
 CHECKPOINT = "lightning.ckpt"
 NET = "net."
-"""What Lightning puts before the names of the weights: the network is an attribute of a module."""
+"""Lightning's prefix of the names of the weights: the network is an attribute of a module."""
 
 
 class HeldCheckpoint(TorchCheckpointIO):
-    """Keeps what Lightning would write. A full disk met here would leave the others waiting."""
+    """Captures Lightning's writes. A full disk here would leave the other ranks waiting."""
 
     content: dict[str, Any]
 
@@ -75,7 +75,7 @@ class Lightning(TorchStrategy):
 
 
 class EpochBatches:
-    """What is left of the epoch that the training is in, each time Lightning asks for it."""
+    """The rest of the current epoch, each time Lightning requests it."""
 
     def __init__(self, of: Training) -> None:
         """Read the data of this training."""
@@ -96,7 +96,7 @@ class EpochBatches:
 
 
 class Module(LightningModule):
-    """What Lightning asks of a model; after each step it reports, saves, tests and stops."""
+    """Lightning's interface of a model; after each step it reports, saves, tests and stops."""
 
     def __init__(self, of: Training, strategy: Lightning) -> None:
         """Train this; the network becomes a part of it, so that DDP finds the weights."""
@@ -155,11 +155,11 @@ class Module(LightningModule):
 
 
 def fit(of: Training) -> None:
-    """Let Lightning's Trainer train to the last epoch or to --steps."""
+    """Have Lightning's Trainer train to the last epoch or to --steps."""
     args, strategy = of.args, of.strategy
     assert isinstance(strategy, Lightning)
     if args.profile:
-        raise UsageError("--profile is for ddp.py. Leave it out, or profile there.")
+        raise UsageError("--profile is for ddp.py. Omit it, or profile there.")
     if not of.epoch_has_more():
         of.end_epoch()  # it was stopped right after its last step
     if of.at.epoch >= args.epochs or of.at.step >= args.steps:

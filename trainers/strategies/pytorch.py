@@ -45,7 +45,7 @@ class WithLoss(nn.Module):
     """
 
     def __init__(self, net: nn.Module, loss: Loss, parts: int) -> None:
-        """Let the network compute its loss if it has `parts`, else `loss`, in float32."""
+        """Have the network compute its loss if it has `parts`, else `loss`, in float32."""
         super().__init__()
         self.net, self.loss, self.in_parts = net, loss, parts > 1
 
@@ -59,7 +59,7 @@ class WithLoss(nn.Module):
 
 
 class TorchStrategy:
-    """A model whose optimizer is PyTorch's; where its weights are, a strategy decides."""
+    """A model with PyTorch's optimizer; a strategy decides where its weights are."""
 
     name: str
     in_parts = False
@@ -86,7 +86,7 @@ class TorchStrategy:
             net.loss_parts = args.loss_parts
         self.module: nn.Module = net
         self.passes: nn.Module = self.placed(WithLoss(net, setup.loss, args.loss_parts))
-        """The model with its loss, as it is trained; `module` is the model alone."""
+        """The model with its loss, as trained; `module` is only the model."""
         if args.compile and not self.in_parts:  # DDP as a whole: it is cut where gradients go
             self.passes.compile()
         self._weights = list(net.parameters())
@@ -120,12 +120,12 @@ class TorchStrategy:
         return squares
 
     def take(self, tree: on_disk.Tree) -> None:
-        """Continue from a whole model and its optimizer, on any number of ranks."""
+        """Resume a whole model and its optimizer on any number of ranks."""
         self.module.load_state_dict(tree["model"])
         load(self.optimizer, tree["optimizer"])
 
     def communication(self) -> dict[str, float]:
-        """What is known of the time on the wire; nothing where it isn't measured."""
+        """The known communication time; empty if it isn't measured."""
         return {}
 
     # --------------------------------------------------------------------- what the loop asks
@@ -178,7 +178,7 @@ class TorchStrategy:
         return self._writer(state, folder / STATE, copy)
 
     def _writer(self, tree: object, path: Path, copy: bool) -> Write:
-        """What writes a tree, which rank 0 has, into one file."""
+        """The writer of rank 0's tree into one file."""
         if self._me.rank:
             return list
         kept = self._staging.copied(tree) if copy else tree
@@ -255,7 +255,7 @@ class Ddp(TorchStrategy):
         return {"communication_s": sending / 1e9, "exposed_s": max(0, sending - hidden) / 1e9}
 
     def _sort_buckets(self, inputs: Tensor, targets: Tensor) -> None:
-        """Let DDP sort its buckets by one backward pass, and forget what it computed.
+        """Let DDP sort its buckets with one backward pass, and drop the result.
 
         DDP orders them anew after the first one, so that the sums of the steps after it are rounded
         in another order: without this, a training of 4 ranks that was resumed differed by 6e-8.
@@ -282,7 +282,7 @@ def blocks(net: nn.Module, model: str) -> list[nn.Module]:
 
 
 def recompute(net: nn.Module, model: str, what: str) -> None:
-    """Let the blocks compute again in the backward pass what they would keep for it, or some of it.
+    """Make the blocks recompute activations in the backward pass, all or some of them.
 
     Raises:
         UsageError: the model has no blocks.
@@ -329,18 +329,18 @@ def spread_nan(loss: Tensor) -> Tensor:
 
 OPTIMIZERS = ("sgd", "adam", "adamw")
 DECAYS = ("all", "matrices")
-"""Which weights decay; "matrices" leaves out what has one axis: biases and norms."""
+"""The decaying weights; "matrices" excludes those with one axis: biases and norms."""
 
 
 class Sgd(torch.optim.SGD):
-    """SGD whose momentum exists from the start, and whose fused kernel gets the local parts.
+    """SGD with a momentum from the start, and with local parts for its fused kernel.
 
     PyTorch's leaves the first momentum as it finds the memory when the first step is skipped, and
     its fused kernel takes no DTensor (PyTorch 2.13).
     """
 
     def step(self, closure: object = None) -> None:  # type: ignore[override]
-        """Change the weights, unless `found_inf` says 1."""
+        """Update the weights, unless `found_inf` is 1."""
         for group in self.param_groups:
             weights = [weight for weight in group["params"] if weight.grad is not None]
             if weights:
@@ -370,7 +370,7 @@ class Sgd(torch.optim.SGD):
 
 
 def make(args: argparse.Namespace, of: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """The optimizer that the arguments name."""
+    """The optimizer in the arguments."""
     weights = list(of)
     options: dict[str, Any] = {"weight_decay": float(args.weight_decay), "fused": True}
     groups: list[dict[str, Any]] = [{"params": weights}]
@@ -413,8 +413,8 @@ SCHEDULES: dict[str, Callable[[float, float, float | None], float]] = {
     "cosine": cosine,
     "constant": lambda highest, done, warm: highest * (1.0 if warm is None else warm),
 }
-"""By name: the rate from the highest one, the share of the training that is done, and how warm it
-is (0 to 1) where the arguments say in how many steps."""
+"""By name: the rate from the highest one, the finished share of the training, and the warm-up (0 to
+1) if the arguments set its steps."""
 
 
 def rate(args: argparse.Namespace, done: float, step: int) -> float:
@@ -438,7 +438,7 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[Non
 
 
 def local(tensor: Tensor) -> Tensor:
-    """This rank's part of a tensor that fsdp has split, sharing its memory; any other as it is."""
+    """This rank's part of a tensor split by fsdp, sharing its memory; any other unchanged."""
     part: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     return part
 

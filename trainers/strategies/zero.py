@@ -45,11 +45,11 @@ Engine: TypeAlias = deepspeed.DeepSpeedEngine
 
 
 PRIVATE = ("checkpoint_engine", "_copy_recovery_script", "_config", "zero_optimization_stage")
-"""What our saves and resumes take of the engine although DeepSpeed promises none of it (0.19)."""
+"""The parts of DeepSpeed's engine that saves and resumes use, without its promise (0.19)."""
 
 
 class NotCompiled(UsageError):
-    """What DeepSpeed compiles at the start could not be compiled on this node."""
+    """DeepSpeed's compilation at the start failed on this node."""
 
     by_every_rank = True
 
@@ -76,7 +76,7 @@ def check_config_exists(path: Path) -> None:
 def start(
     args: argparse.Namespace, me: ranks.Ranks, device: torch.device, net: nn.Module
 ) -> Engine:
-    """Build DeepSpeed's engine around a network, in the process group that stands.
+    """Build DeepSpeed's engine around a network, in an existing process group.
 
     Raises:
         UsageError: DeepSpeed refuses the configuration, can't compile what it needs, or is a
@@ -125,7 +125,7 @@ def start(
 
 
 def private_build_folder(me: ranks.Ranks) -> str | None:
-    """Give each node a fresh folder for what DeepSpeed compiles, or keep TORCH_EXTENSIONS_DIR.
+    """Give each node a fresh folder for DeepSpeed's compiled code, or keep TORCH_EXTENSIONS_DIR.
 
     PyTorch compiles on the first rank that takes a lock file there, and the others wait. In the
     default folder, ~/.cache, a lock left by a killed job makes the next one wait for ever, and
@@ -145,22 +145,22 @@ def private_build_folder(me: ranks.Ranks) -> str | None:
 
 
 DIVISIBLE = {"universal_checkpoint_info": {"universal_checkpoint_version": 0.2}}
-"""What DeepSpeed's converter asks a checkpoint for before it divides it anew. Version 0.2 has no
+"""The checkpoint entries that DeepSpeed's converter needs to repartition it. Version 0.2 has no
 tensor parallelism. Source: deepspeed/checkpoint/constants.py and ds_to_universal.py."""
 _ADAMS = ("adam", "adamw")
-"""The optimizers whose state the converter knows (exp_avg and exp_avg_sq)."""
+"""The optimizers whose state the converter supports (exp_avg and exp_avg_sq)."""
 
 
 class HeldFiles(TorchCheckpointEngine):  # type: ignore[misc]  # DeepSpeed has no types
-    """Keeps what DeepSpeed would write, until `write` is called."""
+    """Captures DeepSpeed's writes until `write` is called."""
 
     def __init__(self, staging: Staging | None) -> None:
-        """Keep copies, or the training's own tensors when they are written at once."""
+        """Keep copies, or the training's own tensors if they are written immediately."""
         self._staging = staging
         self._parts: list[tuple[object, Path]] = []
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
-        """Nothing: the folder stands."""
+        """Do nothing: the folder exists."""
 
     def create(self, info: object) -> None:
         """Nothing."""
@@ -172,7 +172,7 @@ class HeldFiles(TorchCheckpointEngine):  # type: ignore[misc]  # DeepSpeed has n
         self._parts.append((copied, where))
 
     def commit(self, info: object) -> bool:
-        """Nothing: the manifest makes it count."""
+        """Do nothing: the manifest completes it."""
         return True
 
     def write(self) -> list[str]:
@@ -211,7 +211,7 @@ def universal(folder: Path, me: ranks.Ranks, optimizer: str, saved_by: int) -> I
 
 
 def _convert(source: Path, target: Path) -> None:
-    """Run DeepSpeed's converter in a process of its own.
+    """Run DeepSpeed's converter in its own process.
 
     Raises:
         UsageError: it failed.
@@ -242,7 +242,7 @@ class Zero:
     """DeepSpeed's engine. Its configuration decides on stage, optimizer, precision and batch."""
 
     def __init__(self, setup: Setup) -> None:
-        """Start the engine in the process group that stands.
+        """Start the engine in an existing process group.
 
         Raises:
             UsageError: DeepSpeed refuses the configuration.
@@ -286,7 +286,7 @@ class Zero:
             self._engine.step()  # counts the micro batch
 
     def step(self, lr: float) -> Tensor:
-        """Let the engine change the weights; it skips a gradient that is not finite itself."""
+        """Have the engine update the weights; it skips a non-finite gradient itself."""
         self._engine.step()
         return torch.tensor(self._gradient_norm(), device=self._device)
 
@@ -326,7 +326,7 @@ class Zero:
         return held.write
 
     def load(self, folder: Path, saved_by: int) -> None:
-        """Continue from parts that as many ranks have saved, or divide them anew."""
+        """Resume from the parts of as many ranks, or repartition them."""
         engine, me = self._engine, self._me
         rates = [group["lr"] for group in engine.optimizer.param_groups]
         if saved_by == me.world_size:

@@ -1,1 +1,1 @@
-"""The verbs of the command line, by what they are about."""
+"""The verbs of the command line, grouped by subject."""

@@ -1,1 +1,1 @@
-"""What a verb prints of a run, of two, and of lists."""
+"""Output of verbs about one run, two runs, and lists."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two runs."""
+    """The differences between two runs."""
 
     runs: tuple[str, str]
     fields: tuple[Contrast, ...]
@@ -28,7 +28,7 @@ class Difference:
 
 
 def compare_runs(runs: "Runs", first: str, second: str) -> Difference:
-    """Return what differs between two runs; may query their site for lists of files.
+    """Return the differences between two runs; may query their site for lists of files.
 
     Raises:
         InputError: there is no such run.

@@ -46,7 +46,7 @@ def image_table(images: Sequence[Image], site: Site, package: str, columns: int)
 def image_notes(
     shown: Sequence[Image], unknown: Sequence[Image], package: str, site: Site
 ) -> Iterator[str]:
-    """Yield what the table omits: why a version is unknown, and where the images are."""
+    """Yield notes below the table: why a version is unknown, and where the images are."""
     silent = [*unknown, *(one for one in shown if one not in unknown and why_version_unknown(one))]
     reasons: dict[str, list[str]] = {}
     for one in silent:
@@ -102,7 +102,7 @@ def venv_table(folders: Mapping[str, Sequence[Venv]], columns: int) -> str:
 
 
 def removed_text(removed: Mapping[str, RemovedVenvs]) -> str:
-    """Return what was removed, one folder per line."""
+    """Return the removed folders, one per line."""
     return "\n".join(
         f"{spell_out(folder)}: {words.count(len(item.names), 'environment')}, "
         f"{words.size(item.kib * 1024)}"

@@ -1,4 +1,4 @@
-"""What `show` prints for a run: gathered from the core, and as text."""
+"""Output of `show` for a run: collected from the core, and formatted as text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ShownRun:
 
 
 def gather(runs: Runs, run_id: str, *, refreshed: bool = False) -> ShownRun:
-    """Return what is known of a run; if its site cannot be reached, a warning says so.
+    """Return everything known about a run, with a warning if its site is unreachable.
 
     `refreshed`: its state is that of now, and its site is not asked for it.
 
@@ -63,7 +63,7 @@ def gather(runs: Runs, run_id: str, *, refreshed: bool = False) -> ShownRun:
 
 
 def page_data(page: ShownRun) -> dict[str, object]:
-    """Return what `show --json` prints."""
+    """Return the `--json` output of `show`."""
     run = page.overview.run
     return {
         "run": run_data(run),

@@ -38,7 +38,7 @@ def width(text: str) -> int:
 
 
 def cut(text: str, columns: int, *, keep_end: bool = False) -> str:
-    """Return `text` in at most `columns`, with `…` for what is cut.
+    """Return `text` in at most `columns`, with `…` in place of the rest.
 
     `keep_end` keeps the last seven characters, in which ids of the same name differ.
     """
@@ -100,7 +100,7 @@ def section(title: str, body: str) -> str:
 
 
 def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collection[str] = ()) -> str:
-    """Return the table of `status`: what each run is doing.
+    """Return the table of `status`: the current activity of each run.
 
     The sites in `silent` did not answer: their runs are shown as of the last poll.
     """
@@ -236,7 +236,7 @@ def gpus_text(readings: "RunGpus", columns: int) -> str:
 
 
 def pruned_text(freed: Mapping[str, "Pruned"]) -> str:
-    """Return what was freed, one folder per line."""
+    """Return the freed sizes, one folder per line."""
     return "\n".join(
         f"{spell_out(root)}: {words.count(len(item.snapshots), 'snapshot')}, "
         f"{words.count(item.files, 'file')}, {words.size(item.bytes)}"
@@ -271,7 +271,7 @@ def stock_text(stocks: "Sequence[Stock]", columns: int) -> str:
 
 
 def removed_text(freed: "Sequence[RemovedItems]", *, dry: bool) -> str:
-    """Return what was removed from each store, or would be."""
+    """Return the removed items of each store; for a dry run, those it would remove."""
     verb, gone = ("would free", "would remove") if dry else ("freed", "removed")
     lines = []
     for each in freed:

@@ -1,4 +1,4 @@
-"""What `why` prints: causes as text, and all that `--json` gives."""
+"""Output of `why`: causes as text, and the `--json` object."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from lumitui.app.runs import Diagnosis
 
 @dataclass(frozen=True)
 class WhyReply:
-    """What `--json` gives."""
+    """The `--json` output."""
 
     why: Sequence[Diagnosis]
     """The likeliest cause first."""
@@ -21,7 +21,7 @@ class WhyReply:
     code: Sequence[str] = ()
     """The lines around the one that raised the first cause, with their numbers; () if unknown."""
     idle: str = ""
-    """What the run's GPUs and ranks waited for; "" for little, or without readings."""
+    """What the run's GPUs and ranks waited for; "" if they waited little, or without readings."""
 
 
 def cause_text(item: Diagnosis) -> str:

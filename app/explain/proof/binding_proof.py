@@ -1,4 +1,4 @@
-"""What the probe found against what was planned: the verdict on a run's binding. Pure."""
+"""The verdict on a run's binding: the probe's findings against the plan. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Kind = Literal["proved", "differs", "unbound", "not measured", "pending"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a run's probe says of its binding."""
+    """The probe's result on a run's binding."""
 
     kind: Kind
     measured: int
@@ -34,7 +34,7 @@ class Verdict:
     rows: tuple[RankProof, ...]
     sentence: str
     preflight: Preflight | None = None
-    """What the preflight found; None: there was none, or it has not reported yet."""
+    """The preflight's result; None if there was none, or it has not reported yet."""
 
 
 @lru_cache(maxsize=4)  # a screen asks for the same run's each second; 8,192 ranks take 0.2 s
@@ -46,7 +46,7 @@ def verdict(
     proof: str = "on",
     job: bool = True,
 ) -> Verdict:
-    """Return what `binding` (the text of binding.json) says of the plan in `layout`.
+    """Return the verdict of `binding` (the text of binding.json) on the plan in `layout`.
 
     `ended`: no text will come any more. `proof`: what the job file asked for. `job`: whether a
     job is known. Nothing is raised, whatever the text holds.
@@ -70,7 +70,7 @@ def verdict(
 
 
 def verdict_of(run: Run) -> Verdict:
-    """Return what the probe of `run`, which was read with its binding, has measured so far."""
+    """Return the current verdict on `run`, whose binding was read with it."""
     ended, job = run.state.is_final, run.job_id is not None
     return verdict(run.binding, run.layout, ended=ended, proof=run.brief.proof, job=job)
 
@@ -79,7 +79,7 @@ def _nothing(ended: bool, proof: str, job: bool) -> tuple[Kind, str]:
     if ended and not job:
         return "not measured", "There was no job, so nothing was measured."
     if proof == "off":
-        return "not measured", "The job file says `proof: off`."
+        return "not measured", "The job file has `proof: off`."
     if not ended:
         return "pending", "The ranks have not reported yet."
     return (
@@ -145,7 +145,7 @@ def _all_measured(rows: list[RankProof], layout: RankLayout) -> tuple[Kind, str]
 
 
 def _silent(rows: list[RankProof], layout: RankLayout) -> str:
-    """Return whose devices were not measured, after the rest of the sentence."""
+    """Return whose devices were not measured, as the end of a sentence."""
     words = unmeasured(rows, layout)
     return f" {words}" if words else ""
 

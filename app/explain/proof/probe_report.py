@@ -1,4 +1,4 @@
-"""What a job's probe and its preflight reported: ranks, GPUs, network. Pure; nothing raises."""
+"""Reports of a job's probe and preflight: ranks, GPUs, network. Pure; nothing raises."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from functools import lru_cache
 from lumitui.remote.site.safe_text import plain
 
 _MOST = 50
-"""Findings that are shown; a network that is down makes one of every rank."""
+"""Maximum number of displayed findings; a network that is down causes one for every rank."""
 _FIGURES = (
     ("gemm", "a GEMM of {} TFLOP/s a rank"),
     ("node", "all-reduce of {} GB/s within a node"),
@@ -19,20 +19,20 @@ _FIGURES = (
 
 @dataclass(frozen=True)
 class Preflight:
-    """The content of preflight.json (trainers/preflight), or of what the job wrote in its place."""
+    """The content of preflight.json (trainers/preflight), or the job's substitute for it."""
 
     state: str
     """`good`, `bad` or `not run`."""
     why: str
     """The first finding, or why it did not run."""
     findings: tuple[str, ...]
-    """What is wrong, a sentence for each rank or node that is named; empty where all is well."""
+    """The problems, a sentence for each named rank or node; empty if there are none."""
     sentence: str
-    """The whole in one sentence."""
+    """A summary in one sentence."""
 
 
 def preflight_of(record: object) -> Preflight | None:
-    """Return what `record` of a binding.json says; None when it is not a preflight's."""
+    """Return the preflight from `record` of a binding.json, or None if it is not one."""
     if not isinstance(record, Mapping):
         return None
     state, why = _line(record.get("state")), _line(record.get("why"))
@@ -53,7 +53,7 @@ def _sentence(
         return f"Preflight not run: {why or 'no reason was given'}."
     if state == "bad":
         more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
-        return f"Preflight: {why or 'something is wrong'}{more}."
+        return f"Preflight: {why or 'unknown error'}{more}."
     figures = record.get("figures")
     known = figures if isinstance(figures, Mapping) else {}
     values = [(words, _number(known.get(key))) for key, words in _FIGURES]
@@ -74,18 +74,18 @@ def _line(value: object) -> str:
 
 @dataclass(frozen=True)
 class RankReport:
-    """What one rank found (templates/job/probe.sh writes it)."""
+    """The findings of one rank (templates/job/probe.sh writes them)."""
 
     rank: int
     local_rank: int
     host: str
     cores: str
-    """Cores as ranges; empty where there is no taskset."""
+    """Cores as ranges; empty without taskset."""
     gpus: str
-    """The GPUs it may see; `none`, or empty where no variable limits them."""
+    """The GPUs it may see; `none`, or empty if no variable limits them."""
     devices: str | None = None
-    """PCI addresses of the GPUs that the driver lets it open; `none`, or empty where no driver
-    says anything. None: an older probe, which did not ask."""
+    """PCI addresses of the GPUs that the driver lets it open; `none`, or empty if no driver reports
+    any. None: an older probe, which did not check."""
     device: str = ""
     """The one of them that it takes, by its local rank; empty where that is not known."""
 
@@ -101,13 +101,13 @@ class ProbeReport:
     probe: int | None
     """The exit code of the probe's launch where it did not end well."""
     said: str
-    """What that launch said of it."""
+    """The messages of that launch."""
     preflight: Preflight | None = None
-    """None: there was none."""
+    """None if there was no preflight."""
 
 
 def read(text: str) -> ProbeReport | None:
-    """Return what the text of binding.json says; None when nothing of it can be read.
+    """Return the content of binding.json's text; None if it is unreadable.
 
     The probe writes one record per line, so that the others count where one is broken.
     """

@@ -19,7 +19,7 @@ _CORES = re.compile(r"\d{1,4}(?:[,-]\d{1,4})*")
 
 @dataclass(frozen=True)
 class RankProof:
-    """One rank: what was planned for it and what it found."""
+    """One rank: its plan and its findings."""
 
     rank: int
     local_rank: int
@@ -29,19 +29,19 @@ class RankProof:
     found: str
     """Cores as ranges; empty where they could not be measured."""
     gpus: str
-    """The GPUs it may see, `none`, or empty where no variable limits them."""
+    """The GPUs it may see, `none`, or empty if no variable limits them."""
     ok: bool
     why: str = ""
-    """What is wrong with it."""
+    """Its problem."""
     devices: str | None = None
-    """PCI addresses of the GPUs that the driver shows it; `none`; empty where there is no driver;
-    None of an older probe."""
+    """PCI addresses of the GPUs that the driver shows; `none`; empty without a driver; None for an
+    older probe."""
     device: str = ""
     """The one that it takes."""
 
 
 def compare_ranks(reports: Sequence[RankReport], layout: RankLayout) -> list[RankProof]:
-    """Return one row for each rank that reported, by rank, with what is wrong with it."""
+    """Return one row for each rank that reported, by rank, with its problem."""
     rows = [_place(row, layout) for row in _unique(reports, layout.planned_cores)]
     if layout.planned_cores:
         # Without a plan the ranks may be processes of one machine (the embedded site).
@@ -113,7 +113,7 @@ def _cores(row: RankProof, layout: RankLayout) -> RankProof:
 
 
 def _kind_of_wrong(found: frozenset[int], planned: frozenset[int], layout: RankLayout) -> str:
-    """Return how the cores differ from exact ones, where it has a name."""
+    """Return how the cores differ from exact ones, if that has a name."""
     if not layout.exact:
         return ""
     others = [i for i, cores in enumerate(layout.planned_cores) if _set(cores) == found]
@@ -176,14 +176,14 @@ def _gpus(rows: list[RankProof], layout: RankLayout) -> list[RankProof]:
 
 @dataclass(frozen=True)
 class _Beside:
-    """What the ranks of one host see."""
+    """The GPUs that the ranks of one host see."""
 
     own: bool
-    """Whether each has a GPU of its own."""
+    """Whether each rank has its own GPU."""
     common: tuple[str, ...]
     """The GPUs that most of them see; of those that see enough, where any do."""
     given: tuple[str, ...] = ()
-    """Where each rank has a GPU of its own: all of these, in their order."""
+    """If each rank has its own GPU: all of these, in order."""
 
 
 def _beside(lists: list[tuple[str, ...]], layout: RankLayout) -> _Beside:
@@ -202,7 +202,7 @@ def _visible(gpus: str) -> tuple[str, ...]:
 
 
 def _wrong_gpus(row: RankProof, beside: _Beside, layout: RankLayout) -> str:
-    """Return what is wrong with the GPUs the row sees, beside those of its host."""
+    """Return the problem with the row's GPUs, compared with those of its host."""
     mine, local = _visible(row.gpus), row.local_rank
     if mine == ("none",):
         return f"it sees no GPU, planned {layout.gpus_per_node}"
@@ -226,12 +226,12 @@ def _wrong_gpus(row: RankProof, beside: _Beside, layout: RankLayout) -> str:
 
 
 NONE = "none"
-"""What the probe says where the driver is there and a rank may open none of its GPUs."""
+"""The probe's answer if the driver exists but the rank may not open any GPU."""
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:([0-9a-f]{2}):[0-9a-f]{2}\.[0-7]")
 
 
 def compare_devices(rows: Sequence[RankProof], layout: RankLayout) -> list[RankProof]:
-    """Return `rows` with what is wrong with the GPUs that the driver shows each rank.
+    """Return `rows` with the problems of the GPUs that the driver shows each rank.
 
     A rank of an older probe, or one without a driver, is as it was: `unmeasured` tells of those.
     """
@@ -249,7 +249,7 @@ def compare_devices(rows: Sequence[RankProof], layout: RankLayout) -> list[RankP
 
 
 def unmeasured(rows: Sequence[RankProof], layout: RankLayout) -> str:
-    """Return which ranks' devices nobody knows though GPUs were requested; "" where none.
+    """Return the ranks with requested GPUs but unknown devices; "" if there are none.
 
     Reports of an older probe, which looked for none, are not judged by this.
     """
@@ -262,7 +262,7 @@ def unmeasured(rows: Sequence[RankProof], layout: RankLayout) -> str:
 
 
 def _wrong_device(row: RankProof, layout: RankLayout) -> str:
-    """Return what is wrong with the GPUs that the driver shows a rank."""
+    """Return the problem with the GPUs that the driver shows a rank."""
     if row.devices == NONE:
         return "it requested a GPU but sees none"
     seen = row.devices.split(",") if row.devices else []

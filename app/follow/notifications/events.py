@@ -1,4 +1,4 @@
-"""What happened to runs between two readings of the history, and its words. Pure."""
+"""Events of runs between two readings of the history, and their words. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,11 +10,11 @@ from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
 MOST_SINGLE_EVENTS = 3
-"""Events at once that are told one by one; of more only their number is."""
+"""Maximum number of events shown one by one; above that, only their number is shown."""
 
 
 class Happened(StrEnum):
-    """What may be told of a run; a settings file names them."""
+    """The events; a settings file names them."""
 
     STARTED = "started"
     ENDED = "ended"
@@ -33,7 +33,7 @@ class Event:
 
 
 def happened(before: State, now: State) -> Happened | None:
-    """Return what the change from one state to another is to a user; None: nothing to tell."""
+    """Return the event for a change of state, or None."""
     if before is now or before.is_final:
         return None
     if now in (State.DONE, State.CANCELLED):
@@ -45,12 +45,12 @@ def happened(before: State, now: State) -> Happened | None:
 
 
 def runs_with_events(before: Mapping[str, State], now: Mapping[str, State]) -> list[str]:
-    """Return the runs of `before` that may have an event: those with another state, or gone."""
+    """Return the runs of `before` that may have an event: with a changed state, or missing."""
     return [run_id for run_id, state in before.items() if now.get(run_id) is not state]
 
 
 def event_of(run: Run, before: State) -> Event | None:
-    """Return what happened to `run` since it was `before`; None: nothing to tell."""
+    """Return the event of `run` since it was `before`, or None."""
     kind = happened(before, run.state)
     if kind is None:
         return None
@@ -77,7 +77,7 @@ def counted(states: Iterable[State]) -> str:
 
 
 def away_words(states: Iterable[State]) -> str:
-    """Return what ended while nobody looked; '' when nothing did."""
+    """Return the runs that ended while the user was away; '' if none did."""
     ended = [state for state in states if state.is_final]
     return f"{len(ended)} ended while you were away: {counted(ended)}" if ended else ""
 

@@ -13,7 +13,7 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class LastSeen:
-    """What a user knew when the TUI was last open."""
+    """What the user had seen when the TUI was last open."""
 
     at: float
     """Epoch seconds."""
@@ -22,7 +22,7 @@ class LastSeen:
 
 
 def read_last_seen(file: Path) -> LastSeen | None:
-    """Return what was written last; None: the TUI was never open, or the file says nothing."""
+    """Return the last record; None if the TUI was never open, or the file is unreadable."""
     try:
         with file.open("rb") as opened:
             lines = opened.read(_MOST_BYTES).decode("utf-8", "replace").split("\n")
@@ -33,7 +33,7 @@ def read_last_seen(file: Path) -> LastSeen | None:
 
 
 def write_last_seen(file: Path, now: float, unfinished: Iterable[str]) -> None:
-    """Write what the user has seen, for its owner alone, whole or not at all.
+    """Write what the user has seen, readable only by its owner, atomically.
 
     Raises:
         OSError: it cannot be written.

@@ -1,4 +1,4 @@
-"""`notify:` of the settings file: where the user wants to be told what happens to runs."""
+"""`notify:` of the settings file: the channels of notifications."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,11 +20,11 @@ class Notify(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     terminal: Terminal = "osc9"
-    """The escape sequence for a terminal that says it is not in front."""
+    """The escape sequence for a terminal that reports that it is in the background."""
     webhook: str = ""
     """An address that gets a small JSON object for each event."""
     events: tuple[Happened, ...] = tuple(Happened)
-    """What is told."""
+    """The events."""
 
     @field_validator("webhook")
     @classmethod

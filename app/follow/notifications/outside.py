@@ -25,7 +25,7 @@ _LONGEST = 200
 
 
 def sequence(words: str, how: "Terminal", environ: Mapping[str, str]) -> str:
-    """Return the escape sequence that lets a terminal show `words`; '' where none is wanted."""
+    """Return the escape sequence that makes a terminal show `words`; '' if it is off."""
     text = log_line(words)[:_LONGEST].replace(";", ",")
     # The name comes first: OSC 9 that begins with a number means something else to ConEmu.
     match how:
@@ -41,7 +41,7 @@ def sequence(words: str, how: "Terminal", environ: Mapping[str, str]) -> str:
 
 
 def body(event: "Event") -> bytes:
-    """Return what a webhook is sent: one small JSON object, `text` as chat programs want it."""
+    """Return the webhook's body: one small JSON object, with `text` as chat programs expect it."""
     fields = {
         "text": event.sentence,
         "run": event.run_id,
@@ -83,7 +83,7 @@ def _send(address: str, data: bytes, kind: str) -> str:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Another address than the one that the user wrote gets nothing."""
+    """Sends nothing to an address that the user did not write."""
 
     def redirect_request(self, *values: object, **named: object) -> None:
         """Follow no redirect; the answer is an error then."""

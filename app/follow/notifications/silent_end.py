@@ -1,4 +1,4 @@
-"""The notice of a job that was killed before it could send its own: the laptop sends it instead."""
+"""The notification of a job that was killed before it could send its own."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from lumitui.remote.site.webhook_address import check_webhook
 
 
 def ended_silently(run: Run) -> bool:
-    """Return whether the run's job asked for a notice, and its end left no time to send one.
+    """Return whether the run's job has a notification that its end prevented.
 
     A job whose script runs to its end, or gets SIGTERM first, has sent its own. One whose node
     failed has not, nor one that failed without an exit code: SIGKILL ended its script.
@@ -24,7 +24,7 @@ def ended_silently(run: Run) -> bool:
 
 
 def tell_silent_end(run: Run, environ: Mapping[str, str] = os.environ) -> str:
-    """Send the notice; return what a user should know of it."""
+    """Send the notification; return a warning for the user."""
     assert run.spec.notify is not None
     name, how = run.spec.notify.webhook or "", run.spec.notify.format
     head = f"{run.id} was killed before it could send its notification"

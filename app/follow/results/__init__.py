@@ -1,1 +1,1 @@
-"""What a run brought: metrics, series of its log, files."""
+"""Results of a run: metrics, series from its log, files."""

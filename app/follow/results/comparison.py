@@ -1,4 +1,4 @@
-"""Two to four runs beside each other: what differs in job file, script, code and metrics."""
+"""Comparison of two to four runs: job file, script, code and metrics."""
 
 import difflib
 from collections.abc import Callable, Sequence
@@ -26,19 +26,19 @@ class Contrast:
 
     what: str
     values: tuple[str, ...]
-    """One for each run; `-` where there is none."""
+    """One for each run; `-` if it has none."""
 
 
 @dataclass(frozen=True)
 class RunComparison:
-    """What differs between runs, as history has them."""
+    """The differences between runs, according to the history."""
 
     runs: tuple[Run, ...]
     fields: tuple[Contrast, ...]
     """Of the job file."""
     code: tuple[Contrast, ...]
     metrics: tuple[Contrast, ...]
-    """Of all runs, also where they are the same; empty where none has any."""
+    """Of all runs, also if they are equal; empty if none has any."""
     scripts: tuple[tuple[str, ...], ...]
     """For each run but the first, the lines of a unified diff from the first one's script."""
     losses: tuple[Curve, ...]
@@ -74,7 +74,7 @@ class Comparisons:
         self._transport = transport
 
     def of(self, run_ids: Sequence[str]) -> RunComparison:
-        """Return what differs between the runs; no site is asked.
+        """Return the differences between the runs, without querying a site.
 
         Raises:
             InputError: no such run, or not two to four of them.
@@ -197,7 +197,7 @@ def _metrics(points: Sequence[Sequence[MetricPoint]], runs: Sequence[Run]) -> tu
 
 
 def _last(points: Sequence[MetricPoint], name: str) -> float | None:
-    """Return the last number that the job file's own metric `name` has."""
+    """Return the last value of the job file's metric `name`."""
     values = (point.extra.get(name) for point in reversed(points))
     return next((value for value in values if isinstance(value, float)), None)
 

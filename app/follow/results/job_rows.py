@@ -1,4 +1,4 @@
-"""The keys in which job files differ, one row each, in the words of the job file. Pure."""
+"""The keys in which job files differ, one row each. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -20,7 +20,7 @@ def differing_rows(specs: Sequence[JobSpec]) -> list[tuple[str, tuple[str, ...]]
 
 
 def value_words(value: object) -> str:
-    """Return a value of a job file as a user writes it; `-` for none."""
+    """Return a value as it is written in a job file; `-` for none."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
@@ -43,7 +43,7 @@ def _differing(
 
 
 def _values(spec: JobSpec) -> dict[str, str]:
-    """Return the words of all keys but the arguments."""
+    """Return all keys as words, except the arguments."""
     data = spec.model_dump(mode="json", exclude={ARGUMENTS})
     # Without `scale:` a run is scaled by its defaults: that is not a difference.
     data["scale"] = (spec.scale or Scale()).model_dump(mode="json")
@@ -66,7 +66,7 @@ def _arguments(specs: Sequence[JobSpec]) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _options(args: Sequence[str]) -> dict[str, str]:
-    """Return the values of each option by its name; what is before all options is `args`."""
+    """Return the values of each option by its name; those before all options are `args`."""
     by_name: dict[str, list[str]] = {}
     name = ARGUMENTS
     for word in args:

@@ -24,12 +24,12 @@ LOG_BYTES = 262_144
 _LOG_LINE = 2000
 """Characters of a line that are searched."""
 _SPEEDS = ("images_per_s", "examples_per_s", "sequences_per_s")
-"""Names that people give to `samples_per_s`."""
+"""Common names for `samples_per_s`."""
 
 
 @dataclass(frozen=True)
 class LogFigures:
-    """What the job file's `metrics:` found at the end of the log."""
+    """The values of the job file's `metrics:` at the end of the log."""
 
     series: Mapping[str, Sequence[float]] = field(default_factory=dict)
     warning: str = ""
@@ -53,7 +53,7 @@ def log_figures_of(run: Run, read: Callable[[int], tuple[int, bytes] | None]) ->
 
 
 def keep_log_figures(history: History, run: Run, figures: LogFigures) -> None:
-    """Keep what was found in the log of a run that has ended, unless it wrote metrics.jsonl."""
+    """Store the values found in an ended run's log, unless it wrote metrics.jsonl."""
     lines = lines_of(figures.series)
     if lines and run.state.is_final:
         # The offset makes sure that of two processes one adds them.
@@ -78,14 +78,14 @@ def series_of(
             series[name] = list(_numbers(text, pattern, deadline))
         except TimeoutError as error:
             raise InputError(
-                f"The pattern {name} under `metrics:` takes more than {seconds:g} s on the log.",
+                f"The pattern {name} under `metrics:` needs more than {seconds:g} s on the log.",
                 "Write it without alternatives inside repeats, such as (a|aa)+.",
             ) from error
     return series
 
 
 def lines_of(series: Mapping[str, Sequence[float]]) -> list[bytes]:
-    """Return what the patterns found as lines of metrics.jsonl, one for each step that was logged.
+    """Return the found values as lines of metrics.jsonl, one for each logged step.
 
     The last matches of all patterns belong together: the log's beginning may be missing. Without
     a pattern named `step` the steps are counted.

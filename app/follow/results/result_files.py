@@ -1,4 +1,4 @@
-"""The files of a run's folder: listed on the site, previewed, fetched, and what a fetch reports."""
+"""The files of a run's folder: list, preview and fetch them, and report a fetch."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from lumitui.remote.transfer.results.site_files import list_files
 from lumitui.remote.transport.transport import Transport
 
 PREVIEW_BYTES = 32768
-"""Most bytes of a file that are shown."""
+"""Maximum bytes of a file to show."""
 
 
 _CODE = re.compile(
@@ -43,13 +43,13 @@ _LOGS = re.compile(r"[^/]*\.(?:out|err|log)$")
 
 
 class FileGroup(StrEnum):
-    """What a file of a run's folder is for, in the order in which a user looks for them."""
+    """The purpose of a file in a run's folder, in the order in which users look for them."""
 
     RESULTS = "results"
     LOGS = "logs"
     CODE = "code"
     RECORDS = "records"
-    """What lumitui and its job wrote for themselves."""
+    """Files that lumitui and its job wrote for themselves."""
 
 
 def group_of(name: str) -> FileGroup:
@@ -77,7 +77,7 @@ class FileList:
 
     files: tuple[RemoteFile, ...]
     left: tuple[str, ...]
-    """What could not be listed, each as one sentence."""
+    """Errors of the listing, each as one sentence."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class FilePreview:
 
     name: str
     text: str
-    """Text from a site: make it safe where it is drawn. Empty for what is no text."""
+    """Text from a site: make it safe before drawing it. Empty if it is not text."""
     cut: bool
     """Whether the file continues."""
     binary: bool
@@ -115,7 +115,7 @@ class RunFileLists:
         return FileList(files, (*faults, *listing.troubles))
 
     def preview(self, run_id: str, name: str) -> FilePreview:
-        """Return the beginning of the file `name`, which `list` gave.
+        """Return the beginning of the file `name` from `list`.
 
         Raises:
             InputError: no such run.
@@ -136,12 +136,12 @@ class RunFileLists:
 
 
 def fetch_pattern(name: str) -> str:
-    """Return the pattern that fetches the file `name`; a special character fits any one."""
+    """Return the pattern that fetches the file `name`; a special character matches any one."""
     return re.sub(r"[*?\[]", "?", name)
 
 
 RECORDS = (METRICS, BINDING, attempt_log("*"), JOB_SCRIPT, PROFILE, WATCHED)
-"""What every fetch without patterns also brings, as far as it is there."""
+"""Files that every fetch without patterns also gets, if they exist."""
 _MOST = 5
 _NOT_CODE = """\
 # lumitui fetched results into this folder, and does not send it with your code.
@@ -151,7 +151,7 @@ _NOT_CODE = """\
 
 
 def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str]) -> FetchOutcome:
-    """Fetch what fits `patterns`; without any, what the job file or its trainer names and RECORDS.
+    """Fetch files that match `patterns`, by default the job file's or trainer's, and RECORDS.
 
     Records that are not there yet are not in `unmatched`.
 
@@ -168,7 +168,7 @@ def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str])
 
 
 def _keep_out_of_code(target: Path) -> None:
-    """Make the folder one that no send takes for code, unless it already exists.
+    """Create the folder, marked so that no send treats it as code, unless it exists.
 
     It often lies in the project: with a checkpoint of 300 MB the next run was sent 300 MB more.
     """

@@ -1,4 +1,4 @@
-"""What a run's metrics come to: a summary, its speed, and every number over the steps."""
+"""A run's metrics: a summary, its speed, and every value over the steps."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint, slowes
 WIRE = ("communication_s", "exposed_s")
 """Seconds of a backward pass in which gradients are on their way, and those it waits for them."""
 PARTS = ("data_s", "forward_backward_s", "optimizer_s", *WIRE)
-"""Seconds of a step that a trainer tells (trainers/engine/training.py)."""
+"""Parts of a step's seconds that a trainer reports (trainers/engine/training.py)."""
 
 
 def throughput_of(points: Sequence[MetricPoint], median: float | None) -> Throughput:
@@ -163,7 +163,7 @@ def thinned_curve(values: Sequence[float], most: int) -> tuple[float, ...]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Return the mean; halves, since rounded parts of the largest number add up to more than it."""
+    """Return the mean; adds halves, because the sum of the largest numbers would overflow."""
     if len(values) == 1:
         return values[0]
     twice = 2 * math.fsum(value / len(values) / 2 for value in values)
@@ -171,7 +171,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 MOST_SERIES = 12
-"""Numbers of a run that are shown; a user's own trainer may write hundreds."""
+"""Maximum number of displayed metrics of a run; a user's trainer may write hundreds."""
 _FIRST = ("loss", "samples_per_s", "lr", "test_accuracy")
 _THEN = ("tokens_per_s", "tflops", "mfu")
 _EVENTS = ("step", "eval")
@@ -191,12 +191,12 @@ class FigureSeries:
 
 @dataclass(frozen=True)
 class Figures:
-    """What the metrics of one run come to, as far as they have arrived on the laptop."""
+    """The metrics of one run, as far as they have arrived on the laptop."""
 
     summary: Summary
     loss: Curve
     points: int
-    """Lines of metrics.jsonl that the history keeps."""
+    """Lines of metrics.jsonl in the history."""
     broken: int
     """Lines of it that could not be read."""
     series: tuple[FigureSeries, ...] = ()
@@ -214,7 +214,7 @@ def figures_from(points: Sequence[MetricPoint], broken: int) -> Figures:
 
 
 def series_of(points: Iterable[MetricPoint], most: int = MOST_SERIES) -> tuple[FigureSeries, ...]:
-    """Return the numbers of a run's points: those that trainers write first, then others by name.
+    """Return the metrics of a run's points: those of trainers first, then others by name.
 
     The later line of a step counts. A line of an evaluation without a step belongs to the step
     before it.

@@ -1,4 +1,4 @@
-"""The runs of a grid beside each other: seconds of an epoch, the wait for data, and what follows.
+"""Comparison of a grid's runs: seconds per epoch, the wait for data, and the advice.
 
 The numbers come from the steps after each training's first epoch, in which caches fill and kernels
 are compiled; of a training with one epoch, from those after its warm-up. Pure, but for `Sweeps`.
@@ -21,7 +21,7 @@ ENOUGH = 0.05
 """Workers that make an epoch shorter by less than this share are not worth their cores: repeated
 runs differ by as much."""
 STARVED = 0.2
-"""A larger share of a step's time spent waiting for data is named."""
+"""Minimum share of a step's time spent waiting for data that is reported."""
 _TITLES = ("setting", "s/epoch", "samples/s", "waits for data", "loss")
 _OVER = frozenset(state.value for state in State if state.is_final)
 _WORKERS = re.compile(r"^-{1,2}(?:num[-_])?workers=(\d+)$|^-j=(\d+)$")
@@ -29,7 +29,7 @@ _WORKERS = re.compile(r"^-{1,2}(?:num[-_])?workers=(\d+)$|^-j=(\d+)$")
 
 @dataclass(frozen=True)
 class StepPace:
-    """What the steps of a training say; None where they don't."""
+    """Figures from the steps of a training; None if they do not report them."""
 
     epoch_s: float | None = None
     """Seconds of the steps of an epoch."""
@@ -39,7 +39,7 @@ class StepPace:
     loss: float | None = None
     """The last one."""
     others: Mapping[str, float] = field(default_factory=dict)
-    """What else the steps say: the last value of each."""
+    """Other values of the steps: the last of each."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class SweepRow:
     """One run of a grid."""
 
     setting: str
-    """What it has of its own: `--workers=4`."""
+    """Its own setting: `--workers=4`."""
     run: str | None = None
     state: str = "not sent"
     pace: StepPace = StepPace()
@@ -76,13 +76,13 @@ class Sweep:
     series: str
     rows: tuple[SweepRow, ...]
     advice: tuple[str, ...]
-    """What follows from the figures, in sentences."""
+    """The conclusions from the figures, in sentences."""
     metrics: tuple[str, ...] = ()
-    """Names under `metrics:` that are columns of their own."""
+    """Names under `metrics:` that have their own columns."""
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """What each cell of a row is."""
+        """The meaning of each cell of a row."""
         return (*_TITLES, *self.metrics, "state", "run")
 
 
@@ -94,7 +94,7 @@ class Sweeps:
         self._history = history
 
     def of(self, run_id: str) -> Sweep:
-        """Return the grid that a run was sent with; no site is asked.
+        """Return the grid of a run, without querying a site.
 
         Raises:
             InputError: no such run, or it was sent by itself.
@@ -116,7 +116,7 @@ class Sweeps:
 
 
 def workers_in(setting: str) -> int | None:
-    """Return the number of workers of a grid's setting; None: it is about something else."""
+    """Return the number of workers in a grid's setting; None if it sets something else."""
     match = _WORKERS.match(setting)
     return int(match[1] or match[2]) if match else None
 
@@ -127,7 +127,7 @@ def sweep(
     pace: Callable[[str], StepPace],
     metrics: Sequence[str] = (),
 ) -> Sweep:
-    """Return the rows of a grid and what follows from them.
+    """Return the rows of a grid and the conclusions.
 
     Args:
         series: the grid.
@@ -153,7 +153,7 @@ def sweep(
 
 
 def pace_of(points: Sequence[MetricPoint]) -> StepPace:
-    """Return what the steps of a training's last attempt say."""
+    """Return the figures from the steps of a training's last attempt."""
     starts = [at for at, point in enumerate(points) if point.event == "start"]
     mine = points[starts[-1] if starts else 0 :]
     start = mine[0] if starts else MetricPoint(event="start")
@@ -217,7 +217,7 @@ def _choice(best: SweepRow, ordered: Sequence[SweepRow]) -> str:
     if best is least:
         return f"Use {best.setting}: more shorten an epoch by less than {100 * ENOUGH:.0f} %."
     gain = _speed(best) / _speed(least)
-    first = f"Take {best.setting}: {gain:.1f} times as fast as {least.setting}"
+    first = f"Use {best.setting}: {gain:.1f} times as fast as {least.setting}"
     if best is most:
         return f"{first}. This is the largest value tried: if a rank has more cores, try more."
     return f"{first}; more shorten an epoch by less than {100 * ENOUGH:.0f} %."

@@ -1,1 +1,1 @@
-"""The sites as they are watched: when each is polled, and whether it answers."""
+"""Watched sites: when each is polled, and whether it answers."""

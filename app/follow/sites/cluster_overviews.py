@@ -1,4 +1,4 @@
-"""The sites as they are now: nodes, queue, reservations, budget; asked when a user wants it."""
+"""Overviews of sites: nodes, queue, reservations, budget; queried on the user's request."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ from lumitui.remote.ssh.prompts import attendance
 from lumitui.remote.survey.meter_rows import BudgetRow, budget_rows
 
 Keep = Callable[[str, tuple[BudgetRow, ...], float], None]
-"""Keeps what the accounts of a site had left at a moment."""
+"""Stores the remaining budgets of a site's accounts at a moment."""
 FRESH_SECONDS = 60.0
 """How long an answer counts as fresh while it is on the screen."""
 
@@ -42,7 +42,7 @@ class RunGpus:
 
 
 class Clusters:
-    """What sites said of themselves; the last answer of each is kept. Threads may share it."""
+    """The last overview of each site. Thread-safe."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Clusters:
         connection: Callable[[str], Connection],
         keep: Keep = lambda site, rows, at: None,
     ) -> None:
-        """Ask over what `connection` returns for a site's name; nothing is asked yet.
+        """Query through `connection` (site's name to connection); sends nothing yet.
 
         `keep` gets what accounts have left, where the profile says how that is read.
         """
@@ -61,11 +61,11 @@ class Clusters:
         self._lock = threading.Lock()
 
     def last(self, site_name: str) -> Answered | None:
-        """Return the last answer of a site; it is not asked."""
+        """Return the last overview of a site without querying it."""
         return self._last.get(site_name)
 
     def is_due(self, site_name: str, now: float) -> bool:
-        """Return whether the last answer of a site is older than what is shown should be."""
+        """Return whether the last overview of a site is too old to show."""
         last = self._last.get(site_name)
         return last is None or not 0 <= now - last.at < FRESH_SECONDS
 
@@ -89,7 +89,7 @@ class Clusters:
         return answered
 
     def gpus(self, run_id: str) -> RunGpus:
-        """Return what the GPUs of a running job do now; it costs one step of the job.
+        """Return the current GPU use of a running job; costs one step of the job.
 
         Raises:
             InputError: no such run, it is not running, or the profile has no `gpu_readings`.
@@ -104,7 +104,7 @@ class Clusters:
         readings = self._sites.load(run.site).gpu_readings
         if readings is None:
             raise InputError(
-                f"The profile of {run.site} does not say how GPUs are read.",
+                f"The profile of {run.site} does not define how to read GPUs.",
                 "Add `gpu_readings:` to your own profile; `lumitui schema site` shows it.",
             )
         with attendance(False):
@@ -113,7 +113,7 @@ class Clusters:
         return RunGpus(gpus, readings.idle_watts, time.time())
 
     def sites(self) -> list[str]:
-        """Return the sites to ask: those with runs, the latest first, or else one's own profiles.
+        """Return the sites to query: those with runs, latest first, else the user's profiles.
 
         A profile that only came with the program may be of a site where the user is nobody.
         """
@@ -122,7 +122,7 @@ class Clusters:
         return [name for name in used if name in names] or self._sites.own() or self._here(names)
 
     def _here(self, names: list[str]) -> list[str]:
-        """Return the sites that need no login; all that are `names` if there are none."""
+        """Return the sites that need no login, or all `names` if there are none."""
         return [name for name in names if self._needs_none(name)] or names
 
     def _needs_none(self, name: str) -> bool:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lumitui.remote.scheduler.job_step import GpuReading
 
 MOST_NAMED = 8
-"""Idle GPUs that are named; of the rest their number is said."""
+"""Maximum number of idle GPUs listed by name; the rest are counted."""
 GPU_TITLES = ("Node", "GPU", "Power", "Memory", "Use", "")
 
 
@@ -24,7 +24,7 @@ def is_idle(gpu: GpuReading, idle_watts: float) -> bool:
 
 
 def gpu_summary(gpus: Sequence[GpuReading], idle_watts: float) -> list[str]:
-    """Return what a user should know first: the sum, and the idle GPUs by name."""
+    """Return the most important facts first: the sum, and the idle GPUs by name."""
     idle = [gpu for gpu in gpus if is_idle(gpu, idle_watts)]
     nodes = len({gpu.node for gpu in gpus})
     watts = sum(gpu.watts or 0.0 for gpu in gpus)

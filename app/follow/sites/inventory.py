@@ -1,4 +1,4 @@
-"""What is staged on a site: listed, and removed when no unfinished run needs it.
+"""Staged data on a site: list it, and remove it when no unfinished run needs it.
 
 The runs whose folders a site has may have been sent from any computer.
 """
@@ -33,7 +33,7 @@ _ALL = 1 << 60  # bytes
 def unfinished_of(
     history: History, site_name: str, connection: "Connection", users: Sequence[RunUser]
 ) -> set[str]:
-    """Return the ids of those that have not ended; the site is asked for those sent elsewhere.
+    """Return the ids of unfinished runs; queries the site about those sent from elsewhere.
 
     Raises:
         LinkError: the site cannot be reached.
@@ -61,17 +61,17 @@ def unfinished_of(
 
 @dataclass(frozen=True)
 class RemovedItems:
-    """What a removal took, or would take."""
+    """The result of a removal, or of a dry run."""
 
     folder: str
     ids: tuple[str, ...]
     bytes: int
     items: tuple[StagedItem, ...] = ()
-    """What these ids are."""
+    """The names of these ids."""
     kept: tuple[StagedItem, ...] = ()
-    """What unfinished runs need; it stays."""
+    """Items needed by unfinished runs, which stay."""
     loose: Loose = NOTHING_LOOSE
-    """What went of sends that did not end."""
+    """Removed data of unfinished sends."""
 
 
 class Stocks:
@@ -84,7 +84,7 @@ class Stocks:
         self._history, self._sites, self._connection = history, sites, connection
 
     def list(self, site_name: str, account: str = "") -> tuple[Stock, ...]:
-        """Return what is staged on a site, for each account that runs there used, or for one.
+        """Return the staged data on a site, for each account that runs used there, or for one.
 
         Raises:
             InputError: no such site, or the history has no run there and `account` is missing.
@@ -100,7 +100,7 @@ class Stocks:
     def remove(
         self, site_name: str, keys: Sequence[str] | None, account: str = "", *, dry: bool = False
     ) -> tuple[RemovedItems, ...]:
-        """Remove items by name or id; None: all that no unfinished run needs. `dry` only counts.
+        """Remove items by name or id; None: all unused ones. `dry` only counts.
 
         Raises:
             InputError: an item is not there, or an unfinished run needs it.
@@ -147,6 +147,6 @@ class Stocks:
         if not works:
             raise InputError(
                 f"{site_name} keeps staged data by account, but the history has no run there.",
-                "Name one: --account PROJECT.",
+                "Pass one: --account PROJECT.",
             )
         yield from (f"{work}/{STAGE}" for work in works)

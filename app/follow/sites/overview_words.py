@@ -27,11 +27,11 @@ class OverviewPart:
     right: frozenset[int] = frozenset()
     """Columns that end at the right."""
     narrow: tuple[int, ...] = ()
-    """The columns to show where there is no room for all; (): all."""
+    """The columns to show if there is no room for all; () means all."""
     sentence: str = ""
-    """What to say where there are no rows."""
+    """The message if there are no rows."""
     fault: bool = False
-    """Whether the sentence says that the part could not be had."""
+    """Whether the sentence reports that the part is unavailable."""
 
 
 def overview_age(answered: float | None, tried: float | None, now: float, *, asking: bool) -> str:
@@ -48,14 +48,14 @@ def overview_age(answered: float | None, tried: float | None, now: float, *, ask
 
 
 def no_overview_yet(site: str, *, asking: bool) -> str:
-    """Return what to say of a site that has told nothing yet."""
+    """Return the message for a site that has not answered yet."""
     if asking:
         return f"Querying {site} for its nodes, your queue, reservations and budget …"
     return "It has not answered yet. Press r to query it again."
 
 
 def overview_parts(overview: ClusterOverview, now: float) -> list[OverviewPart]:
-    """Return all parts, in the order in which they are shown."""
+    """Return all parts, in the order of the screen."""
     made = (_nodes(overview), _queue(overview, now), _reservations(overview), _budget(overview))
     return [
         OverviewPart(heading, sentence=overview.faults[kind], fault=True)
@@ -102,7 +102,7 @@ def _queue(overview: ClusterOverview, now: float) -> OverviewPart:
     ]
     running = sum(job.state == "RUNNING" for job in overview.queue)
     heading = f"Your jobs: {len(rows)}, {running} running" if rows else "Your jobs"
-    none = "You have no job there."
+    none = "You have no jobs there."
     return OverviewPart(heading, titles, rows, frozenset({3}), narrow=(0, 1, 3, 7), sentence=none)
 
 
@@ -115,7 +115,7 @@ def _start(moment: float, now: float) -> str:
 def partition_part(
     site: Site, nodes: Nodes, queue: Sequence[QueuedJob], now: float
 ) -> OverviewPart:
-    """Return what jobs of whole nodes meet in a partition: their limit, their price, their start.
+    """Return the conditions for whole-node jobs in a partition: limit, price, start.
 
     A start is Slurm's estimate for a job of the user that waits; else only idle nodes are known.
     """
@@ -151,7 +151,7 @@ def partition_part(
 
 
 def job_lines(job: QueuedJob, now: float) -> list[tuple[str, str]]:
-    """Return all that a queue says of a job, as (label, words)."""
+    """Return all facts of a queued job, as (label, words)."""
     word = "" if job.reason == "None" else job.reason
     pending, start = job.state == "PENDING", _start(job.start, now) if job.start else ""
     lines = [

@@ -1,4 +1,4 @@
-"""When each site is refreshed next, what the refreshes have cost, and whether each site answers.
+"""The schedule of refreshes, their cost, and whether each site answers.
 
 Pure: time is handed in.
 """
@@ -22,9 +22,9 @@ RETRY_SECONDS = 5.0
 """The pause after a first failed connection: a laptop that wakes up has its network a little later.
 It doubles like every pause, so that a site that is down is tried as rarely as before."""
 SOON = (2.0, 5.0, 10.0, 20.0)
-"""Seconds after which a site is polled when a job was sent or has started: then a user looks."""
+"""Seconds after a send or start at which lumitui polls the site: the user is watching."""
 SLEPT_SECONDS = 20.0
-"""A clock that gained as much on the monotonic one: the machine slept meanwhile."""
+"""Seconds that the clock gained on the monotonic one: the machine slept."""
 _MOST_DOUBLINGS = 20
 """2.0**1024 overflows: a week of maintenance has that many failures. 20 double 1 ms to 17 min."""
 
@@ -40,14 +40,14 @@ class RefreshEnding:
     needs_person: bool = False
     """Whether a login waits for a user; nothing was sent."""
     asked: bool = True
-    """Whether anything was asked; when nothing was, nothing is known of the way there."""
+    """Whether there was a request; without one, nothing is known about the link."""
     held: bool = False
     """Whether it waits for a send, which uses the connection now."""
 
 
 @dataclass
 class Watched:
-    """What is known of one site. Times are seconds of the schedule's clock."""
+    """The facts about one site. Times are seconds of the schedule's clock."""
 
     due: float = -math.inf  # at once: a monotonic clock may begin anywhere
     busy_since: float | None = None
@@ -58,12 +58,12 @@ class Watched:
     answered_at: float | None = None
     """When it last answered."""
     failing_since: float | None = None
-    """When the first of the refreshes began that it did not answer; None: it answered the last."""
+    """When the first unanswered refresh began; None if the last one was answered."""
     needs_person: bool = False
     failed_at: float | None = None
-    """When the last refresh ended that it did not answer; None: it answered the last."""
+    """When the last unanswered refresh ended; None if the last one was answered."""
     heard_since: bool = False
-    """Whether it answered something else since it failed, and was asked at once for that."""
+    """Whether it has answered another request since it failed, and was polled again for that."""
     never_ended: bool = True
     """Whether no refresh has ended yet, well or not."""
     stale: bool = False
@@ -73,7 +73,7 @@ class Watched:
     moved_at: float | None = None
     """When a job was sent or seen to start there, since when it is polled SOON."""
     silent_since: float | None = None
-    """When it was heard last during that send; None: no send has the connection."""
+    """When it last answered during that send; None if no send uses the connection."""
 
 
 @dataclass
@@ -83,9 +83,9 @@ class Schedule:
     last_input: float
     """When the user last did something."""
     focused: bool | None = None
-    """Whether the terminal is in front; None where it never said so."""
+    """Whether the terminal is in the foreground; None if it never reported that."""
     requests: int = 0
-    """Made since the program began."""
+    """Since the program began."""
     began_at: float = field(init=False)
     """When the program began."""
     _sites: dict[str, Watched] = field(default_factory=dict)
@@ -97,18 +97,18 @@ class Schedule:
         self.began_at = self.last_input
 
     def is_idle(self, now: float) -> bool:
-        """Whether nobody is there to see the answer."""
+        """Whether the user is away."""
         return not self.focused and now - self.last_input > IDLE_SECONDS
 
     def due(self, names: Iterable[str], now: float) -> list[str]:
-        """Return which of the sites to refresh now; none is refreshed twice at the same time."""
+        """Return the sites to refresh now; none is refreshed twice at the same time."""
         if self.is_idle(now):
             return []
         sites = {name: self.site(name) for name in names}
         return [name for name, site in sites.items() if site.busy_since is None and site.due <= now]
 
     def began(self, name: str, now: float = 0.0) -> bool:
-        """Note that a refresh of a site is under way; return whether the user asked for it."""
+        """Record that a refresh of a site has begun; return whether the user requested it."""
         site = self.site(name)
         by_user, site.wanted, site.busy_since = site.wanted, False, now
         return by_user
@@ -168,7 +168,7 @@ class Schedule:
             site.silent_since = now
 
     def hear(self, name: str, now: float, silence: float) -> None:
-        """Note that a site was heard `silence` seconds ago, by whatever else it was asked.
+        """Record that a site answered any request `silence` seconds ago.
 
         A site that failed is live then, and due at once. That happens once until a refresh
         succeeds: a queue that hangs behind a link that lives is not asked without pauses.
@@ -182,7 +182,7 @@ class Schedule:
         site.heard_since, site.due = True, -math.inf
 
     def wake(self, now: float, clock: float) -> bool:
-        """Make every site due at once when the machine slept since the last call; say whether.
+        """Make every site due if the machine slept since the last call; return whether it did.
 
         `clock` is the time of day in epoch seconds, which continues while the monotonic one stands.
         """
@@ -195,27 +195,27 @@ class Schedule:
         return slept
 
     def next_refresh(self, name: str, now: float) -> float | None:
-        """Return in how many seconds a site is refreshed; None when it never was, or idle."""
+        """Return the seconds until a site's next refresh; None if it never had one, or is idle."""
         site = self._sites.get(name)
         if site is None or self.is_idle(now):
             return None
         return max(0.0, site.due - now)
 
     def hurry(self, names: Iterable[str]) -> None:
-        """Make every one of the sites due at once: the user asked for it, and may be asked."""
+        """Make these sites due now: the user requested it, and may be prompted."""
         for name in names:
             site = self.site(name)
             site.due, site.wanted = -math.inf, True
 
     def quicken(self, name: str, now: float) -> None:
-        """Poll a site SOON: a job was sent, or has started. Many at once count as one."""
+        """Poll a site SOON, because a job was sent or has started. Several at once count as one."""
         site = self.site(name)
         if site.failures or (site.moved_at is not None and now - site.moved_at < SOON[-1]):
             return
         site.moved_at, site.due = now, min(site.due, now + SOON[0])
 
     def drop_warnings(self, names: Iterable[str]) -> None:
-        """Forget the warnings of all sites but `names`, those with unfinished runs.
+        """Clear the warnings of all sites except `names`, those with unfinished runs.
 
         At the others nothing can be stale.
         """
@@ -227,11 +227,11 @@ class Schedule:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why sites could not be asked."""
+        """Why sites could not be queried."""
         return tuple(site.warning for site in self._sites.values() if site.warning)
 
     def site(self, name: str) -> Watched:
-        """Return what is known of a site."""
+        """Return the facts about a site."""
         return self._sites.setdefault(name, Watched())
 
 
@@ -240,7 +240,7 @@ OFFLINE_SECONDS = NEWS_SECONDS
 
 
 class LinkState(StrEnum):
-    """What the last refreshes of a site say about the way there; the value is its word."""
+    """The state of the link according to the last refreshes; the value is its word."""
 
     LIVE = "live"
     INCOMPLETE = "incomplete"
@@ -260,12 +260,12 @@ GLYPHS = {
     LinkState.LOGIN: "◍",
     LinkState.PAUSED: "○",
 }
-"""A sign for each state; its word is always beside it."""
+"""A sign for each state; its word is always shown with it."""
 
 
 @dataclass(frozen=True)
 class SiteLink:
-    """The way to one site as it is now."""
+    """The current state of the link to one site."""
 
     site: str
     state: LinkState
@@ -319,7 +319,7 @@ def _of_day(moment: float) -> str:
 
 
 def link_titles(links: Sequence[SiteLink], width: int) -> list[tuple[LinkState, str]]:
-    """Return what a title bar says of the links, each with its state, in at most `width` cells.
+    """Return the title bar's words for the links, each with its state, in at most `width` cells.
 
     With less room first the times go, then the names, and of the last ones only their number is
     left: the first is one that is not live, if there is any.

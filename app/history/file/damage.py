@@ -1,4 +1,4 @@
-"""A new history, and what happens to a damaged one: it is marked, checked and set aside.
+"""Creating a history, and marking, checking and setting aside a damaged one.
 
 A new one gets its name only when its tables are on the disk. So an empty file under that name has
 lost its content, whatever was killed and when.
@@ -38,7 +38,7 @@ def begin_missing(path: Path) -> None:
 
 
 def prepared(path: Path) -> Path:
-    """Return a history without runs that has another name yet; the caller holds the lock.
+    """Return a new history under a temporary name; the caller holds the lock.
 
     Raises:
         OSError, sqlite3.Error: it cannot be made; nothing is left of it.
@@ -76,7 +76,7 @@ def put_in_place(new: Path, path: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock beside `path`, which says who makes or renames the file.
+    """Hold the lock beside `path`, which protects creating and renaming the file.
 
     Raises:
         OSError: the lock's file cannot be made.
@@ -100,10 +100,10 @@ _LENGTH = ("page_count", "page_size")
 
 
 class Damage:
-    """The damage of one file, which all processes that use the file know by a mark beside it."""
+    """The damage of one file, announced to all processes that use it by a mark beside it."""
 
     def __init__(self, path: Path, warnings: PendingWarnings) -> None:
-        """Watch over the file at `path`; `warnings` receives what the user should know."""
+        """Watch over the file at `path`; `warnings` receives messages for the user."""
         self._path = path
         self._warnings = warnings
         self._mark = path.with_name(f"{path.name}.suspect")
@@ -114,7 +114,7 @@ class Damage:
         return self._mark.exists()
 
     def suspect(self) -> None:
-        """Let the next use, here or in another process, check the file."""
+        """Make the next use, here or in another process, check the file."""
         with suppress(OSError):
             self._mark.touch()
 
@@ -123,11 +123,11 @@ class Damage:
         self._mark.unlink(missing_ok=True)
 
     def is_empty(self) -> bool:
-        """Return whether the file has lost all its bytes: a new one gets its name with tables."""
+        """Return whether the file is empty; a new one gets its name only with its tables."""
         return identity(self._path) != NO_FILE and size(self._path) == 0
 
     def set_aside(self, damaged: Identity) -> Identity:
-        """Rename the damaged file, unless another process has done it; return which is there now.
+        """Rename the damaged file, unless another process has done it; return the current file.
 
         Raises:
             OSError, sqlite3.Error: it cannot be renamed, or no fresh one can be made.
@@ -151,7 +151,7 @@ class Damage:
 
 
 def damage_in(db: sqlite3.Connection, path: Path, *, indexes: bool) -> str:
-    """Return what is wrong with the file at `path`, '' when it is sound; all of it is read.
+    """Return the damage of the file at `path`, '' if it is intact; reads all of it.
 
     With `indexes` they are also compared with their tables, which takes longer.
     """
@@ -168,7 +168,7 @@ def damage_in(db: sqlite3.Connection, path: Path, *, indexes: bool) -> str:
 
 
 def _free_name(path: Path) -> Path:
-    """Return a new name for a damaged file: its own and the time, never that of an earlier one."""
+    """Return a new name for a damaged file: its own and the time, never an existing one."""
     stamp = f"{path.name}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
     names = (stamp, *(f"{stamp}.{number}" for number in range(2, 1000)))
     return next(free for name in names if not (free := path.with_name(name)).exists())

@@ -1,4 +1,4 @@
-"""What the file system says about the history's file: which one it is, and whether it can lock."""
+"""The file system of the history's file: its type, and whether it supports locks."""
 
 import fcntl
 import os
@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 Identity = tuple[int, int]
-"""Device and inode: which file is behind a name."""
+"""Device and inode, which identify a file."""
 NO_FILE: Identity = (0, 0)
 
 _SHARED = re.compile(
@@ -18,7 +18,7 @@ _SHARED = re.compile(
 
 
 def is_shared(path: Path, table: Path = Path("/proc/self/mounts")) -> bool:
-    """Return whether `path` is on a network's file system; False where there is no `table`."""
+    """Return whether `path` is on a network file system; False without a `table`."""
     try:
         text = table.read_text(encoding="utf-8", errors="surrogateescape")
         place = path.resolve()
@@ -64,7 +64,7 @@ def open_lock(path: Path) -> int:
 
 
 def create_private(path: Path) -> None:
-    """Make an empty file with mode 0600, and never open one that is there.
+    """Create an empty file with mode 0600; never open an existing one.
 
     Closing any descriptor of a file drops this process's locks on it, also those of another
     history in the same process; the next process to leave would then take the log away under
@@ -78,7 +78,7 @@ def create_private(path: Path) -> None:
 
 
 def identity(path: Path) -> Identity:
-    """Return which file is at `path`; NO_FILE when there is none."""
+    """Return the identity of the file at `path`; NO_FILE if there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -87,7 +87,7 @@ def identity(path: Path) -> Identity:
 
 
 def size(path: Path) -> int:
-    """Return a file's bytes; 0 when there is none."""
+    """Return a file's size in bytes; 0 if it does not exist."""
     try:
         return path.stat().st_size
     except OSError:

@@ -1,4 +1,4 @@
-"""The tables of the history's file, and whose file it is."""
+"""The tables of the history's file, and the check of its owner."""
 
 import sqlite3
 from pathlib import Path
@@ -11,8 +11,8 @@ from lumitui.remote.site.errors import HistoryError
 SCHEMA = 1
 """The number of these tables. A released one is never edited: tests/golden/schemas/ has each."""
 _APPLICATION = 0x6C756D74
-"""Marks the file as a history (sqlite.org/pragma.html#pragma_application_id); those that were
-written before the first release have no mark or another one, and schemas from 1 to 8."""
+"""Marks the file as a history (sqlite.org/pragma.html#pragma_application_id). Files from before the
+first release have a different mark or none, and schemas from 1 to 8."""
 _EVERY = 1_000_000
 
 _TABLES = (
@@ -49,7 +49,7 @@ _TABLES = (
 
 
 def create(db: sqlite3.Connection) -> None:
-    """Make the tables, all or none: the caller has begun a transaction."""
+    """Create the tables, all or none; the caller has begun a transaction."""
     for statement in _TABLES:
         db.execute(statement)
     db.execute("INSERT INTO about VALUES ('lumitui', ?)", (version(),))

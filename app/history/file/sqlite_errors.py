@@ -1,4 +1,4 @@
-"""What happened to the history's file, and what to try: SQLite's result codes as sentences."""
+"""SQLite's result codes as sentences: what happened to the history's file, and what to try."""
 
 import sqlite3
 import threading
@@ -8,7 +8,7 @@ from lumitui.app.history.file.filesystem import can_lock
 from lumitui.remote.site.errors import HistoryError
 
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
-"""What Python's module raises; the second for a damaged schema, whose names are no text."""
+"""Exceptions of Python's module; the second for a damaged schema with invalid names."""
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 RECOVER = "`lumitui history --recover SITE` rebuilds the runs of a site from their folders."
 ELSEWHERE = "or set LUMITUI_DATA_DIR to another folder."
@@ -49,7 +49,7 @@ _SENTENCES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_NOTADB: _IS_DAMAGED,
     sqlite3.SQLITE_CONSTRAINT: ("refused a record", "Start lumitui again."),
 }
-"""SQLite's result codes (sqlite.org/rescode.html) as what happened and what to try."""
+"""SQLite's result codes (sqlite.org/rescode.html), with their meaning and a fix."""
 
 
 def extended_code(error: Exception) -> int:
@@ -65,7 +65,7 @@ def result_code(error: Exception) -> int:
 
 
 def history_error(error: Exception, path: Path) -> HistoryError:
-    """Return what a fault of SQLite means for the history at `path`."""
+    """Return the error for a SQLite fault of the history at `path`."""
     what, hint = _sentence(error, path)
     return HistoryError(f"The history {path} {what}.", hint)
 
@@ -79,7 +79,7 @@ def _sentence(error: Exception, path: Path) -> tuple[str, str]:
 
 
 class PendingWarnings:
-    """Warnings that nobody has taken yet. Threads may share it."""
+    """Pending warnings. Thread-safe."""
 
     def __init__(self) -> None:
         """Start without a warning."""

@@ -36,16 +36,16 @@ Done = TypeVar("Done")
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What is known of the file itself."""
+    """The facts about the file."""
 
     path: Path
     schema: int
     size: int
-    """Bytes, with what is not yet written back from the write-ahead log."""
+    """Bytes, including the write-ahead log."""
     damage: str | None
-    """What SQLite's check found, '' when it is sound; None: it was not checked."""
+    """The result of SQLite's check, '' if it is intact; None if it was not checked."""
     lost_texts: int | None
-    """How many texts of runs cannot be read; None: they were not checked."""
+    """Number of unreadable texts of runs; None if they were not checked."""
 
 
 class Database:
@@ -88,7 +88,7 @@ class Database:
         return self.read(lambda db: db.execute(query, sought).fetchall())
 
     def read(self, action: Callable[[sqlite3.Connection], Done]) -> Done:
-        """Return what `action` reads of the file."""
+        """Return the result of `action`, which reads the file."""
 
         def once() -> Done:
             with self._lock:
@@ -119,7 +119,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Hold the write lock; at the end all that was done inside is on the disk, or nothing."""
+        """Hold the write lock; at the end, all changes inside are on the disk, or none."""
         try:
             db = self._retried(self._begin)
             try:
@@ -137,7 +137,7 @@ class Database:
             raise self._fault(error) from error
 
     def facts(self, *, check: bool) -> FileFacts:
-        """Return what is known of the file; for a `check` all of it is read."""
+        """Return the facts about the file; a `check` reads all of it."""
         sizes = (size(self.path), size(Path(f"{self.path}-wal")))
         schema = int(self.rows("PRAGMA user_version")[0][0])
         if not check:
@@ -172,7 +172,7 @@ class Database:
         return self._db
 
     def _begin(self) -> sqlite3.Connection:
-        """Take this process's lock and the file's write lock, so that what is read is up to date.
+        """Take this process's lock and the file's write lock, so that reads are up to date.
 
         Without the file's lock this process's is released: other threads read while this one waits.
         """
@@ -197,7 +197,7 @@ class Database:
             raise
 
     def _retried(self, action: Callable[[], Done]) -> Done:
-        """Return what `action` returns; while another process holds the file, try it again."""
+        """Return the result of `action`; while another process holds the file, retry."""
         limit = time.monotonic() + BUSY_MS / 1000
         is_held = False
         while True:
@@ -269,7 +269,7 @@ class Database:
         return db
 
     def _fault(self, error: Exception) -> HistoryError:
-        """Return what a fault means; the next use checks a file that may be damaged."""
+        """Return the error for a fault; the next use checks a possibly damaged file."""
         if result_code(error) in DAMAGED:
             self._damage.suspect()
         return history_error(error, self.path)

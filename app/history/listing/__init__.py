@@ -1,1 +1,1 @@
-"""Lists of runs: which ones, in which order, and how they are shown page by page."""
+"""Lists of runs: selection, order and pages."""

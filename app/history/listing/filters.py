@@ -22,7 +22,7 @@ from lumitui.remote.site.states import State
 
 
 class FilterError(InputError):
-    """A filter that means nothing; it says where."""
+    """An invalid filter, with its position."""
 
     def __init__(self, message: str, hint: str, begin: int, end: int) -> None:
         """The characters from `begin` to `end` of the filter are wrong."""
@@ -55,14 +55,14 @@ class States:
 
 @dataclass(frozen=True)
 class SiteTerm:
-    """One of these sites, by its whole name."""
+    """One of these sites, by full name."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class SizeTerm:
-    """A number of nodes or GPUs of the whole job in one of these ranges, ends included."""
+    """A number of nodes or GPUs of the whole job, in one of these inclusive ranges."""
 
     of: str
     """`nodes` or `gpus`."""
@@ -71,7 +71,7 @@ class SizeTerm:
 
 @dataclass(frozen=True)
 class IdleTerm:
-    """A share of the GPUs' time below 10 % use; runs without readings are left out."""
+    """A share of the GPUs' time below 10 % use; omits runs without readings."""
 
     above: bool
     share: float
@@ -80,7 +80,7 @@ class IdleTerm:
 
 @dataclass(frozen=True)
 class ShapeTerm:
-    """Nodes and what each has, as the column Size shows them; or the same as text."""
+    """A size as in the column Size; or the same as text."""
 
     text: str
     nodes: int
@@ -91,7 +91,7 @@ class ShapeTerm:
 
 @dataclass(frozen=True)
 class Made:
-    """Made since a moment, or until then."""
+    """Created since a moment, or until then."""
 
     since: bool
     moment: float
@@ -118,7 +118,7 @@ class FilterTerm:
     """One part of a filter."""
 
     typed: str
-    """As it was typed."""
+    """The typed text."""
     negated: bool
     test: Test
 
@@ -136,7 +136,7 @@ def parse_filter(text: str) -> tuple[FilterTerm, ...]:
 
 
 def parse_typed_filter(text: str) -> tuple[tuple[FilterTerm, ...], FilterError | None]:
-    """Return the terms of a filter that is being typed, and what is wrong with the first bad one.
+    """Return the terms of an unfinished filter, and the error of the first invalid one.
 
     The others count meanwhile.
     """
@@ -198,9 +198,9 @@ def _term(text: str, begin: int, end: int) -> FilterTerm:
 
 
 def _no_filter(key: str, sign: str) -> tuple[str, str]:
-    """Return what is wrong with a key that there is not, and what to do."""
+    """Return the error for an unknown key."""
     if sign != ":":
-        ordered = "Only nodes, gpus, idle and age take < and >"
+        ordered = "Only nodes, gpus, idle and age accept < and >"
         return f"No filter knows {key}.", f'{ordered}; quote text: "{key}{sign}…".'
     names = ", ".join(f"{name}:" for name in _KEYS)
     return f"{key}: is not a filter.", f'Quote text: "{key}:…", or use {names}.'
@@ -325,25 +325,24 @@ _KEYS: dict[str, tuple[Callable[[str, tuple[str, ...]], Test], str]] = {
     "job": (In, "job:8123"),
     "note": (In, "note:baseline"),
 }
-"""What reads the values of each key, and an example."""
+"""The parsers of each key's values, with an example."""
 FILTER_EXAMPLES = " ".join(
     ("failed", "state:!done", "site:lumi", "nodes>=4", "2x8", "age<2d", "idle>30%", "!vit", "#best")
 )
-"""What an empty field shows."""
+"""The hint in an empty field."""
 
 
 Value = str | float
 Condition = tuple[str, Sequence[Value]]
 """A condition, and the values of its marks."""
 CAUSED = WENT_WRONG | STATE_GROUPS["waiting"] | STATE_GROUPS["unknown"]
-"""Only runs in these states have a cause that a word may be found in: of the others, which are
-most of a history, the index says enough."""
+"""Only runs in these states have a cause to search; for most others, the index suffices."""
 _LIKE = r"{} LIKE ? ESCAPE '\'"
 _PARTS = {"name": "r.name", "job": "coalesce(r.job_id, '')", "note": "r.note"}
 
 
 def condition_of(term: FilterTerm, now: float) -> Condition:
-    """Return the condition of a term; `now` is what its ages count from."""
+    """Return the condition of a term; ages are relative to `now`."""
     condition, values = _test(term, now)
     return (f"NOT ({condition})" if term.negated else f"({condition})"), values
 
@@ -392,7 +391,7 @@ def _word(text: str) -> Condition:
 
 
 def _containing(text: str) -> str:
-    """Return the pattern of LIKE for what contains `text`."""
+    """Return the LIKE pattern for values that contain `text`."""
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
 

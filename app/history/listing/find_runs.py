@@ -1,4 +1,4 @@
-"""Runs read from the history's file: by what, in which order, and with which of their texts."""
+"""Reading runs from the history's file: selection, order, and required texts."""
 
 import sqlite3
 import time
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class OrderBy(StrEnum):
-    """What a list is sorted by."""
+    """The sort key of a list."""
 
     NEWEST = "newest"
     STATE = "state"
@@ -32,7 +32,7 @@ class OrderBy(StrEnum):
 
 @dataclass(frozen=True)
 class Order:
-    """What a list is sorted by, and whether its end comes first."""
+    """The sort key of a list, and whether it is reversed."""
 
     by: OrderBy = OrderBy.NEWEST
     reverse: bool = False
@@ -64,7 +64,7 @@ _FIRST = (
     State.DONE,
     State.CANCELLED,
 )
-"""What may need a user comes first."""
+"""Runs that may need the user come first."""
 _STATE = (
     "CASE r.state "
     + " ".join(f"WHEN '{state}' THEN {rank}" for rank, state in enumerate(_FIRST))
@@ -104,7 +104,7 @@ def is_descending(order: Order) -> bool:
 
 @dataclass(frozen=True)
 class Filter:
-    """Which runs to list; a field that is empty lets all pass."""
+    """A selection of runs; an empty field matches all."""
 
     site: str | None = None
     state: State | None = None
@@ -112,7 +112,7 @@ class Filter:
     """Of the language of filters; all of them count."""
 
     def conditions(self, now: float) -> "list[Condition]":
-        """Return this in SQL; `now` is what ages count from."""
+        """Return this as SQL; ages are relative to `now`."""
         parts: list[Condition] = []
         if self.site is not None:
             parts.append(("r.site = ?", [self.site]))
@@ -127,7 +127,7 @@ class Filter:
 
 EVERYTHING = Filter()
 Place = tuple[str | float, ...]
-"""A run's place in a list: the values of what the list is sorted by."""
+"""A run's position in a list: the values of its sort key."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class RunListing:
 
 
 class ListedRun(NamedTuple):
-    """A run as a list knows it before it is shown."""
+    """A run's entry in a list before it is read."""
 
     id: str
     parent: str | None
@@ -153,7 +153,7 @@ class ListedRun(NamedTuple):
 
 
 class RunFinder:
-    """What reads runs from one file."""
+    """Reads runs from one file."""
 
     def __init__(self, file: Database, warnings: PendingWarnings) -> None:
         """Read from `file`; `warnings` receives which runs cannot be read, and why."""
@@ -161,7 +161,7 @@ class RunFinder:
         self._warnings = warnings
 
     def version(self) -> tuple[int, ...]:
-        """Return something that is another one as soon as anything in the file has changed."""
+        """Return a value that changes as soon as anything in the file changes."""
         return self._file.version()
 
     def listed(self, limit: int, criteria: Filter, order: Order = NEWEST_FIRST) -> list[Run]:
@@ -170,18 +170,18 @@ class RunFinder:
         return [run for row in rows if (run := self._run(row, late=True))]
 
     def entries(self, listing: RunListing, limit: int, after: Place | None) -> list[ListedRun]:
-        """Return at most `limit` runs that follow `after` in a list, without what they say."""
+        """Return at most `limit` entries that follow `after` in a list, without their contents."""
         rows = self._rows(_ENTRY, listing, limit, after)
         return [ListedRun(row[0], row[1], row[5:], row[2], row[3] or 0, row[4]) for row in rows]
 
     def with_ids(self, ids: Sequence[str]) -> dict[str, Run]:
-        """Return the runs with these ids, at most some hundreds; one that is lost is left out."""
+        """Return the runs with these ids, at most some hundreds; omits lost ones."""
         marks = ", ".join("?" for _ in ids)
         runs = self.runs(f"WHERE r.id IN ({marks})", ids, late=True)
         return {run.id: run for run in runs}
 
     def newest_in(self, states: Collection[State]) -> str | None:
-        """Return the id of the newest run that is in one of `states`; None: none is."""
+        """Return the id of the newest run in one of `states`, or None."""
         marks = ", ".join("?" for _ in states)
         rows = self._file.rows(
             f"SELECT r.id FROM runs r INDEXED BY runs_state WHERE r.state IN ({marks})"
@@ -286,7 +286,7 @@ class RunFinder:
 
 @lru_cache(maxsize=2048)
 def _part(kind: str, packed: object, digest: object) -> Part:
-    """Return what a kept text says: many runs share one, which is read once.
+    """Return the content of a stored text, which many runs may share; reads it once.
 
     Raises:
         LostText: the disk has not kept it.
@@ -297,7 +297,7 @@ def _part(kind: str, packed: object, digest: object) -> Part:
 
 @dataclass(frozen=True)
 class _Selected:
-    """What a query reads of runs."""
+    """The columns of a query for runs."""
 
     columns: tuple[str, ...]
     joins: str = ""

@@ -33,9 +33,9 @@ class TreeLine(NamedTuple):
 
     id: str
     parent: str | None = None
-    """The run above it in the tree; None: it is a root here."""
+    """Its parent in the tree; None if it is a root here."""
     guide: str = ""
-    """What leads to it from its parent: `│└`."""
+    """Its branch from its parent: `│└`."""
     children: int = 0
     """How many runs descend from it in the list."""
     folded: bool = False
@@ -50,7 +50,7 @@ def flat(entries: Sequence[ListedRun]) -> list[TreeLine]:
 
 
 def arranged(entries: Sequence[ListedRun], folded: Collection[str] = ()) -> list[TreeLine]:
-    """Return the runs as trees; of the runs in `folded` the descendants are left out."""
+    """Return the runs as trees, without the descendants of runs in `folded`."""
     parents = {entry.id: entry.parent for entry in entries}
     below: dict[str, list[str]] = {}
     heads = series_heads(entries)
@@ -105,7 +105,7 @@ def _summed_up(
     heads: Mapping[str, Sequence[ListedRun]],
     states: Mapping[str, str],
 ) -> TreeLine:
-    """Return the first of a series with what it says of itself and all below it, each once."""
+    """Return the head of a series, with its own data and its descendants, each once."""
     members = {member.id: member for member in heads[line.id]}
     last = {member.member: member.state for member in members.values()}
     others = [states[one.id] for one in after[: line.children] if one.id not in members]
@@ -167,7 +167,7 @@ def _without(family: list[TreeLine], folded: Collection[str]) -> list[TreeLine]:
 
 
 PAGE = 200
-"""Runs whose ids are read at once."""
+"""Number of ids to read at a time."""
 ROWS_AROUND = 40
 """Runs before and after those on the screen that are read with them."""
 _KEPT = 1000
@@ -184,9 +184,9 @@ class RunWindow:
         """Show all runs, newest first; nothing is read yet."""
         self._finder = finder
         self.listing = RunListing()
-        """What is listed."""
+        """The selection and order."""
         self.lines: Sequence[TreeLine] = ()
-        """What there is to show, one line for each run."""
+        """The lines of the list, one for each run."""
         self.complete = False
         """Whether the list has no more runs than those in `lines`, or folded there."""
         self.total = 0
@@ -208,7 +208,7 @@ class RunWindow:
 
     @property
     def foremost(self) -> str | None:
-        """The newest run of the list that runs or waits, or else the newest; None: it is empty.
+        """The newest unfinished run of the list, or else the newest; None if it is empty.
 
         A tree begins with its root, which may be the oldest run of all.
         """
@@ -219,7 +219,7 @@ class RunWindow:
         return going_on if going_on in self._places else newest or self.lines[0].id
 
     def show(self, criteria: Filter = EVERYTHING, order: Order = NEWEST_FIRST) -> None:
-        """List other runs, or in another order, from the beginning."""
+        """Change the selection or the order, and start again."""
         self.listing = RunListing(criteria, order)
         self._entries, self._version = [], ()
         self.refresh()
@@ -257,7 +257,7 @@ class RunWindow:
             pass
 
     def read(self, begin: int, end: int) -> bool:
-        """Read what the runs of these lines say, where it is missing; return whether it was."""
+        """Read the runs of these lines that are missing; return whether there were any."""
         if all(line.id in self._runs for line in self.lines[max(0, begin) : end]):
             return False
         if len(self._runs) > _KEPT:
@@ -269,11 +269,11 @@ class RunWindow:
         return True
 
     def run(self, run_id: str) -> Run | None:
-        """Return a run that was read; None: it was not, or it cannot be."""
+        """Return a run that was read; None if it was not, or is unreadable."""
         return self._runs.get(run_id)
 
     def place(self, run_id: str | None) -> int | None:
-        """Return the number of the line of a run; None: it is not shown."""
+        """Return the line number of a run; None if it is not shown."""
         return None if run_id is None else self._places.get(run_id)
 
     def stood_for(self, run_id: str) -> tuple[str, ...]:
@@ -284,7 +284,7 @@ class RunWindow:
         return with_descendants(self._entries, run_id)
 
     def fold(self, run_id: str, *, folded: bool) -> None:
-        """Hide or show what descends from a run, or the series that it stands for."""
+        """Hide or show the descendants of a run, or the series it represents."""
         (self._folded.add if folded else self._folded.discard)(run_id)
         (self._opened.discard if folded else self._opened.add)(run_id)
         self._arrange()

@@ -1,4 +1,4 @@
-"""Runs that are sent together, as a grid, a sequence or on several sizes; what of them was sent.
+"""Series of runs, as a grid, a sequence or a ladder, and the state of each member.
 
 The members are written before the first is sent, and which run one becomes before that run is:
 a process that is killed leaves behind what the next one needs to know.
@@ -22,11 +22,11 @@ class SeriesMember:
     place: int
     """From 1 on, in the order in which they are sent."""
     words: str
-    """What it has of its own: `--lr=1e-3`, `4 nodes`."""
+    """Its own settings: `--lr=1e-3`, `4 nodes`."""
     plan: str
-    """What it is made from, as JSON."""
+    """Its plan, as JSON."""
     run: str | None = None
-    """The run that it became last, or was about to become; None: it was never begun."""
+    """Its latest run, possibly still being created; None if it was never begun."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,14 @@ class KnownSeries:
         return [self.get(str(row[0])) for row in rows]
 
     def newest_of(self, source: str) -> RunSeries | None:
-        """Return the newest series of a job file or of a parent; None: it has none."""
+        """Return the newest series of a job file or a parent, or None."""
         rows = self._file.rows(
             "SELECT id FROM series WHERE source = ? ORDER BY created DESC, id LIMIT 1", (source,)
         )
         return self.get(str(rows[0][0])) if rows else None
 
     def of_run(self, run_id: str) -> RunSeries | None:
-        """Return the series that a run was sent with; None: it was sent by itself."""
+        """Return the series of a run, or None."""
         rows = self._file.rows("SELECT series FROM series_runs WHERE run = ?", (run_id,))
         return self.get(str(rows[0][0])) if rows else None
 
@@ -121,7 +121,7 @@ class KnownSeries:
             "SELECT id, kind, site, source, created FROM series WHERE id = ?", (series_id,)
         )
         if not rows:
-            raise InputError(f"There is no series {series_id!r}.", "Check the list of runs.")
+            raise InputError(f"{series_id!r} is not a series.", "Check the list of runs.")
         name, kind, site, source, created = rows[0]
         return RunSeries(name, kind, site, source, created, tuple(self._members(series_id)))
 

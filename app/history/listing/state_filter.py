@@ -1,4 +1,4 @@
-"""The words of a filter for states: a state's own, and those for several states at once. Pure."""
+"""The words for states in a filter: a state's own, and those for groups of states. Pure."""
 
 from collections.abc import Mapping
 
@@ -28,13 +28,13 @@ COUNTED_STATES = ("running", "waiting", "failed", "refused", "not sent", "unknow
 WENT_WRONG = STATE_GROUPS["failed"] | STATE_GROUPS["refused"] | STATE_GROUPS["not sent"]
 """The states of a run that ended, or never began, in a way that a user should read of."""
 _SHORT = {"oom": State.OUT_OF_MEMORY, "pending": State.QUEUED, "completed": State.DONE}
-"""What people who know Slurm type."""
+"""Slurm's words for states."""
 _LEAST = 3
-"""Letters from which on a part of a word counts."""
+"""Minimum number of letters for a partial word."""
 
 
 def states_named(word: str) -> frozenset[State]:
-    """Return the states that `word` names: a group, a state, or how one begins; empty: none."""
+    """Return the states for `word`: a group, a state, or its beginning; empty if none match."""
     name = _plain(word)
     if name in STATE_GROUPS:
         return STATE_GROUPS[name]
@@ -48,7 +48,7 @@ def states_named(word: str) -> frozenset[State]:
 
 
 def states_like(word: str) -> frozenset[State]:
-    """Return the states that a word of a search may mean: `fail`, `memory`; empty: none."""
+    """Return the states that a search word may mean: `fail`, `memory`; empty if none."""
     name = _plain(word)
     if len(name) < _LEAST:
         return frozenset()

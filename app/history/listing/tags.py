@@ -14,7 +14,7 @@ def tags_of(note: str) -> list[str]:
 
 
 def split_tags(note: str) -> tuple[str, str]:
-    """Return the text of a note, and the tags that stand after it: `("a try", "#best #lr")`.
+    """Return the text of a note, and its trailing tags: `("a try", "#best #lr")`.
 
     A `#12` within the text stays there.
     """
@@ -26,7 +26,7 @@ def split_tags(note: str) -> tuple[str, str]:
 
 
 def with_text(note: str, text: str) -> str:
-    """Return `note` with another text; the tags after it stay, and `text` may bring more."""
+    """Return `note` with a new text; keeps its trailing tags, and `text` may add more."""
     words, more = split_tags(text)
     kept = split_tags(note)[1].split()
     present = {tag.casefold() for tag in kept}
@@ -53,7 +53,7 @@ def with_tags(note: str, words: str) -> str:
 
 
 def tags_text(runs: str, words: str, key: str = "") -> str:
-    """Return what `words` did to the tags of `runs`, which says whose they are.
+    """Return the change that `words` made to the tags of `runs`, a description of the runs.
 
     `key` opens the filter that finds them, where there is such a key.
     """

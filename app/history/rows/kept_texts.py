@@ -1,4 +1,4 @@
-"""The table of texts: each is kept once, compressed, however many runs have it.
+"""The table of texts: stores each text once, compressed, for all runs that share it.
 
 A text is shared within its kind only, so that one look tells whether an old one still has users.
 """
@@ -12,13 +12,13 @@ from lumitui.app.history.rows.run_row import TEXTS, Column
 
 _DIGEST_BYTES = 16
 RECORDED = tuple(kind for kind, text in TEXTS.items() if text.recorded)
-"""The texts that the record in a run's folder has too."""
+"""The texts that the record in a run's folder also has."""
 MANIFEST = "manifest"
-"""The kind of what a snapshot's manifest says."""
+"""The kind of a snapshot's manifest."""
 
 
 class LostText(ValueError):
-    """A text that the disk has not kept."""
+    """A text that is lost or damaged."""
 
 
 def digest_of(data: bytes) -> bytes:
@@ -35,7 +35,7 @@ def pack(data: bytes) -> bytes:
 
 
 def unpack(packed: object, digest: object) -> bytes:
-    """Return what was packed.
+    """Return the uncompressed text.
 
     Raises:
         LostText: nothing is there, or not what has this digest.
@@ -52,7 +52,7 @@ def unpack(packed: object, digest: object) -> bytes:
 
 
 def put_text(db: sqlite3.Connection, kind: str, text: Column) -> int | None:
-    """Return the number of `text` among those of its kind; it is kept from now on.
+    """Store `text` and return its number among those of its kind.
 
     What the disk has lost of it is written again.
     """
@@ -82,7 +82,7 @@ def insert_row(db: sqlite3.Connection, row: Mapping[str, Column]) -> None:
 
 
 def drop_unused(db: sqlite3.Connection, kind: str, number: object) -> None:
-    """Remove the text `number`, which something has just given up, unless something else has it."""
+    """Remove the text `number`, which a row has just released, unless another row uses it."""
     table, column = ("manifests", "manifest") if kind == MANIFEST else ("runs", kind)
     db.execute(
         "DELETE FROM blobs WHERE id = ?1 AND kind = ?2"
@@ -108,7 +108,7 @@ def rewrite_texts(db: sqlite3.Connection, run_id: str, row: Mapping[str, Column]
 
 
 def lost_texts(db: sqlite3.Connection) -> set[int]:
-    """Return the numbers of the texts that something has and nobody can read; all are read."""
+    """Return the numbers of used but unreadable texts; reads all texts."""
     used = {row[0] for row in db.execute("SELECT manifest FROM manifests")}
     for kind in TEXTS:
         used |= {row[0] for row in db.execute(f"SELECT DISTINCT {kind} FROM runs")}

@@ -39,7 +39,7 @@ def record_text(run: Run) -> str:
 
 
 def run_of(text: bytes, folder: str) -> Run:
-    """Return the run that a record says; its state is not known yet.
+    """Return the run in a record; its state is unknown.
 
     `folder` is where the record was found; nothing in the record can lead out of there.
 
@@ -85,7 +85,7 @@ Number = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class _Record(BaseModel):
-    """What a record says, in the order it is written: each field within what a run can have.
+    """The fields of a record, in order of writing, each checked against a run's limits.
 
     A user or a broken job may have written it, so that the limits are narrower than `Run`'s.
     """

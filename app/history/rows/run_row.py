@@ -20,9 +20,9 @@ from lumitui.remote.site.reading.writer import installed
 from lumitui.remote.site.states import State
 
 Column = str | int | float | None
-"""What a column of a run holds."""
+"""The value of a run's column."""
 Part = KeptSpec | RankLayout | Price
-"""What a listed text says."""
+"""The content of a text in lists."""
 _KEYWORDS = {"commit": "git_commit"}
 """Fields whose name is a keyword of SQL."""
 _SQL = {int: "INTEGER", bool: "INTEGER", float: "REAL"}
@@ -37,14 +37,13 @@ class RunColumn:
     place: str
     """Where a run has it: `note`, `provenance.branch`."""
     declared: str
-    """As CREATE TABLE says it; of a kept text it holds the number."""
+    """Its SQL type; for a stored text, it contains the number."""
     text: Text | None
-    """Of a text that is kept once: how it is read. None: the column holds the value itself."""
+    """The reader of a text that is stored once; None if the column contains the value itself."""
     empty: str | None
-    """What a text is that was not read."""
+    """The value of a text that was not read."""
     read: Callable[[Any, str], Any]
-    """Return the field of what the column, or the kept text, says, or raise ValueError that names
-    the place."""
+    """Return the field's value from a column or stored text; raise ValueError with the place."""
     of: Callable[[Run], object]
     """Return the field of a run."""
 
@@ -86,19 +85,19 @@ COLUMNS = (*_OF_RUN, *_OF_CODE)
 _READ_RUN = [(column.name, column.place, column.read) for column in _OF_RUN]
 _READ_CODE = [(column.name, column.place, column.read) for column in _OF_CODE]
 PLAIN = tuple(column.name for column in COLUMNS if not column.text)
-"""The columns that hold a value themselves, not the number of a text."""
+"""The columns that contain a value themselves, not the number of a text."""
 TEXTS = {column.name: column.text for column in COLUMNS if column.text}
-"""The columns that hold the number of a text."""
+"""The columns that contain the number of a text."""
 PARTS = tuple(name for name, text in TEXTS.items() if text.listed)
-"""The texts without which there is no run."""
+"""The texts without which a run is unreadable."""
 NUMBERS = ("nodes", "gpus", "ranks", "rate", "most")
-"""The columns that hold numbers of the layout and the price: SQL cannot read them in a text."""
+"""The columns with numbers of the layout and the price, which SQL cannot read inside a text."""
 EMPTY = {column.name: column.empty for column in COLUMNS if column.text}
-"""What a text is that was not read."""
+"""The value of a text that was not read."""
 
 
 def written(value: object) -> Column:
-    """Return a field's value as a column holds it: parts as JSON, text without lone surrogates.
+    """Return a field's column value: parts as JSON, text without lone surrogates.
 
     A file name that is not UTF-8 has such surrogates, and SQLite takes none.
     """
@@ -133,7 +132,7 @@ def numbers_of(run: Run) -> dict[str, Column]:
 
 
 def part_of(kind: str, text: str) -> Part:
-    """Return what a listed text says.
+    """Return the content of a text in lists.
 
     Raises:
         ValueError: another version wrote it; the message names the field.

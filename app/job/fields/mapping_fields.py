@@ -78,11 +78,11 @@ AfterShort = Annotated[After, BeforeValidator(_only_runs), ShortForm(or_list=Tru
 
 
 FollowerName = Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,30}$")]
-"""The name of a job that follows another one, as the end of its job's name."""
+"""The name of a following job, used as the suffix of its job's name."""
 
 
 class Follower(MappingField):
-    """A job that follows another one: `when`, and the keys of the job file that differ."""
+    """A following job: `when`, and the keys of the job file that differ."""
 
     model_config = ConfigDict(frozen=True, extra="allow")  # `follower` checks the others
 
@@ -96,7 +96,7 @@ class Follower(MappingField):
 
 
 class NotifyChoice(MappingField):
-    """Who is told that the job has ended, with the laptop off."""
+    """The recipients of a message at the end of the job, with the laptop off."""
 
     webhook: str | None = None
     """The name of the laptop variable that holds the address to which the job POSTs one

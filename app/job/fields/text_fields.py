@@ -61,8 +61,8 @@ def _unambiguous(value: object) -> object:
     text = str(value).strip()
     if text.isdigit():
         raise ValueError(
-            f"{text} alone is ambiguous; write {text}:00 for {text} minutes "
-            f"or {text}:00:00 for {text} hours"
+            f"{text} is ambiguous; write {text}:00 for {text} minutes or {text}:00:00 for {text} "
+            "hours"
         )
     return text
 
@@ -88,7 +88,7 @@ def _a_minute(text: str) -> str:
 
 
 def _formed(pattern: str, words: str, max_length: int | None = None) -> Any:
-    """Return the type of texts of the form `pattern`; `words` end the error about any other."""
+    """Return the type of texts of the form `pattern`; `words` end the error for any other."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text) or text.endswith("\n"):

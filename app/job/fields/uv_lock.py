@@ -15,26 +15,26 @@ _TOKEN = re.compile(
     r"""\s*(?:([()]|[<>=!~]=?=?|(?:and|or|not\s+in|in)\b)|([\w.]+)|'([^']*)'|"([^"]*)")"""
 )
 _MOST_REASONS = 8
-"""Reasons of one package that are told apart; with more it is always installed."""
+"""Maximum number of distinguished reasons for one package; with more, it is always installed."""
 _ELSEWHERE = re.compile(r"-(?:win|macosx|ios|android|pyodide|emscripten)[^/]*\.whl$")
 
 
 def project_requirements(text: str, left_out: Collection[str]) -> tuple[str, ...]:
-    """Return the dependencies of a pyproject.toml but for those `left_out`: the image's.
+    """Return the dependencies of a pyproject.toml except those `left_out`: the image's.
 
     Raises:
         ValueError: it is not TOML, or lists none; the message says what to do.
     """
     project = _table(tomllib.loads(text), "project")
     if "dependencies" in project.get("dynamic", ()):
-        raise ValueError("its dependencies are dynamic; name a requirements file instead")
+        raise ValueError("its dependencies are dynamic; use a requirements file instead")
     sources = _table(_table(tomllib.loads(text), "tool"), "uv").get("sources", {})
     lines = project.get("dependencies")
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise ValueError("it has no list `dependencies` under [project]")
     if other := sorted({package_of(line) for line in lines} & {package_of(key) for key in sources}):
         raise ValueError(
-            f"only uv knows where {', '.join(other)} comes from; lock it, and name uv.lock"
+            f"only uv knows where {', '.join(other)} comes from; lock it, and use uv.lock"
         )
     return tuple(" ".join(line.split()) for line in lines if package_of(line) not in left_out)
 
@@ -61,7 +61,7 @@ def lock_requirements(text: str, left_out: Collection[str]) -> tuple[str, ...]:
     packages = [_Package(one) for one in data.get("package", []) if isinstance(one, dict)]
     roots = [one for one in packages if one.is_project]
     if not roots:
-        raise ValueError("it names no project")
+        raise ValueError("it has no project")
     reasons = _reasons(packages, roots, left_out)
     installed = {one: reason for one, reason in reasons.items() if not one.is_project}
     # The index of most packages is the one that pip asks by itself, or a mirror of it.
@@ -71,7 +71,7 @@ def lock_requirements(text: str, left_out: Collection[str]) -> tuple[str, ...]:
 
 
 _Reasons = set[frozenset[str]]
-"""Why a package is needed: markers that hold together; the empty set: always."""
+"""Why a package is needed: markers that hold together; the empty set means always."""
 
 
 def _reasons(
@@ -137,7 +137,7 @@ class _Package:
         return url
 
     def edges(self, extra: str) -> Iterator[Mapping[str, Any]]:
-        """Yield what it depends on; of an `extra`, what that adds."""
+        """Yield its dependencies; for an `extra`, those that it adds."""
         more = _table(self._data, "optional-dependencies")
         edges = more.get(extra, []) if extra else self._data.get("dependencies", [])
         yield from (edge for edge in edges if isinstance(edge, dict))
@@ -179,7 +179,7 @@ _Tokens = Sequence[re.Match[str]]
 
 
 def _joined(tokens: _Tokens, word: str = "or") -> tuple[bool | None, _Tokens]:
-    """Return what terms joined by `or` come to, each of them joined by `and`; and the rest."""
+    """Return the terms joined by `or`, each of them joined by `and`; and the rest."""
     term = _one if word == "and" else partial(_joined, word="and")
     decides = word == "or"
     value, rest = term(tokens)

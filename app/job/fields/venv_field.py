@@ -125,7 +125,7 @@ def check_requirement(line: str) -> None:
     if _PATHS.match(line):
         raise InputError(
             f"The requirement {line!r} is a path, which does not exist on the site.",
-            "Leave out the project itself: its code is sent with each run. Put wheels of other "
+            "Omit the project itself: lumitui sends its code with each run. Put wheels of other "
             "packages into a folder, set `venv: {wheels: FOLDER}`, and list their names here.",
             field="venv",
         )

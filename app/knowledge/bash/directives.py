@@ -138,6 +138,6 @@ def _strange(item: Strange) -> Trouble:
         return Trouble("unknown-directive", f"`{item.text}` has no value.", item.at, "cut")
     if item.candidates:
         names = ", ".join(f"--{name}" for name in item.candidates)
-        message = f"sbatch refuses `{item.text}`, because several options begin so: {names}."
+        message = f"sbatch refuses `{item.text}`, because several options begin with it: {names}."
         return Trouble("unknown-directive", message, item.at, "cut")
     return Trouble("unknown-directive", f"sbatch has no option `{item.text}`.", item.at)

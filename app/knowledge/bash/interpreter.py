@@ -222,8 +222,10 @@ class Interpreter(ShellState):
         written = self.tree.text(word)
         if text is not None and written in ("$*", "$@", "${*}", "${@}"):
             first = plain(given[text]).split()[0]
-            message = f"{written} divides the text of `-c` at its blanks: the shell runs `{first}`"
-            message += " alone, and your program never starts."
+            message = (
+                f"{written} splits the text of `-c` at its spaces: the shell runs only `{first}`"
+            )
+            message += ", and your program never starts."
             self.reading.troubles.append(
                 Trouble("command-split", message, self.tree.position(word))
             )

@@ -7,7 +7,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
     _rule(
         "memory-monitor",
         r"kdreg2 monitor not available",
-        "libfabric in this image has no kdreg2, which FI_MR_CACHE_MONITOR asks for.",
+        "libfabric in this image has no kdreg2, which FI_MR_CACHE_MONITOR requests.",
         "Remove FI_MR_CACHE_MONITOR from `env:`; the site's profile sets what the image needs.",
     ),
     _rule(
@@ -28,7 +28,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|network (?:device|interface) \S+ (?:was |is )?not (?:available|found)"
         r"|\binterface \S+ (?:was |is )?not found|Address family not supported by protocol"
         r"|task-to-task (?:communication )?interfaces|[Nn]o network interface",
-        "The communication library found no network interface with the name it was given.",
+        "The communication library found no network interface with the configured name.",
         "Remove NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME from `env:`; the site's profile sets "
         "what its network needs.",
     ),
@@ -95,7 +95,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|same number of tensors"
         r"|(?i:collective\b.{0,80}\b(?:mismatch|inconsistent) (?:across|between|on) ranks)",
         "The ranks called different collective operations, or the same one with different shapes.",
-        "Let all ranks take the same branches; drop uneven last batches (drop_last=True).",
+        "Make all ranks take the same branches; drop uneven last batches (drop_last=True).",
     ),
 )
 """What is wrong before the ranks talk to each other."""

@@ -133,7 +133,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|ModuleCmd_\w+\.c\(\d+\):ERROR:\d+: (?P<cmd>.+)",
         "An environment module does not exist, or cannot be loaded ({what}).",
         "Check `modules:` in the job file and in the site's profile: the module may have been "
-        "renamed or removed, or may need another one first (`module spider NAME`).",
+        "renamed or removed, or may require another one first (`module spider NAME`).",
     ),
 )
 """From the job script to the program: shells, modules, environments and containers."""

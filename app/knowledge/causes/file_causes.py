@@ -12,7 +12,7 @@ FILES: tuple[LogRule, ...] = (
         r"|Too many users have viewed|SlowDown\b|reduce your request rate"
         r"|(?i:(?:error|status|http)(?: code)?:? 429\b)|\b429\b.{0,30}(?i:too many|rate)",
         "A hub refused the download because it received too many requests at once.",
-        "Download on a login host first, or let only rank 0 do it; set HF_HUB_OFFLINE to 1.",
+        "Download on a login host first, or only on rank 0; set HF_HUB_OFFLINE to 1.",
     ),
     _rule(
         "hub-auth",

@@ -53,7 +53,7 @@ STATE_RULES: Mapping[State, Meaning] = {
     State.UNKNOWN: Meaning(
         "unknown-end",
         "lumitui does not know yet whether there is a job, or how it ended.",
-        "Refresh, and do not submit it again until then.",
+        "Refresh, and do not submit it again until the outcome is known.",
     ),
 }
 

@@ -64,7 +64,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|checkpoint saved with a different|state dictionary of the model"
         r"|(?:saved|checkpoint) .{0,40}world size .{0,60}(?:different|but|not)"
         r"|(?i:checkpoint\b.{0,60}\b(?:saved|used) (?:with|a)\b.{0,60}\b(?:parallel|world) size)",
-        "The checkpoint does not fit the model.",
+        "The checkpoint does not match the model.",
         "Load it with that run's model settings, or start without it.",
     ),
     _rule(
@@ -184,7 +184,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|(?P<json>Parser key .+ [Dd]oes not validate.*)|(?P<missing>Missing mandatory value.+)"
         r"|(?P<extra>[Gg]ot unexpected extra argument.*)",
         "The program refused to start: {what}.",
-        "Fix what the line names, usually in `args:`.",
+        "Fix the mistake in that line, usually in `args:`.",
     ),
 )
 """The model, its numbers and its data."""

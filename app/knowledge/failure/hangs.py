@@ -185,7 +185,7 @@ _NAMED = re.compile(
     r"^(?P<sentence>Ranks? (?P<rank>\d{1,6})\b.{1,200} not moved for \d{1,9} s\b.{0,200})"
 )
 _AGAIN = re.compile(r"^(?:Rank \d{1,6} on \S{1,100} moves|The ranks move) again\.$")
-_ENDS = " The training ends, as `hang` says."
+_ENDS = " The training ends, because `hang:` is set."
 
 
 def hung(lines: Sequence[LogLine]) -> Straggler | None:

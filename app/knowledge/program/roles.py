@@ -237,12 +237,12 @@ Names = dict[str, Role]
 
 
 class Sides(NamedTuple):
-    """Whom a condition lets through where it holds, and where it does not."""
+    """The ranks that pass a condition if it holds, and if it does not."""
 
     true: GuardKind
     false: GuardKind
     mixed: bool = False
-    """Whether it asks for something besides the rank, too."""
+    """Whether it also depends on something besides the rank."""
 
     def side(self, holds: bool) -> GuardKind:
         """Return one of the two."""
@@ -275,7 +275,7 @@ def flags_of(tree: ast.Module, names: Names) -> dict[str, Sides]:
 def guard_of(
     node: ast.expr, names: Names, flags: dict[str, Sides], *, holds: bool = True
 ) -> LineGuard:
-    """Return what a condition lets through where it holds, or where it does not."""
+    """Return the ranks that pass a condition if it holds, or if it does not."""
     sides = _sides(node, names, flags)
     return LineGuard(ast.unparse(node), sides.side(holds), sides.mixed)
 
@@ -294,7 +294,7 @@ def _sides(node: ast.expr, names: Names, flags: dict[str, Sides]) -> Sides:
 
 
 def _joined(node: ast.BoolOp, parts: list[Sides]) -> Sides:
-    """Return whom `and` or `or` lets through: `a or b` fails where `not a and not b` holds."""
+    """Return the ranks that pass `and` or `or`: `a or b` fails where `not a and not b` holds."""
     both = isinstance(node.op, ast.And)
     # `rank == 0 or not distributed` is how a program says rank 0 that also runs without ranks.
     plain = [
@@ -317,7 +317,7 @@ def _narrowest(kinds: list[GuardKind]) -> GuardKind:
 
 
 def _widest(kinds: list[GuardKind]) -> GuardKind:
-    """Return whom one of several conditions lets through."""
+    """Return the ranks that pass one of several conditions."""
     different = set(kinds)
     if different <= {"other"}:
         return "other"
@@ -355,7 +355,7 @@ def _kind(count: int, role: Role) -> GuardKind:
 
 
 def _numbers(node: ast.expr) -> list[int] | None:
-    """Return the whole numbers of a constant, or of a tuple of them; None: there are others."""
+    """Return the whole numbers of a constant or a tuple of them; None if there are others."""
     parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
     try:
         return [int(ast.literal_eval(part)) for part in parts]
@@ -364,7 +364,7 @@ def _numbers(node: ast.expr) -> list[int] | None:
 
 
 def _named(node: ast.expr, names: Names, flags: dict[str, Sides]) -> Sides:
-    """Return whom a name, a call or a value by itself lets through."""
+    """Return the ranks that a name, a call or a value by itself lets pass."""
     called = node.func if isinstance(node, ast.Call) else node
     if isinstance(called, ast.Name | ast.Attribute):
         name = dotted(called)
@@ -388,7 +388,7 @@ def _unclear(node: ast.expr, names: Names) -> Sides:
 
 
 def _role(node: ast.expr, names: Names) -> Role:
-    """Return the role of a value; where nothing tells it, that which its name says."""
+    """Return the role of a value; if unknown, the role that its name suggests."""
     if role := role_of(node, names):
         return role
     if isinstance(node, ast.Call) and dotted(node.func) in ("int", "str") and node.args:

@@ -1,4 +1,4 @@
-"""What a step of a job runs: its Python program with its options, modules and configuration."""
+"""The program of a job's step: Python file, options, modules and configuration."""
 
 import difflib
 import posixpath
@@ -30,7 +30,7 @@ _NAMES = (
     "wandb webdataset yaml"
 )
 _LIBRARIES = frozenset(_NAMES.split())
-"""Packages that people install; what they do to a rank or a checkpoint is known to the rules."""
+"""Installed packages whose effect on ranks and checkpoints the rules know."""
 _RANKED = (
     "torch.distributed",
     "accelerate",
@@ -54,19 +54,19 @@ class Given:
     """An argument of the program on its command line."""
 
     value: str | None
-    """None: it was given without one."""
+    """None if it was given without a value."""
     at: Position
 
 
 @dataclass(frozen=True)
 class StepProgram:
-    """A step that runs a Python file whose text is at hand."""
+    """A step that runs an available Python file."""
 
     job: ScriptJob
     step: JobStep
     program: PythonFile
     modules: tuple[PythonFile, ...]
-    """What it imports from beside it, as far as their texts are at hand."""
+    """Its imported modules beside it, as far as available."""
     configs: tuple[Config, ...]
     """The DeepSpeed configurations that it reads."""
 
@@ -77,7 +77,7 @@ class StepProgram:
 
     @cached_property
     def closed(self) -> bool:
-        """Whether nothing that it does is hidden in a module that is not at hand."""
+        """Whether all imported modules of the project are available."""
         known = {posixpath.normpath(module.file) for module in self.modules}
         for program in self.files:
             for name in program.imports:
@@ -123,14 +123,14 @@ class StepProgram:
 
     @cached_property
     def by_hand(self) -> bool:
-        """Whether it makes its own process group and wraps its own model, without a framework."""
+        """Whether it creates its own process group and wraps its own model, without a framework."""
         framework = self.lightning or self.trainer
         framework = framework or self.uses("accelerate", "horovod", "torch.distributed.rpc")
         return not framework and self.has("init_process_group", "DistributedDataParallel")
 
     @cached_property
     def knows_ranks(self) -> bool:
-        """Whether anything in it asks for a rank, or imports a module that does."""
+        """Whether anything in it reads a rank, or imports a module that does."""
         words = {name for one in self.files for name in one.reads | one.asks}
         ranks = any("RANK" in word or word.startswith(("SLURM_", "OMPI_")) for word in words)
         calls = any("distributed" in call.name for one in self.files for call in one.calls)
@@ -145,7 +145,7 @@ class StepProgram:
 
     @cached_property
     def cores(self) -> int | None:
-        """The cores of a rank; None: not known."""
+        """The cores of a rank; None if unknown."""
         request, job = self.job.resources, self.job
         if job.rank.cores is not None or request.cpus_per_task is None or not job.rank.per_node:
             return job.rank.cores
@@ -185,13 +185,13 @@ class StepProgram:
         return None
 
     def number(self, expression: Expression | None) -> int | None:
-        """Return a whole number that is known."""
+        """Return the whole number if it is known."""
         value = self.value(expression)
         return value if type(value) is int else None
 
 
 def runs(job: ScriptJob) -> Iterator[StepProgram]:
-    """Yield the main programs of a job whose texts are at hand."""
+    """Yield the available main programs of a job."""
     for step in job.training:
         if step.program is None or not step.python:
             continue
@@ -209,7 +209,7 @@ def runs(job: ScriptJob) -> Iterator[StepProgram]:
 
 
 def configurations(job: ScriptJob) -> Iterator[tuple[StepProgram, Config]]:
-    """Yield the DeepSpeed configurations of a job that can be read, each with what reads it."""
+    """Yield the readable DeepSpeed configurations of a job, each with its reader."""
     for run in launched(job):
         for config in run.configs:
             if config.fault is None:
@@ -217,7 +217,7 @@ def configurations(job: ScriptJob) -> Iterator[tuple[StepProgram, Config]]:
 
 
 def launched(job: ScriptJob) -> Iterator[StepProgram]:
-    """Yield all main programs of a job, also those whose text is not known.
+    """Yield all main programs of a job, including unavailable ones.
 
     Of these, only the arguments and the files that they name are known; they are never closed.
     """
@@ -240,7 +240,7 @@ def _at_hand(job: ScriptJob, name: str) -> str | None:
 
 
 def _module_files(file: str, name: str) -> Iterator[str]:
-    """Yield the paths that a module of this name may have beside `file`."""
+    """Yield the possible paths of a module of this name beside `file`."""
     folder = posixpath.dirname(posixpath.normpath(file))
     path = name.lstrip(".").replace(".", "/")
     for end in (".py", "/__init__.py"):
@@ -278,7 +278,7 @@ def _configs(job: ScriptJob, step: JobStep, programs: tuple[PythonFile, ...]) ->
 
 
 def _plain(text: str | None) -> Value:
-    """Return the value of an argument as a program gets it; None where it is not known."""
+    """Return the value of an argument as the program gets it; None if unknown."""
     if text is None or "$" in text:
         return None
     for kind in (int, float):
@@ -293,9 +293,9 @@ STAGE_IT = (
     "Download it on your machine, add it to `stage:` (`MODEL: ~/models/gpt2`), and pass "
     "$STAGE_MODEL to the program."
 )
-"""What to do in a job file."""
+"""The fix in a job file."""
 _BY_NAME = {"from_pretrained", "load_dataset", "snapshot_download", "hf_hub_download", "load_model"}
-"""Functions whose first argument is a path, or a name that they look up on the hub."""
+"""Functions whose first argument is a path or a name on the hub."""
 _ALWAYS = {"urlopen", "urlretrieve", "download_url", "download_and_extract_archive"}
 
 
@@ -316,7 +316,7 @@ def downloads(program: PythonFile) -> Iterator[Download]:
 
 
 def _words(call: Call) -> str:
-    """Return a call that downloads in short; "" for another one."""
+    """Return a short form of a call that downloads; "" for another call."""
     first = call.get("", 0)
     text = first.value if first is not None and isinstance(first.value, str) else None
     if call.is_true("download"):
@@ -344,10 +344,10 @@ _SILENT = (
     "parse_args_into_dataclasses", "parse_intermixed_args", "LightningCLI", "HfArgumentParser",
     "TrlParser",
 )  # fmt: skip
-"""Calls after which other options may be right, too."""
+"""Calls after which unknown options may also be valid."""
 _DEEPSPEED = ("--deepspeed", "--deepspeed_config", "--deepscale", "--deepscale_config",
               "--deepspeed_mpi")  # fmt: skip
-"""What `deepspeed.add_config_arguments(parser)` adds (deepspeed/__init__.py)."""
+"""Options added by `deepspeed.add_config_arguments(parser)` (deepspeed/__init__.py)."""
 _WHOLE_LINE = ("", "None", "args", "argv", "arguments", "sys.argv[1:]")
 """How `parse_args` is called to read the command line."""
 
@@ -362,7 +362,7 @@ class ParserOptions:
     """Whether the beginning of an option is enough (argparse's `allow_abbrev`)."""
 
     def knows(self, word: str) -> bool:
-        """Return whether argparse takes a word that begins with a dash for one of them."""
+        """Return whether argparse treats a word that begins with a dash as an option."""
         flag = word.partition("=")[0]
         if flag in self.flags or flag in ("-h", "--help"):
             return True
@@ -372,7 +372,7 @@ class ParserOptions:
         return any(word.startswith(one) or one.startswith(flag) for one in short)
 
     def near(self, word: str) -> str:
-        """Return the option that was probably meant; "": none is near."""
+        """Return the option that was probably meant, or ""."""
         flag = word.partition("=")[0]
         plain = {one.lstrip("-").replace("_", "-").lower(): one for one in self.flags}
         name = flag.lstrip("-").replace("_", "-").lower()
@@ -388,7 +388,7 @@ def _initials(name: str) -> str:
 
 
 def options_of(run: StepProgram) -> ParserOptions | None:
-    """Return the program's options; None: not all are known, or argparse reads none."""
+    """Return the program's options; None if some are unknown, or argparse reads none."""
     if run.uses(*_OTHER_READERS) or run.has(*_SILENT) or not run.files:
         return None
     if not run.has("argparse.ArgumentParser") or not _reads_the_line(run):
@@ -424,7 +424,7 @@ def _is_odd(call: Call) -> bool:
 
 
 def _flags(call: Call) -> list[str] | None:
-    """Return the names in a call of add_argument; None: not all are known."""
+    """Return the names in a call of add_argument; None if some are unknown."""
     if call.open or not call.arguments:
         return None
     plain = [one for one in call.arguments if not one.name]
@@ -440,7 +440,7 @@ def _flags(call: Call) -> list[str] | None:
 
 
 def _reads_the_line(run: StepProgram) -> bool:
-    """Return whether the program hands its command line to argparse, and reads it nowhere else."""
+    """Return whether only argparse reads the program's command line."""
     reading = [
         (file, call)
         for file, call in run.calls("parse_args")
@@ -458,7 +458,7 @@ def _first(call: Call) -> str:
 
 
 def given_options(run: StepProgram) -> Iterator[int]:
-    """Yield the places of the words on the command line that argparse takes for options."""
+    """Yield the positions of the words on the command line that argparse treats as options."""
     for number, word in enumerate(run.step.arguments):
         text = word.known
         if text == "--":

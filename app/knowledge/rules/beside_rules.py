@@ -1,4 +1,4 @@
-"""Rules about what runs beside each other: steps in the background, tasks of an array."""
+"""Rules about simultaneous work: background steps, tasks of an array."""
 
 import re
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ _MOST = 100
 """Steps of one script that are compared."""
 _GPUS = ("gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task")
 _OWN_CORES = ("exact", "exclusive", "cpus-per-task", "threads-per-core")
-"""With one of these a step takes no more cores than it asks for."""
+"""With one of these, a step takes only the cores it requests."""
 _OWN_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 _ELSEWHERE = ("overlap", "jobid", "het-group", "pack-group", "nodelist", "relative", "nodefile")
-"""With one of these a step waits for none, or somebody has divided the nodes."""
+"""With one of these, a step does not wait, or the user has divided the nodes."""
 
 
 @rule(
@@ -60,7 +60,7 @@ def missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="srun(1) --exact, --mem, --gpus; measured with Slurm 22.05.8 (CR_CORE_MEMORY)",
 )
 def background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find several `srun … &` that do not say what each takes."""
+    """Find several `srun … &` without their own resources."""
     beside = [step for step in job.training if step.background and step.srun]
     before: JobStep | None = None
     for step in beside[:_MOST]:
@@ -72,14 +72,14 @@ def background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"The step should run beside another one, but takes all {_both(takes)} of the "
                 "job: one waits for the other.",
-                f"Say what each takes: srun {_cure(job, takes)}.",
+                f"Set the resources of each: srun {_cure(job, takes)}.",
                 step.at,
             )
         before = step
 
 
 def _takes_all(job: ScriptJob, srun: CommandOptions) -> list[str]:
-    """Return what a step takes whole, in words; nothing where it has nodes of its own."""
+    """Return the resources that a step takes completely, in words; "" if it has its own nodes."""
     several = job.nodes > 1 or not job.options.has("nodes")
     if srun.has(*_ELSEWHERE) or (several and srun.has("nodes")):
         return []
@@ -96,7 +96,7 @@ def _takes_all(job: ScriptJob, srun: CommandOptions) -> list[str]:
 
 
 def _gpus_of(options: CommandOptions) -> str:
-    """Return the option that asks for GPUs; "": none does."""
+    """Return the option that requests GPUs; "" if there is none."""
     found = [
         item.name
         for item in options.all
@@ -106,7 +106,7 @@ def _gpus_of(options: CommandOptions) -> str:
 
 
 def _divides_gpus(job: ScriptJob, srun: CommandOptions) -> bool:
-    """Whether a step's own option counts beside the job's, which srun also takes over."""
+    """Whether a step's option applies in addition to the job's, which srun inherits."""
     asked, own = _gpus_of(job.options), _gpus_of(srun)
     if not own:
         return False
@@ -150,7 +150,7 @@ def _waits_in_loop(job: ScriptJob, step: JobStep) -> bool:
     "same-port-twice",
     "error",
     "simultaneous launches that use the same port of a node",
-    why="The first takes the port, and the others end with `Address already in use`. Without "
+    why="The first takes the port, and the others fail with `Address already in use`. Without "
     "--standalone or --master_port, torchrun uses 29500.",
     source="pytorch, torch/distributed/run.py --master-port, --standalone; "
     "github.com/pytorch/pytorch/issues/126510",
@@ -173,7 +173,7 @@ def same_port_twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _port(job: ScriptJob, step: JobStep) -> str:
-    """Return the port of torchrun as far as it is the same each time; "": it is not known."""
+    """Return torchrun's port as far as it is constant; "" if unknown."""
     options = step.launcher_options
     if (
         options.has("standalone")
@@ -197,11 +197,11 @@ _JUDGED = 500
 _MOST_SHOWN = 5_000
 """Tasks up to which a shorter array is offered."""
 _DEEPEST = 4
-"""Variables that an index names, which name others."""
+"""Variables that contain names of other variables."""
 
 
 def numbers_of(text: str) -> list[int] | None:
-    """Return the tasks of `0-9:3,12%4`; None: it is not read."""
+    """Return the tasks of `0-9:3,12%4`; None if it is unreadable."""
     numbers: list[int] = []
     for part in text.partition("%")[0].split(","):
         match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6})(?::(\d{1,6}))?)?", part.strip())

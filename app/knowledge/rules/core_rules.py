@@ -1,4 +1,4 @@
-"""Rules about cores: how many a node has and a rank gets, lists of masks, and who uses them."""
+"""Rules about cores: per node, per rank, and lists of masks."""
 
 import re
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ from lumitui.remote.site.source_position import NOWHERE, Position
 
 
 def _where(job: ScriptJob) -> Position:
-    """Return the option that says how many cores, else the one that says how many tasks or GPUs."""
+    """Return the option that sets the cores, or else the one that sets tasks or GPUs."""
     option = job.options.get("cpus-per-task") or gpu_option(job) or job.options.get("ntasks")
     return option.at if option else NOWHERE
 
 
 def _threads(job: ScriptJob) -> bool:
-    """Return whether Slurm counts hardware threads, so that numbers of cores say something else."""
+    """Return whether Slurm counts hardware threads, so that core numbers have another meaning."""
     hint, threads = job.options.value("hint"), job.options.number("threads-per-core")
     return hint == "multithread" or (threads or 1) > 1
 
@@ -88,7 +88,7 @@ def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
     fewer = asked < right
     yield Hit(
         f"{some(asked, 'core')} on each node are {'fewer' if fewer else 'more'} than {site.name} "
-        f"gives for {some(gpus, 'GPU')}: {site.cores_per_gpu} each, {right} in all.",
+        f"allocates for {some(gpus, 'GPU')}: {site.cores_per_gpu} each, {right} in all.",
         f"Write {each}." if right % tasks == 0 else f"Request {right} cores per node.",
         _where(job),
         rewrite(option, each) if option and right % tasks == 0 else None,
@@ -216,7 +216,7 @@ def _workers(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 _ONE_TASK = ("torchrun", "accelerate", "deepspeed")
-"""Launchers whose one task starts all ranks of a node."""
+"""Launchers whose single task starts all ranks of a node."""
 _SOURCE = "srun(1) --cpu-bind; the site's profile, node.gpu_cores"
 
 
@@ -269,8 +269,8 @@ def _mistake(name: str, severity: Severity, title: str, why: str, source: str = 
     "mask-shared",
     "error",
     "masks on shared nodes",
-    why="srun refuses the step if the masks name cores that the job does not have: `CPU binding "
-    "outside of job step allocation`.",
+    why="srun refuses the step if the masks contain cores that the job does not have: `CPU "
+    "binding outside of job step allocation`.",
     source="LUMI user guide, distribution-binding; lumi-apptainer-bench, GATES_20260807_RESULTS",
 )
 def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -283,8 +283,8 @@ def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 "Masks contain fixed core numbers, but on shared nodes Slurm gives the job "
                 "arbitrary cores.",
-                f"Leave out --cpu-bind, or take whole nodes: {whole[0] + ', or ' if whole else ''}"
-                f"--exclusive{memory}.",
+                "Omit --cpu-bind, or use whole nodes: "
+                f"{whole[0] + ', or ' if whole else ''}--exclusive{memory}.",
                 option.at,
                 removal(job, option),
             )
@@ -376,7 +376,7 @@ _BINDERS = ("numactl", "taskset", "hwloc-bind")
 
 
 def _bound_otherwise(job: ScriptJob, step: JobStep) -> bool:
-    """Return whether the ranks get their cores from the program, a wrapper or another option."""
+    """Return whether the program, a wrapper or another option binds the ranks."""
     number = job.steps.index(step)
     wrapped = any(
         command.program.rpartition("/")[2] in _BINDERS and command.step in (None, number)

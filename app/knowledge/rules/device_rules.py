@@ -1,4 +1,4 @@
-"""Rules about which GPUs a rank sees, who decides that, and which of them it takes."""
+"""Rules about which GPUs a rank sees, and which of them it uses."""
 
 import re
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"{file} selects the GPU by the global rank, {_words(call)}{also}: {first} on "
                 "the second node finds no such GPU.",
-                'Take int(os.environ["LOCAL_RANK"]) instead.',
+                'Use int(os.environ["LOCAL_RANK"]) instead.',
                 call.at,
             )
 
@@ -214,7 +214,7 @@ def _written(option: Option) -> str:
 
 
 def _numbers(text: str) -> list[int] | None:
-    """Return the GPUs of `0,1,2`; None: it is not such a list."""
+    """Return the GPUs of `0,1,2`; None if it is not such a list."""
     parts = text.replace(" ", "").split(",")
     return [int(part) for part in parts] if all(part.isdecimal() for part in parts) else None
 
@@ -278,5 +278,5 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _several(job: ScriptJob, variable: Variable) -> bool:
-    """Return whether the variable is set again, for programs that run beside each other."""
+    """Return whether the script sets the variable again, for simultaneous programs."""
     return len({each.value for each in job.settings(variable.name)}) > 1

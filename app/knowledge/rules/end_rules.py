@@ -11,7 +11,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE
 
 _ENDING = {"EXIT", "ERR", "DEBUG", "RETURN", "TERM", "INT", "KILL"}
-"""Not sent by `--signal` alone: bash's own, and those that Slurm sends at the end of any job."""
+"""Signals that need no `--signal`: bash's own, and those that Slurm sends at the end of any job."""
 
 
 def _plain(signal: str) -> str:

@@ -70,7 +70,7 @@ def _is_spread(job: ScriptJob, command: Command) -> bool:
 
 
 def _written(job: ScriptJob, command: Command) -> str:
-    """Return the folder of one node that a command writes to; "" for none."""
+    """Return the node-local folder that a command writes to, or ""."""
     texts = [word.text for word in command.words if not word.text.startswith("-")]
     words = [_place(job, text) for text in texts]
     if command.program == "mkdir":
@@ -112,7 +112,7 @@ def results_on_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _place(job: ScriptJob, text: str) -> str:
-    """Return a path with the script's own variables put in, but for those of a node's folder."""
+    """Return a path with the script's variables expanded, except a node-local folder's."""
     return text if _NODE_FOLDER.match(text) else put_in(job, text)
 
 
@@ -177,7 +177,7 @@ _OUTPUT = "sbatch(1) --output, filename pattern"
 
 
 def logs_of(job: ScriptJob) -> Iterator[tuple[Option, str]]:
-    """Yield the options that name the job's logs, with their paths."""
+    """Yield the options that set the job's logs, with their paths."""
     for option in (job.options.get("output"), job.options.get("error")):
         if option is not None and option.value:
             yield option, option.value.strip("'\"")

@@ -1,4 +1,4 @@
-"""Names of variables that Slurm and programs read, in groups with who lists them.
+"""Names of variables that Slurm and programs read, grouped by source.
 
 A group is a beginning and the rest of its names. `""` as the beginning: whole names.
 """

@@ -94,9 +94,9 @@ def network_off(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if site_says(site, variable.name):
             continue
         yield Hit(
-            f"{variable.name}={variable.value} makes "
-            f"{'nodes' if between else 'GPUs of a node'} exchange gradients "
-            f"{'over TCP, and not over InfiniBand' if between else 'the slow way'}.",
+            f"{variable.name}={variable.value} makes {'nodes' if between else 'GPUs of a node'} "
+            "exchange gradients "
+            f"{'over TCP instead of InfiniBand' if between else 'over a slower path'}.",
             f"Remove {variable.name}.",
             variable.at,
         )
@@ -118,7 +118,7 @@ def network_off(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _slingshot(site: Site) -> bool:
-    """Whether nodes reach each other by Slingshot, where NCCL asks libfabric and not InfiniBand."""
+    """Whether nodes communicate over Slingshot, where NCCL uses libfabric instead of InfiniBand."""
     return any(name.startswith(("FI_", "MPICH_")) or "hsn" in value
                for name, value in site.environment.items())  # fmt: skip
 
@@ -160,14 +160,14 @@ def debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "offline",
     "warning",
-    "a program told to use the internet on nodes without it",
+    "a program set to use the internet on nodes without it",
     why=(
         "The program waits for a server that it cannot reach, and fails after minutes of retries."
     ),
     source="the site's profile, internet_on_compute_nodes",
 )
 def offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `WANDB_MODE=online` at a site whose nodes reach no internet."""
+    """Find `WANDB_MODE=online` at a site whose nodes have no internet access."""
     if site.internet_on_compute_nodes:
         return
     for name, wrong, right in (
@@ -195,7 +195,7 @@ def offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="the site's profile, internet_on_compute_nodes",
 )
 def download_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `wget` or `git clone` at a site whose nodes reach no internet."""
+    """Find `wget` or `git clone` at a site whose nodes have no internet access."""
     if site.internet_on_compute_nodes:
         return
     for command in job.commands:
@@ -233,7 +233,7 @@ def _addresses(job: ScriptJob) -> Iterator[Variable]:
 @rule(
     "address-of-each-node",
     "error",
-    "a rendezvous address that each node takes from itself",
+    "a rendezvous address that differs on each node",
     why="Under srun, `hostname` prints the name of its own node: every node then waits for "
     "ranks that meet elsewhere.",
     source=_ADDRESS,
@@ -267,7 +267,7 @@ _OWN_NAME = re.compile(r"\$\(hostname|`hostname|\$\{?HOSTNAME|SLURMD_NODENAME")
 
 
 def _holds_own_name(job: ScriptJob, name: str) -> bool:
-    """Whether each task sets a variable to the name of its node; addresses are judged above."""
+    """Whether each task sets a variable to its node's name; other rules check addresses."""
     variable = job.variable(name)
     inside = variable is not None and variable.shell in ("task", "container")
     if variable is None or not inside or variable.conditional or variable in _addresses(job):
@@ -346,7 +346,7 @@ def missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if step.launcher in ("srun", "plain") and missing and tasks and tasks > 1:
             yield Hit(
                 f"The {tasks} ranks get RANK, but {' and '.join(missing)} "
-                f"{'is' if len(missing) == 1 else 'are'} set nowhere.",
+                f"{'is' if len(missing) == 1 else 'are'} never set.",
                 f"Export {missing[0]} before srun.",
                 step.at,
             )

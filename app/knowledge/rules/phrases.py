@@ -1,4 +1,4 @@
-"""How findings say numbers, names and changes: small words that many rules share."""
+"""Shared phrases of findings: numbers, names and changes."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -20,24 +20,24 @@ def one_of(names: Iterable[str]) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that was probably meant; None: none is alike."""
+    """Return the name that was probably meant, or None."""
     found = get_close_matches(name.lower(), [*names], n=1, cutoff=0.75)
     return found[0] if found else None
 
 
 def rewrite(option: Option, text: str) -> Fix | None:
-    """Return the change of an option into `text`; None: it is in no script."""
+    """Return the change of an option to `text`; None if it is in no script."""
     return Fix(f"write {text}", option.at, text) if option.at.line and not option.at.field else None
 
 
 def setting(variable: Variable, value: str, words: str = "") -> Fix | None:
-    """Return the change of a variable's setting to `value`; None: it is in no script."""
+    """Return the change of a variable's assignment to `value`; None if it is in no script."""
     at, name = variable.at, variable.name
     return Fix(words or f"set {name} to {value}", at, f"{name}={value}") if at.line else None
 
 
 def removal(job: ScriptJob, option: Option) -> Fix | None:
-    """Return the removal of an option, with its line where nothing else is on it."""
+    """Return the removal of an option, with its line if it is alone on it."""
     at = option.at
     if not at.line or at.field or at.file or not job.text:
         return None

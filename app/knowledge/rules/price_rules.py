@@ -1,4 +1,4 @@
-"""Rules about what is billed, or taken from others, and not used."""
+"""Rules about resources that are billed, or blocked for others, without use."""
 
 import math
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE
 
 _ROUNDING = 1.07
-"""How much more than its share a job may ask for without a word: documents of one site differ
-between 60 and 64 GB a GPU (LUMI user guide, billing; LUMI AI Factory, chapter 7)."""
+"""Tolerated factor above its share: documents of one site differ between 60 and 64 GB a GPU (LUMI
+user guide, billing; LUMI AI Factory, chapter 7)."""
 
 
 def _part(job: ScriptJob, site: Site) -> tuple[NamedPartition, int] | None:

@@ -253,7 +253,7 @@ def _of_group(call: Call) -> bool:
 
 
 def _sharded(run: StepProgram) -> frozenset[str]:
-    """Return the calls that gather or write what all ranks hold, by the names of their objects."""
+    """Return the calls that gather or write the data of all ranks, by their objects' names."""
     makers = {
         "deepspeed.initialize": _OF_DEEPSPEED,
         "torch.distributed.fsdp.FullyShardedDataParallel": ("state_dict",),
@@ -337,7 +337,7 @@ def _offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _staged(job: ScriptJob, words: str) -> bool:
-    """Return whether the job says that what is named lies in the cache already."""
+    """Return whether the job uses a cache that already contains the named item."""
     by_hub = words.startswith(("from_pretrained", "load_dataset", "snapshot", "hf_hub", "load_mod"))
     names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
     return by_hub and any(one.value in ("1", "true", "True") for one in job.settings(*names))
@@ -493,7 +493,7 @@ def _calls(run: StepProgram) -> Iterator[_Use]:
 
 
 def _named(text: str) -> Precision | None:
-    """Return the precision that a value names: `torch.bfloat16`, `bf16-mixed`, `16-mixed`."""
+    """Return the precision of a value: `torch.bfloat16`, `bf16-mixed`, `16-mixed`."""
     lowered = text.lower()
     if "bf16" in lowered or "bfloat16" in lowered:
         return "bf16"
@@ -506,7 +506,7 @@ def _named(text: str) -> Precision | None:
 @rule(
     "fp16-and-bf16",
     "error",
-    "fp16 and bf16 at once",
+    "fp16 and bf16 enabled together",
     why="DeepSpeed fails with `bfloat16 and fp16 modes cannot be simultaneously enabled`, "
     "transformers with `At most one of fp16 and bf16 can be True`.",
     source="github.com/deepspeedai/DeepSpeed, deepspeed/runtime/config.py; transformers, "

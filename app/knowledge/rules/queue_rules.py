@@ -208,7 +208,7 @@ def _limit(queue: NamedPartition, job: ScriptJob) -> int:
 
 
 def _severity(site: Site, queue: NamedPartition, key: str) -> Severity | None:
-    """Return `warning` for a limit that nobody has checked on the site."""
+    """Return `warning` for an unverified limit."""
     return "warning" if f"partitions.{queue.name}.{key}" in site.unverified else None
 
 
@@ -235,7 +235,7 @@ def _time(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _room(job: ScriptJob, site: Site, queue: NamedPartition, seconds: int = 0) -> Cure | None:
-    """Return the partition that the job grows to and fits in; None: there is none."""
+    """Return the larger partition to which the job moves, or None."""
     gpus = (gpus_of_node(job) or 0) * job.nodes
     for name, partition in site.partitions_from(queue.name):
         longest = walltime.seconds_of(partition.max_time_for(job.nodes))
@@ -289,7 +289,7 @@ def _format(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _meant(text: str) -> str | None:
-    """Return what `8h`, `30 min` or `2d` means in Slurm's form; None: nobody knows."""
+    """Return `8h`, `30 min` or `2d` in Slurm's form; None if it is unreadable."""
     found = re.fullmatch(r"(\d{1,3})\s*(h|hours?|hrs?|m|mins?|minutes?|d|days?)", text.lower())
     if not found:
         return None

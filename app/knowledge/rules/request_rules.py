@@ -63,8 +63,8 @@ def _kinds(option: Option) -> set[str]:
     "tasks-conflict",
     "warning",
     "numbers of tasks that contradict each other",
-    why="sbatch warns that it `can't honor --ntasks-per-node`, and ignores it: the job starts "
-    "a different number of ranks than the script says.",
+    why="sbatch warns that it `can't honor --ntasks-per-node`, and ignores it: the job starts a "
+    "different number of ranks than the script requests.",
     source="sbatch(1) --ntasks-per-node; slurm, src/common/slurm_opt.c",
 )
 def _conflict(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -116,7 +116,7 @@ def _total(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 _DISKS = ("nvme", "lscratch", "localtmp", "ssd")
-"""Names of a node's disk in `--gres` that sites use."""
+"""Sites' names of a node's disk in `--gres`."""
 
 
 @rule(
@@ -151,19 +151,19 @@ def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _count(option: Option | None) -> int | None:
-    """Return the number in `mi250:8`, `8` or `a100:2,v100:1`; None: there is none."""
+    """Return the number in `mi250:8`, `8` or `a100:2,v100:1`, or None."""
     counted = count_of((option.value or "") if option else "")
     return counted[1] if counted else None
 
 
 def _gres_count(option: Option) -> int | None:
-    """Return the GPUs that a `--gres` asks for; None: it is another option, or asks for none."""
+    """Return the GPUs requested by a `--gres`; None for another option, or no GPUs."""
     gpus = gres_gpus(option.value) if option.name == "gres" else None
     return gpus[1] if gpus else None
 
 
 def _type(option: Option) -> str:
-    """Return the type of GPU in an option, as in `gpu:v100:4` or `mi250:8`; "": none."""
+    """Return the type of GPU in an option, as in `gpu:v100:4` or `mi250:8`, or ""."""
     if option.name == "gres":
         gpus = gres_gpus(option.value)
         return gpus[0] if gpus else ""
@@ -198,7 +198,7 @@ def _wrong_type(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _disk(option: Option) -> tuple[str, int | None] | None:
-    """Return the name and size of a disk that a `--gres` asks for; None: it asks for none."""
+    """Return the name and size of a disk requested by a `--gres`, or None."""
     for part in (option.value or "").split(",") if option.name == "gres" else ():
         name, _, size = part.partition(":")
         if name in _DISKS:
@@ -259,17 +259,17 @@ def _disk_unasked(job: ScriptJob, site: Site) -> Iterator[Hit]:
 MEMORY = ("mem", "mem-per-gpu", "mem-per-cpu")
 """The options that ask for memory."""
 _SIZE = re.compile(r"(\d+)(?:([KMGTkmgt])[Bb]?)?")
-"""What Slurm reads. Tried with sbatch of Slurm 24.11: it takes `480G`, `480g` and `480GB`, and
-refuses `480Gi`, `480MiB` and `1.5G`."""
+"""Sizes that Slurm accepts. Tried with sbatch of Slurm 24.11: it takes `480G`, `480g` and `480GB`,
+and refuses `480Gi`, `480MiB` and `1.5G`."""
 
 
 def memory_option(job: ScriptJob) -> Option | None:
-    """Return the option that asks for memory; None: the job leaves it to the site."""
+    """Return the option that requests memory; None if the job uses the default."""
     return job.options.get(*MEMORY)
 
 
 def asked_gib(job: ScriptJob, site: Site) -> float | None:
-    """Return the GiB of each node that the job asks for; None: not asked, or not known.
+    """Return the requested GiB per node; None if not requested, or unknown.
 
     `--mem=0` asks for all of a node (sbatch(1)).
     """

@@ -1,4 +1,4 @@
-"""Rules about the script as a text: what sbatch or bash would not take as it is meant."""
+"""Rules about the script's text: syntax that sbatch or bash would misread."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,7 @@ _HARMLESS = ("--job-name", "-J", "--comment", "--export", "--mail-user", "--wcke
 def _about(
     name: str, severity: Severity, title: str, *, why: str, source: str
 ) -> Callable[[Callable[[ScriptJob, Trouble], Hit]], Rule]:
-    """Return a decorator that makes a rule of what is said about each trouble of this name."""
+    """Return a decorator that makes a rule from the findings on each trouble of this name."""
 
     def made(hit: Callable[[ScriptJob, Trouble], Hit]) -> Rule:
         def check(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -30,7 +30,7 @@ def _about(
 
 
 def _written(job: ScriptJob, at: Position) -> str:
-    """Return what is at a place of one line."""
+    """Return the text at a position of one line."""
     text = job.files.get(at.file, "") if at.file else job.text
     line = text.split("\n")[at.line - 1 : at.line]
     return line[0][at.column - 1 : at.end_column - 1] if line else ""
@@ -112,8 +112,8 @@ def heredoc_open(job: ScriptJob, trouble: Trouble) -> Hit:
     line = int(trouble.fact)
     old = job.text.split("\n")[line - 1].removesuffix("\r")
     at, right = Position(line, 1, line, len(old) + 1), old.strip()
-    edit = Fix(f"write {right} alone", at, right)
-    return Hit(trouble.message, f"Write {right} alone on its line.", trouble.at, edit)
+    edit = Fix(f"write only {right} on the line", at, right)
+    return Hit(trouble.message, f"Write {right} on its own line.", trouble.at, edit)
 
 
 @_about(
@@ -130,8 +130,8 @@ def bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
     sign = _written(job, trouble.at)
     before = trouble.fact == "before"
     where, right = ("before", f" {sign}") if before else ("behind", f"{sign} ")
-    edit = Fix(f"write a blank {where} {sign}", trouble.at, right)
-    return Hit(trouble.message, f"Write a blank {where} {sign}.", trouble.at, edit)
+    edit = Fix(f"write a space {where} {sign}", trouble.at, right)
+    return Hit(trouble.message, f"Write a space {where} {sign}.", trouble.at, edit)
 
 
 @_about(
@@ -256,7 +256,7 @@ def unknown_srun_option(job: ScriptJob, trouble: Trouble) -> Hit:
 def _unknown(
     job: ScriptJob, trouble: Trouble, names: Iterable[str], *, only_on: tuple[str, ...]
 ) -> Hit:
-    """Return the message about an option that is not in `names`."""
+    """Return the message for an option that is not in `names`."""
     written = _written(job, trouble.at)
     name, equals, value = written.lstrip("-").partition("=")
     if trouble.fact == "cut":
@@ -265,7 +265,7 @@ def _unknown(
         other = "srun" if trouble.id == "unknown-directive" else "sbatch"
         if job.origin == "job file":  # which has no place for options of srun
             key = "; `binding:` sets how ranks are bound to cores" if name == "cpu-bind" else ""
-            return Hit(trouble.message, f"Leave it out{key}.", trouble.at)
+            return Hit(trouble.message, f"Omit it{key}.", trouble.at)
         return Hit(trouble.message, f"Pass it to {other}, which supports it.", trouble.at)
     meant = nearest(name.replace("_", "-"), names)
     if meant is None:
@@ -285,7 +285,7 @@ def _unknown(
     source="lumitui's own script parser",
 )
 def not_understood(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Say what was left out."""
+    """Return the omitted words."""
     return Hit(trouble.message, "Check this part yourself.", trouble.at)
 
 
@@ -293,7 +293,7 @@ _BASH = "bash(1)"
 
 
 def _sets(job: ScriptJob, option: str, letter: str) -> Command | None:
-    """Return the `set` of the batch script that switches a shell option on; None: none does."""
+    """Return the `set` of the batch script that enables a shell option, or None."""
     for command in job.commands:
         words = [word.text for word in command.words]
         if command.program != "set" or command.shell != "batch":
@@ -309,7 +309,7 @@ def _sets(job: ScriptJob, option: str, letter: str) -> Command | None:
 @rule(
     "exit-code-lost",
     "warning",
-    "a launch whose exit code a pipe hides",
+    "a pipe that hides the launch's exit code",
     why="Without pipefail, the exit code of a pipe is that of its last command. Slurm marks the "
     "job COMPLETED although the program failed, and starts jobs that depend on it.",
     source=f"{_BASH}, pipefail",
@@ -355,7 +355,7 @@ def arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
         for word in step.arguments:
             if word.text in ("$*", "${*}") or (word.text in ("$@", "${@}") and not word.quotes):
                 yield Hit(
-                    f"{word.text} splits arguments at their blanks.",
+                    f"{word.text} splits arguments at their spaces.",
                     'Write "$@".',
                     word.at,
                 )
@@ -365,18 +365,18 @@ def arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "command-split",
     "error",
     "a wrapper script that divides the text of `bash -c`",
-    why="`$*` and `$@` without quotes split every argument at its blanks. Of "
-    "`./select_gpu bash -c 'a; b'`, bash runs `a;` alone, and the step ends with exit code 0.",
+    why="`$*` and `$@` without quotes split every argument at its spaces. For `./select_gpu "
+    "bash -c 'a; b'`, bash runs only `a;`, and the step exits with 0.",
     source=f"{_BASH}, special parameters",
 )
 def command_split(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find `exec $*` in a wrapper that the launch gives a `bash -c '…'`."""
+    """Find `exec $*` in a wrapper that the launch passes a `bash -c '…'`."""
     do = 'Write exec "$@" in the wrapper, or "\\$@" in a heredoc without quotes around its EOF.'
     return Hit(trouble.message, do, trouble.at)
 
 
 def _ends(job: ScriptJob) -> Iterator[tuple[Command, str, str]]:
-    """Yield the script's own commands, what is after each in its line, and the next line."""
+    """Yield the script's own commands, the rest of each line, and the next line."""
     lines = job.text.split("\n")
     told = set[int]()
     for command in job.commands:
@@ -454,7 +454,7 @@ def _commands(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _angles(line: str) -> Iterator[re.Match[str]]:
-    """Yield `<words>` that are part of a word, or that end a command: no redirection does."""
+    """Yield `<words>` inside a word or at the end of a command, where bash has no redirection."""
     for found in _ANGLES.finditer(line):
         before, behind = line[: found.start()], line[found.end() :].strip()
         quoted = before.count('"') % 2 == 1 or before.count("'") % 2 == 1

@@ -1,4 +1,4 @@
-"""The rules that profiles hold as data, asked of the neutral job. Pure."""
+"""Rules that profiles contain as data, applied to the neutral job. Pure."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ _Texts = list[tuple[str, Position]]
 
 
 def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
-    """Yield what the site's own rules find in a job: each at most once, at its first place."""
+    """Yield the findings of the site's own rules: each at most once, at its first place."""
     for rule in site.rules:
         place = _place(rule, job, site)
         if place is not None:
@@ -33,7 +33,7 @@ def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
 
 
 def _place(rule: SiteRule, job: ScriptJob, site: Site) -> tuple[str, Position] | None:
-    """Return the text that a rule is about, and where it is; None: the rule does not fire."""
+    """Return the text that a rule is about, and its place; None if the rule does not apply."""
     if job.nodes < rule.nodes_from or not _is_about(rule, job, site):
         return None
     if not all(_holds(field, pattern, job) for field, pattern in rule.when.items()):
@@ -77,7 +77,7 @@ def _edit(rule: SiteRule, at: Position) -> Fix | None:
 
 
 def texts(field: str, job: ScriptJob) -> _Texts:
-    """Return the texts of a field, as a profile's rule names it, with their places."""
+    """Return the texts of a field of a profile's rule, with their places."""
     head, _, name = field.partition(".")
     if head == "env":
         return _values(name, job)
@@ -86,7 +86,7 @@ def texts(field: str, job: ScriptJob) -> _Texts:
 
 
 def _values(name: str, job: ScriptJob) -> _Texts:
-    """Return the last value of a variable, by whichever way it gets into the program."""
+    """Return the last value of a variable, however the program gets it."""
     found = [job.variable(f"{prefix}{name}") for prefix in _INTO_CONTAINERS]
     values = [(item.value, item.at) for item in found if item is not None]
     for step in job.steps:
@@ -111,7 +111,7 @@ def _partition(job: ScriptJob) -> _Texts:
 
 
 def _launchers(job: ScriptJob) -> _Texts:
-    """Return the launchers as a job file names them: srun where it starts the ranks itself."""
+    """Return the launchers as in a job file: srun if it starts the ranks itself."""
     return [
         ("srun" if step.launcher == "plain" and step.srun else step.launcher, step.at)
         for step in job.training
@@ -168,7 +168,7 @@ def _binds(job: ScriptJob) -> _Texts:
 
 
 def _links(job: ScriptJob) -> _Texts:
-    """Return what the job links its folders to."""
+    """Return the targets of the job's links."""
     return [
         (word.known, word.at)
         for command in job.commands
@@ -189,7 +189,7 @@ def _folders(job: ScriptJob) -> _Texts:
 
 
 def _divided(job: ScriptJob) -> _Texts:
-    """Return the GPUs that programs beside each other share out, where none has another's."""
+    """Return the GPUs that simultaneous programs divide without overlap."""
     if not any(step.background for step in job.training):
         return []
     beside = {
@@ -224,4 +224,4 @@ FIELDS: dict[str, Callable[[ScriptJob], _Texts]] = {
     "links": _links,
     "workdir": _folders,
 }
-"""How each field of a profile's rule is read from the neutral job; `env.NAME` besides."""
+"""The reader of each field of a profile's rule from the neutral job, and `env.NAME`."""

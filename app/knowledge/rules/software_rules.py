@@ -1,4 +1,4 @@
-"""Rules about modules, Python environments and images: order, conflicts, what they see."""
+"""Rules about modules, Python environments and images: order, conflicts, visibility."""
 
 import re
 from collections.abc import Iterator
@@ -99,7 +99,7 @@ def install_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _installs(program: str, words: list[str]) -> str:
-    """Return a short name of the installation that a command makes; "" for another command."""
+    """Return a short name of an installing command; "" for another command."""
     name = program.rpartition("/")[2]
     if words[:2] == ["-m", "pip"] and name.startswith("python"):
         name, words = "pip", words[2:]
@@ -196,7 +196,7 @@ _REGISTRY = re.compile(r"^(docker|oras|library|shub)://")
 
 
 def _calls(job: ScriptJob) -> Iterator[tuple[JobStep, ContainerCall, str]]:
-    """Yield the steps that enter a container by a runtime of their own, with the image's path."""
+    """Yield the steps that start their own container, with the image's path."""
     for step in job.steps:
         call = step.container
         if call is not None and call.program.rpartition("/")[2] in _RUNTIMES:
@@ -266,7 +266,7 @@ def wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="PyTorch documentation, get started; ROCm documentation",
 )
 def image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find an image with rocm in its name at a site with NVIDIA's GPUs."""
+    """Find an image with rocm in its name at a site with NVIDIA GPUs."""
     other = {
         "amd": re.compile(r"nvcr\.io|nvidia|[-_.:/]cu(da)?[-_]?1[12]\d?", re.IGNORECASE),
         "nvidia": re.compile(r"rocm|(?<![a-z])amdgpu", re.IGNORECASE),
@@ -339,7 +339,7 @@ def python_forgotten(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _follows_image(job: ScriptJob, step: JobStep, call: ContainerCall) -> bool:
-    """Whether nothing stands between the image and the program, like `python`."""
+    """Whether the program directly follows the image, without `python` for example."""
     if not call.image or not step.program or not call.image.at.line:
         return False
     image, program = call.image.at, step.program.at
@@ -369,7 +369,7 @@ def _loaded(job: ScriptJob) -> set[str]:
 
 
 def _paths(job: ScriptJob, step: JobStep) -> list[str]:
-    """Return the values of a step's arguments and of variables; images are no data."""
+    """Return the values of a step's arguments and of variables, except images."""
     words = [step.program, *step.arguments] if step.program else [*step.arguments]
     texts = [*(word.known for word in words), *(item.value for item in job.variables)]
     return [text.rpartition("=")[2] for text in texts if not text.endswith(".sif")]

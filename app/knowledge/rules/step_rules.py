@@ -1,4 +1,4 @@
-"""Rules about steps: what each asks of the job, and how many processes it starts."""
+"""Rules about steps: their requests, and their number of processes."""
 
 import math
 import re
@@ -29,7 +29,7 @@ def _steps(job: ScriptJob) -> Iterator[CommandOptions]:
 
 
 def _ranges(job: ScriptJob) -> bool:
-    """Return whether the job's number of nodes is open, or not given with a number."""
+    """Return whether the job's number of nodes is variable, or not a number."""
     option = job.options.get("nodes")
     if option is None:
         return job.options.has("ntasks")
@@ -217,7 +217,7 @@ def mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if ranks is not None and ranks != tasks:
             yield Hit(
                 f"{step.mpirun} starts {ranks} ranks, but the job has {tasks} tasks.",
-                f"{do}: {step.mpirun} starts {tasks} by itself.",
+                f"{do}: by default, {step.mpirun} starts {tasks}.",
                 step.at,
                 severity="error" if ranks > tasks else "warning",
             )
@@ -270,7 +270,7 @@ def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if call.open or count in (None, job.nodes):
                 continue
             given = (
-                f"says num_nodes={count}" if argument else "sets no number of nodes, which means 1"
+                f"sets num_nodes={count}" if argument else "sets no number of nodes, which means 1"
             )
             yield Hit(
                 f"The Trainer {given}, but the job has {job.nodes}: Lightning fails.",
@@ -292,7 +292,7 @@ def _spanning(job: ScriptJob, *launchers: str) -> Iterator[JobStep]:
 
 
 def _counted(job: ScriptJob, step: JobStep, *names: str) -> tuple[int, str] | None:
-    """Return a number among the launcher's options, with the option as it was written."""
+    """Return a number among the launcher's options, with the option as written."""
     option = step.launcher_options.get(*names)
     number = step.launcher_options.number(*names)
     return None if option is None or number is None else (number, option.raw or option.name)
@@ -401,7 +401,7 @@ def torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _chooses_gpus(job: ScriptJob, step: JobStep) -> bool:
-    """Whether a step has some of the node's GPUs, as others run beside it."""
+    """Whether a step has only some of the node's GPUs, because others run beside it."""
     number = job.steps.index(step)
     return step.background and any(
         item.name.endswith("VISIBLE_DEVICES") and item.step in (None, number)

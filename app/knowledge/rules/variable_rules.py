@@ -1,4 +1,4 @@
-"""Rules about variables: names, values, secrets, which shell expands them, and who gets them."""
+"""Rules about variables: names, values, secrets, and which shell expands them."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -38,7 +38,7 @@ _READ_BY_PROGRAMS = re.compile(
     r"|MASTER_(?:ADDR|PORT)|WORLD_SIZE|PYTHONPATH|PYTHONUSERBASE|CUDA_DEVICE_MAX_CONNECTIONS"
     r"|(?:CUDA|HIP|ROCR)_VISIBLE_DEVICES|CUDA_LAUNCH_BLOCKING|TORCHINDUCTOR_CACHE_DIR"
 )
-"""Variables that only programs read: to set one without export is never meant."""
+"""Variables that only programs read: setting one without export is always a mistake."""
 
 
 @rule(
@@ -295,9 +295,9 @@ _CONFUSED = {
     "SLURM_NODE_LIST": "SLURM_NODELIST",
     "SLURM_TASK_ID": "SLURM_PROCID",
 }
-"""Names that Slurm does not have, where the nearest one is not what is meant."""
+"""Names that Slurm does not have, and whose nearest one is not meant."""
 _MOST = 300
-"""Names of a script that are compared; nobody writes more manually."""
+"""Maximum number of a script's names to compare; no user writes more manually."""
 
 
 @rule(
@@ -331,7 +331,7 @@ def misspelt_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _meant(use: Use, own: Collection[str]) -> str | None:
-    """Return the variable that a name was probably meant for."""
+    """Return the variable for which a name was probably meant."""
     if re.match(r"S[A-Z]{3,5}_", use.name):
         return _CONFUSED.get(use.name) or alike(use.name, _SLURM)
     if use.guarded or use.in_single_quotes:
@@ -342,7 +342,7 @@ def _meant(use: Use, own: Collection[str]) -> str | None:
 
 
 def _misspelt_settings(job: ScriptJob) -> Iterator[Hit]:
-    """Yield the exported variables that nothing reads, and whose name is nearly a known one."""
+    """Yield the exported variables that nothing reads and whose name nearly matches a known one."""
     names = {item.name for item in job.variables}
     reported = set[str]()
     for variable in job.variables[:_MOST]:
@@ -364,7 +364,7 @@ def _misspelt_settings(job: ScriptJob) -> Iterator[Hit]:
 _RANKS = "csc-user-guide, ml-multi.md; LUMI-AI-Guide ea60bc1, multi-gpu-and-node"
 _NODE_RANK = re.compile(r"--(?:node|machine)[_-]rank[= ](?<!\\)\$\{?(SLURM_(?:NODEID|PROCID))\b")
 _GIVEN = re.compile(r"--(?:node|machine)[_-]rank[= ][\"']?\$\{?([A-Za-z_]\w*)")
-"""The variable that a launcher is given as the rank of its node."""
+"""The variable that a launcher gets as its node rank."""
 _OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK")
 
 
@@ -392,7 +392,7 @@ def rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _outer_words(step: JobStep) -> list[tuple[str, Position]]:
-    """Return the texts behind srun whose variables the batch script may expand."""
+    """Return the texts after srun whose variables the batch script may expand."""
     words = [(word.text, word.at) for word in step.shells[:1]]
     if not step.shells:
         words += [(word.text, word.at) for word in step.arguments if word.expanded_in == "batch"]

@@ -1,1 +1,1 @@
-"""What the words of a job mean at its site, as the rules ask it. Pure."""
+"""The meaning of a job's words at its site, for the rules. Pure."""

@@ -1,4 +1,4 @@
-"""What a job gets at a site: partition, whole nodes, the image's generation, folders. Pure."""
+"""A job's allocation at a site: partition, whole nodes, the image's generation, folders. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -15,20 +15,20 @@ GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
 
 @dataclass(frozen=True)
 class NamedPartition:
-    """A partition of the profile, by the name that the profile gives it."""
+    """A partition of the profile, under the profile's name for it."""
 
     name: str
     partition: Partition
 
 
 def qos_of(partition: Partition) -> str | None:
-    """Return the QOS that every job of an entry names; None: it needs none."""
+    """Return the QOS that an entry requires, or None."""
     found = (each.removeprefix("--qos=") for each in partition.arguments if "--qos=" in each)
     return next(found, None)
 
 
 def queue_of(job: ScriptJob, site: Site) -> NamedPartition | None:
-    """Return the partition that the job goes to; None: it names none, or one that is not known.
+    """Return the job's partition; None if it names none, or an unknown one.
 
     Where entries of a profile are QOSs, the QOS decides.
     """
@@ -44,13 +44,13 @@ def queue_of(job: ScriptJob, site: Site) -> NamedPartition | None:
 
 
 def is_exclusive(job: ScriptJob) -> bool:
-    """Return whether the job itself asks for whole nodes, wherever it runs."""
+    """Return whether the job itself requests whole nodes, in any partition."""
     option = job.options.get("exclusive")
     return option is not None and option.value not in ("user", "mcs", "topo")
 
 
 def whole_nodes(job: ScriptJob, site: Site) -> bool | None:
-    """Return whether the job has its nodes alone; None: its partition is not known."""
+    """Return whether the job has its nodes to itself; None if its partition is unknown."""
     if is_exclusive(job):
         return True
     queue = queue_of(job, site)
@@ -67,12 +67,12 @@ def whole_nodes(job: ScriptJob, site: Site) -> bool | None:
 
 
 def gpus_of_node(job: ScriptJob) -> int | None:
-    """Return the GPUs of each node that the job asks for; None: not asked, or not known."""
+    """Return the requested GPUs per node; None if not requested, or unknown."""
     return job.resources.gpus_per_node
 
 
 def cores_of_node(job: ScriptJob) -> int | None:
-    """Return the cores of each node that the job asks for; None: not known."""
+    """Return the requested cores per node; None if unknown."""
     cores = job.resources.cpus_per_task
     if cores is None and job.options.has("cpus-per-task"):
         return None
@@ -80,7 +80,7 @@ def cores_of_node(job: ScriptJob) -> int | None:
 
 
 def asks_for_gpus(job: ScriptJob) -> bool:
-    """Return whether any option asks for GPUs, of whichever number."""
+    """Return whether any option requests GPUs, whatever the number."""
     names = (*GPU_OPTIONS, "tres-per-task", "ntasks-per-gpu")
     return job.options.has(*names) or any(map(_is_gpu_gres, job.options.all))
 
@@ -90,13 +90,13 @@ def _is_gpu_gres(option: Option) -> bool:
 
 
 def gpu_option(job: ScriptJob) -> Option | None:
-    """Return the option that asks for the job's GPUs per node, or in all."""
+    """Return the option that requests the job's GPUs per node, or in total."""
     found = [one for one in job.options.all if one.name in GPU_OPTIONS or _is_gpu_gres(one)]
     return found[-1] if found else None
 
 
 def generation_of(image: str, site: Site) -> tuple[str, Container] | None:
-    """Return the generation of containers that an image belongs to; None: its path tells none."""
+    """Return the container generation of an image; None if its path does not show it."""
     for name, container in site.containers.items():
         if image and image == container.image:
             return name, container
@@ -106,19 +106,19 @@ def generation_of(image: str, site: Site) -> tuple[str, Container] | None:
 
 
 def generations_of(job: ScriptJob, site: Site) -> Iterator[tuple[str, str, Container]]:
-    """Yield the job's images, each with the name and the container of its generation."""
+    """Yield the job's images, each with its generation's name and container."""
     for image in job.images:
         if generation := generation_of(image, site):
             yield image, *generation
 
 
 def site_says(site: Site, name: str) -> bool:
-    """Whether a rule of the site's own is about this variable, and says more than a general one."""
+    """Whether a rule of the site covers this variable in more detail than a general one."""
     return any(rule.field == f"env.{name}" for rule in site.rules)
 
 
 def work_folder(job: ScriptJob, site: Site) -> str:
-    """Return where the project's large files belong, as words for a user."""
+    """Return the place for the project's large files, in words for a user."""
     folder = site.work_root.partition("/{user}")[0]
     return folder.replace(
         "{account}", site.account.in_path(job.resources.account or "") or "PROJECT"
@@ -126,7 +126,7 @@ def work_folder(job: ScriptJob, site: Site) -> str:
 
 
 def has_unknown_sources(job: ScriptJob) -> bool:
-    """Whether the script reads another one whose text is not at hand, which may set anything."""
+    """Whether the script reads an unavailable one, which may set anything."""
     harmless = re.compile(r"(activate|conda\.sh|\.bashrc|\.bash_profile|lmod|profile)$")
     return any(
         command.program in (".", "source")

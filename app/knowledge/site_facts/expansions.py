@@ -1,4 +1,4 @@
-"""Variables in a text: which it names, which shell expands them, which names are alike. Pure."""
+"""Variables in a text: names, the shell that expands them, similar names. Pure."""
 
 import re
 from collections import Counter
@@ -11,18 +11,18 @@ from lumitui.remote.site.source_position import Position
 
 _NAME = re.compile(r"(?<!\\)(?:\\\\)*\$(?:\{[!#]?)?([A-Za-z_]\w*)")
 _DEEPEST = 4
-"""Variables that name others, which name others; PATH names itself."""
+"""Maximum depth of variables that contain others; PATH contains itself."""
 _LONGEST = 4_000
-"""Characters of a path; a variable that names itself many times would grow without end."""
+"""Maximum length of a path; a variable that contains itself repeatedly would grow without end."""
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the variables that a text names, each once, but for those behind a backslash."""
+    """Return the variables in a text, each once, except escaped ones."""
     return tuple(dict.fromkeys(_NAME.findall(text)))
 
 
 def put_in(job: ScriptJob, text: str) -> str:
-    """Return a text with the values of the script's own variables, as far as they are known.
+    """Return a text with the known values of the script's own variables.
 
     A word has its value only where all of it is known; a path like `$CACHE` is known well enough
     where CACHE is `/tmp/$USER`.
@@ -40,12 +40,12 @@ def put_in(job: ScriptJob, text: str) -> str:
 
 
 def is_named(job: ScriptJob, name: str) -> bool:
-    """Whether the script itself reads a variable, as `$NAME` or `${NAME…`."""
+    """Whether the script itself reads a variable, like `$NAME` or `${NAME…`."""
     return f"${name}" in job.text or f"${{{name}" in job.text
 
 
 def source_at(job: ScriptJob, at: Position) -> str:
-    """Return what is at a place of the script, with its quotes; "" where no script is known."""
+    """Return the text at a place of the script, with its quotes; "" without a script."""
     if not at.line or at.file or not at.end_line:
         return ""
     lines = job.text.split("\n")[at.line - 1 : at.end_line]
@@ -56,7 +56,7 @@ def source_at(job: ScriptJob, at: Position) -> str:
 
 
 def outside_single_quotes(source: str) -> str:
-    """Return a piece of a script without what bash leaves alone: texts in single quotes.
+    """Return a piece of a script without single-quoted texts, which bash does not expand.
 
     A single quote within double quotes is a character as any other.
     """
@@ -80,7 +80,7 @@ def outside_single_quotes(source: str) -> str:
 _USE = re.compile(r"(?<!\\)\$(?:([A-Za-z_]\w*)|\{([#!]?)([A-Za-z_]\w*)(?:\[[^]]*\])?(:?[-=?+])?)")
 _BARE = re.compile(r"(?<![\w$])(?<!\$\{)(?<!\$\{[#!])[A-Za-z_]\w*")
 _SHORTEST = 6
-"""Letters of a name that can be taken for another; `DATA` and `DATE` are two words."""
+"""Minimum letters of a name to compare; `DATA` and `DATE` are two words."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class Use:
     name: str
     at: Position
     guarded: bool
-    """Whether it says what to do where the variable is not set: `${X:-1}`, `${X:?}`."""
+    """Whether it handles an unset variable: `${X:-1}`, `${X:?}`."""
     in_single_quotes: bool
-    """Whether another program may read it: awk, perl, or a shell within the job."""
+    """Whether another program may read it: awk, perl, or a shell inside the job."""
 
 
 def uses(job: ScriptJob) -> Iterator[Use]:
@@ -114,7 +114,7 @@ def uses(job: ScriptJob) -> Iterator[Use]:
 
 
 def is_mentioned(job: ScriptJob, name: str) -> bool:
-    """Whether the script has a name otherwise than to read it: `X=1`, `read X`, `for X in`.
+    """Whether the script uses a name other than to read it: `X=1`, `read X`, `for X in`.
 
     A comment counts, too: it may say that `sbatch --export=X=1` gives it.
     """
@@ -127,7 +127,7 @@ def _mentioned(text: str) -> frozenset[str]:
 
 
 def alike(name: str, names: Collection[str]) -> str | None:
-    """Return the one of `names` that a slip of one or two letters makes of `name`; None: none."""
+    """Return the one of `names` within one or two typing mistakes of `name`, or None."""
     if len(name) < _SHORTEST:
         return None
     most = 1 if len(name) < 10 else 2
@@ -146,7 +146,7 @@ def alike(name: str, names: Collection[str]) -> str | None:
 
 
 def distance(one: str, other: str) -> int:
-    """Return how many letters are to be put in, left out, changed, or swapped with the next."""
+    """Return the number of letters to insert, delete, change, or swap with the next one."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for row, letter in enumerate(one, 1):

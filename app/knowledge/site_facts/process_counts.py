@@ -7,7 +7,7 @@ from lumitui.app.knowledge.script_job import JobStep, ScriptJob, Variable
 PER_NODE_LAUNCHERS = ("torchrun", "deepspeed", "accelerate")
 """Those that start a node's ranks themselves, so that Slurm starts each of them once a node."""
 RANK_VARIABLES = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
-"""What Slurm sets for each task of a step; in the batch script they are those of its only task."""
+"""Variables that Slurm sets per task of a step; the batch script has those of its only task."""
 
 
 def nodes_of(job: ScriptJob, step: JobStep) -> int:
@@ -18,7 +18,7 @@ def nodes_of(job: ScriptJob, step: JobStep) -> int:
 
 
 def tasks_per_node_of(job: ScriptJob, step: JobStep) -> int | None:
-    """Return how many tasks srun starts on each node; None: an option decides that is not read."""
+    """Return the tasks that srun starts on each node; None if an unread option decides."""
     request, nodes = job.resources, nodes_of(job, step)
     if step.srun is None:
         return 1
@@ -37,7 +37,7 @@ def tasks_per_node_of(job: ScriptJob, step: JobStep) -> int | None:
 
 
 def tasks_of(job: ScriptJob, step: JobStep) -> int | None:
-    """Return how many tasks srun starts in all; None: not known."""
+    """Return the tasks that srun starts in total; None if unknown."""
     each = tasks_per_node_of(job, step)
     if step.srun and (total := step.srun.number("ntasks")) is not None:
         return total
@@ -55,7 +55,7 @@ def shows_own_gpu(variable: Variable) -> bool:
 
 
 def has_one_rank(job: ScriptJob, step: JobStep) -> bool:
-    """Whether each torchrun of a step starts one rank, whose LOCAL_RANK is then 0."""
+    """Whether each torchrun of a step starts one rank, so that its LOCAL_RANK is 0."""
     number = step.launcher_options.value("nproc-per-node")
     silent = job.variable("PET_NPROC_PER_NODE") is None
     count = amount(job, number) if number is not None else 1 if silent else None
@@ -63,7 +63,7 @@ def has_one_rank(job: ScriptJob, step: JobStep) -> bool:
 
 
 def starts_one_rank_each(job: ScriptJob, step: JobStep) -> bool:
-    """Whether each task starts torchrun for one rank, on a GPU of its own.
+    """Whether each task starts torchrun for one rank, on its own GPU.
 
     Such launches meet in no port: they stand alone, or are told how many they are.
     """

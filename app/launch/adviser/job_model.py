@@ -29,7 +29,7 @@ from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 from lumitui.remote.site.source_position import Position
 
 _NAME = "job"
-"""A name for the script's job; the user's own may have any character."""
+"""A placeholder for the job's name; the user's may contain any character."""
 
 
 def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = None) -> ScriptJob:
@@ -72,7 +72,7 @@ def _links(spec: JobSpec) -> Iterator[Command]:
 
 
 def _config_name(spec: JobSpec) -> str:
-    """Return the name of DeepSpeed's configuration in the project; the run gets a copy."""
+    """Return the project path of DeepSpeed's configuration; the run gets a copy."""
     return spec.deepspeed.config if spec.deepspeed else DEEPSPEED_CONFIG
 
 

@@ -149,7 +149,7 @@ def _named(do: str, field: str) -> str:
 
 def _set(fix: Fix) -> str:
     if fix.value is None:
-        return f"Leave out `{fix.at.field}:`"
+        return f"Omit `{fix.at.field}:`"
     return f"Set `{fix.at.field}: {fix.value}`"
 
 

@@ -128,7 +128,7 @@ class Field:
     value: str
     """As the user reads and types it; "" if the file lacks the key."""
     default: str
-    """What applies if the file lacks the key."""
+    """The default if the file lacks the key."""
     help: str
     choices: tuple[FieldChoice, ...] = ()
     problems: tuple[Finding, ...] = ()
@@ -273,7 +273,7 @@ def _image_choices(site: Site, images: Sequence[FieldChoice]) -> tuple[FieldChoi
 
 
 def limits(partition: Partition) -> str:
-    """Return what a partition allows: `up to 1024 nodes, 2-00:00:00, whole nodes`."""
+    """Return a partition's limits: `up to 1024 nodes, 2-00:00:00, whole nodes`."""
     nodes = f"up to {partition.max_nodes} node{'' if partition.max_nodes == 1 else 's'}"
     shares = "whole nodes" if partition.allocation == "node" else "parts of nodes"
     gpus = f", {partition.max_gpus} GPUs" if partition.max_gpus else ""
@@ -338,7 +338,7 @@ def read(field: Field, text: str) -> Value | None:
 
 
 def stepped(field: Field, step: int) -> str | None:
-    """Return the number or choice `step` places after the current one; None if there is none."""
+    """Return the number or choice `step` places after the current one, or None."""
     if field.kind == "number":
         count = int(field.value) if field.value.isdigit() else 1 if field.key == "nodes" else 0
         return str(count + step) if count + step >= 1 else None

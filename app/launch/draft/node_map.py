@@ -237,7 +237,7 @@ class TaskGets:
     near_gpus: tuple[int, ...]
     """The GPUs nearest to its cores."""
     gpus: tuple[int, ...]
-    """The GPUs that it uses: those of `--gpu-bind`, else that of its own number; (): unknown."""
+    """The GPUs it uses: those of `--gpu-bind`, else the one with its number; () if unknown."""
     wrong: tuple[str, ...]
     """The ids of the mistakes that affect it."""
 
@@ -270,7 +270,7 @@ class Explained:
 
 
 def explain_masks(site: Site, text: str, *, tasks: int | None, starter: Starter) -> Explained:
-    """Return what the lists in `text` give each of `tasks` tasks of a node, and their mistakes.
+    """Return what the lists in `text` give each of a node's `tasks` tasks, and their mistakes.
 
     `tasks` defaults to one per GPU.
 

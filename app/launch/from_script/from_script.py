@@ -1,4 +1,4 @@
-"""Turns a script into a job file, and notes what is kept, derived, changed and lost."""
+"""Turns a script into a job file, and notes kept, derived, changed and lost parts."""
 
 import math
 import re
@@ -75,7 +75,7 @@ def _name(job: ScriptJob, name: str, notes: Notes) -> str:
 
 
 def _named(data: dict[str, object], names: tuple[str, ...], site: Site, notes: Notes) -> None:
-    """Say what the names are that lumitui expands."""
+    """Note which names lumitui expands."""
     spec = spec_of(data)
     used = {name for text in (*spec.args, *spec.env.values()) for name in names_in(text, names)}
     account = site.account.in_path(spec.account)

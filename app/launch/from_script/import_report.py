@@ -1,4 +1,4 @@
-"""What a script became: the text of its job file, what differs in the job, and the report. Pure."""
+"""The result of an import: the job file's text, the changes, and the report. Pure."""
 
 import re
 import textwrap
@@ -29,7 +29,7 @@ _CARRIED = {
 
 
 def differences(before: ScriptJob, after: ScriptJob) -> tuple[ImportNote, ...]:
-    """Return what differs between two jobs: a directive, the ranks, the program, a variable."""
+    """Return the differences of two jobs: a directive, the ranks, the program, a variable."""
     notes = [
         ImportNote(what, f"{_shown(old)} → {_shown(new)}")
         for what, old, new in _compared(before, after)
@@ -122,7 +122,7 @@ def _arguments(
 
 
 def _secret(name: str) -> bool:
-    """Return whether a variable's value is never shown."""
+    """Return whether a variable's value must never be shown."""
     try:
         check_environment_name(name)
     except ValueError:
@@ -145,7 +145,7 @@ _MOST = 6
 
 @dataclass(frozen=True)
 class ImportReport:
-    """A job file made from a script, and the fate of each part of the script."""
+    """A job file from a script, and the fate of each part of the script."""
 
     keys: Mapping[str, object]
     """The job file's keys, in their order in the file."""

@@ -73,7 +73,7 @@ def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") 
         InputError: it is empty, its site is unknown, or lumitui cannot compose its job.
     """
     if not data.strip():
-        raise InputError(f"{script} is empty.", "Name a job script.")
+        raise InputError(f"{script} is empty.", "Pass a job script.")
     odd: list[int] = []
     try:
         text = data.decode()

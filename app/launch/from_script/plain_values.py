@@ -49,7 +49,7 @@ class Values:
         return bool(re.search(r"[$`]", without_names(text, self.names)))
 
     def literal(self, text: str) -> str:
-        """Return what a job file must have to mean a text in which bash puts nothing."""
+        """Return the job file's form of a text that must stay literal."""
         return escaped_text(text, self.all_names)
 
     def _one(self, match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""The keys of a job file for what a script starts: launcher, program, arguments, container.
+"""The job file's keys from a script's launch: launcher, program, arguments, container.
 
 What no key keeps of the launcher's options and of the program's command line becomes a note.
 """
@@ -125,7 +125,7 @@ def _script(job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: 
 
 
 def _is_module(job: ScriptJob, step: JobStep, program: str) -> bool:
-    """Return whether Python gets a module's name (`-m`), not a file's."""
+    """Return whether Python gets a module's name (`-m`) instead of a file's."""
     line = written_at(job.text, step.at)
     flag = re.search(rf"\s(?:-\w*m|--module)\s*['\"]?{re.escape(program)}(?:['\"\s\\]|$)", line)
     module = "/" not in program and not program.endswith(".py") and re.fullmatch(r"[\w.]+", program)
@@ -292,7 +292,7 @@ _NODES = {"nnodes": 1, "num-nodes": 1, "num-machines": 1}
 
 
 def launcher_options(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
-    """Note what becomes of a script's options of srun and launcher in the new script."""
+    """Note the fate of a script's options of srun and launcher in the new script."""
     _srun(before, after, notes)
     step = before.training[-1] if before.training else None
     theirs = after.training[-1].launcher_options if after.training else NO_OPTIONS
@@ -439,7 +439,7 @@ def line_of(job: ScriptJob, step: JobStep, activate: str, notes: Notes) -> None:
 
 
 def _wrapped(outer: Sequence[Command], around: Mapping[str, str], notes: Notes) -> list[Command]:
-    """Return the commands up to their wrapper, whose words are those of its own commands."""
+    """Return the commands up to their wrapper, which has its own commands."""
     cut = []
     for command in outer:
         names = [file_of(word.known) in around for word in command.words]
@@ -451,7 +451,7 @@ def _wrapped(outer: Sequence[Command], around: Mapping[str, str], notes: Notes) 
 
 
 def _passed_on(inner: Sequence[Command], step: JobStep) -> list[Command]:
-    """Return the commands by which wrappers start what they are given."""
+    """Return the commands with which wrappers start their arguments."""
     places = {word.at for word in (*step.shells, *([step.program] if step.program else []))}
     return [command for command in inner if places & {word.at for word in command.words}]
 

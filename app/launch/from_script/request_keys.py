@@ -172,7 +172,7 @@ def _disk(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
 def _others(
     job: ScriptJob, site: Site, partition: Partition | None, notes: Notes
 ) -> dict[str, object]:
-    """Return the options without a key of their own, as `sbatch:`."""
+    """Return the options that have no key of their own, for `sbatch:`."""
     profiles = {*site.sbatch_arguments, *(partition.arguments if partition else ())}
     options: list[str] = []
     for option in job.options.all:

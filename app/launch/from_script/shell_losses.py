@@ -1,4 +1,4 @@
-"""Notes what a script's shell does around its program, for which a job file has no keys."""
+"""Notes on the shell code around a script's program, for which a job file has no keys."""
 
 import re
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ def shell_of(job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], not
 
 
 def _declared(part: OtherStatement, notes: Notes) -> None:
-    """Note what a declaration does besides setting variables."""
+    """Note the effects of a declaration other than setting variables."""
     if re.match(r"(?:declare|typeset|local)\s+(?:-\w+\s+)*-\w*[ilnu]", part.text):
         notes.lose(part.text, "bash converts such variables; `env:` and `args:` are plain text")
     elif re.match(r"readonly|(?:declare|typeset|local)\s+(?:-\w+\s+)*-\w*r", part.text):

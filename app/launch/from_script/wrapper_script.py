@@ -1,4 +1,4 @@
-"""Notes what becomes of a wrapper script, like LUMI's `select_gpu`, that the script writes.
+"""Notes on a wrapper script, like LUMI's `select_gpu`, that the script writes.
 
 The ranks start the wrapper, and it starts the program. The reader follows it, so what it sets and
 runs is noted like the rest of the script; here is noted what is left: its name and its file.
@@ -18,7 +18,7 @@ _PASSED_ON = re.compile(r"\$\{?[*@]")
 
 
 def file_of(word: str) -> str:
-    """Return the path of a word as the script names its files."""
+    """Return the path of a word, as the script refers to its files."""
     return posixpath.normpath(re.sub(r"^\$\{?PWD\}?/", "", word.strip("\"'")))
 
 
@@ -45,7 +45,7 @@ def writes_wrapper(part: OtherStatement, names: dict[str, str]) -> bool:
 
 
 def program_in(text: str) -> Iterator[Position]:
-    """Yield the place where a wrapper starts the program that it is given."""
+    """Yield the place where a wrapper starts its argument."""
     for number, line in enumerate(text.split("\n"), 1):
         if found := _PASSED_ON.search(line):
             yield Position(number, found.start() + 1)

@@ -1,1 +1,1 @@
-"""The adviser's rules, by what they are about."""
+"""The adviser's rules, grouped by subject."""

@@ -78,7 +78,7 @@ def _strict_proof(launch: Launch, place: Placement) -> Iterator[Finding]:
             "strict-unchecked",
             "binding" if unbound else "proof",
             "No exact cores are planned here, so `proof: strict` has no effect.",
-            "Leave out `binding: none`, or `proof: strict`."
+            "Omit `binding: none`, or `proof: strict`."
             if unbound
             else "Use `launcher: srun` on whole nodes.",
             fix=Fix("bind the ranks", at_key("binding"), None) if unbound else None,

@@ -65,7 +65,7 @@ def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
             "bare-python",
             "container.image",
             f"The nodes of {site.name} have no {site.python}, so a job without a container or "
-            "modules ends at once with exit code 127.",
+            "modules immediately exits with 127.",
             f"Run in an image (`container: {named}`), load a module that has Python (`modules: "
             "[NAME]`), or use your own environment (`activate: FOLDER`). If the nodes do have a "
             "Python, write its path into the profile (`python:`).",
@@ -165,7 +165,7 @@ def sequence(cells: tuple[Cell, ...]) -> tuple[Finding, ...]:
 
 
 def _outputs(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """Yield the arguments that name an output folder outside the run's own."""
+    """Yield the arguments that set an output folder outside the run's own."""
     for number, word in enumerate(spec.args):
         name, equals, value = word.partition("=")
         following = spec.args[number + 1] if number + 1 < len(spec.args) else ""

@@ -39,7 +39,7 @@ def _downloads(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 def _texts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """Yield what the job file seems to download, with its key."""
+    """Yield the job file's apparent downloads, with their keys."""
     for text in (*spec.args, *spec.resume):
         if match := _URL.search(text):
             yield "args", match[0]
@@ -108,7 +108,7 @@ _SHELL = re.compile(
     r"\$(?:(?!STAGE_|AFTER_DIR)[A-Za-z_]\w*|[@*#]|\d|\((?=\w)"
     r"|\{(?!STAGE_|AFTER_DIR)[A-Z_][A-Z0-9_]*(?::?[-=?+][^}]*)?\})"
 )
-"""What a shell would expand: `$LR`, `${LR}`, `$@`, `$1`, `$(nproc)`. Hydra itself expands
+"""Text that a shell would expand: `$LR`, `${LR}`, `$@`, `$1`, `$(nproc)`. Hydra itself expands
 `${data.root}` and `${lr}`."""
 
 
@@ -239,8 +239,8 @@ def _venv_replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
             "venv",
             f"`venv:` requests {', '.join(lines)}, which would replace {has} own. A package "
             f"index's build is not for {place.site.title}'s GPUs and network.",
-            f"Leave out {', '.join(map(package_of, lines))}, or choose another image: "
-            f"`lumitui site images {place.site.name}`.",
+            f"Omit {', '.join(map(package_of, lines))}, or choose another image: `lumitui site "
+            f"images {place.site.name}`.",
         )
 
 

@@ -78,7 +78,7 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 def _one_rank(launch: Launch, place: Placement) -> Finding:
-    """Return the finding about one rank on a whole node, where more GPUs alone would be refused."""
+    """Return the finding about one rank on a whole node that would refuse more GPUs alone."""
     spec, gpus = launch.spec, place.site.node.gpus
     single = STRATEGIES[spec.strategy].single_rank
     keys = [("launcher", place.site.launchers[0])] if place.launcher.tasks == "one" else []
@@ -133,7 +133,7 @@ def _key(option: str) -> str:
         return f"Omit {name}: the log is in the run's folder, and `lumitui logs` shows it."
     if key := KEY_OF_OPTION.get(LONG_NAMES.get(name, name.removeprefix("--"))):
         return f"Use `{key}:` instead."
-    return f"Leave out {name}."
+    return f"Omit {name}."
 
 
 def _name(option: str) -> str:

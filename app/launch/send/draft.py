@@ -26,13 +26,13 @@ class Draft:
     folder: Path
     """The folder for relative paths."""
     origin: str
-    """Where it came from, in words."""
+    """Its origin, in words."""
     path: Path | None = None
-    """The file to save it to; None: it has none yet."""
+    """The file to save it to; None if it is unsaved."""
     saved: str | None = None
-    """The text in that file; None: it was never saved."""
+    """The text of that file; None if it was never saved."""
     base: str | None = None
-    """The job.sh to compare with: the last one sent; None: the one at opening."""
+    """The job.sh to compare with: the last sent one; None: the one when it was opened."""
     files: tuple[tuple[str, str], ...] = ()
     """Names and texts of an example's other files, which are written with the job file once."""
     imported: tuple[tuple[str, str], ...] = ()
@@ -49,7 +49,7 @@ class Draft:
         return self.text != (self.saved or "")
 
     def edited(self, text: str) -> "Draft":
-        """Return the draft with another text."""
+        """Return the draft with a new text."""
         return replace(self, text=text)
 
 
@@ -149,9 +149,9 @@ def save_draft(draft: Draft, path: Path | None = None) -> Draft:
         target = target.resolve()
         now = _read(target) if target.exists() else None
     except (OSError, RuntimeError) as error:
-        raise InputError(f"Cannot write {target}: {error}.", "Name another file.") from error
+        raise InputError(f"Cannot write {target}: {error}.", "Choose another file.") from error
     if now is not None and target != draft.path:
-        raise InputError(f"{target} already exists.", "Name another file.")
+        raise InputError(f"{target} already exists.", "Choose another file.")
     if now is not None and now not in (draft.saved, draft.text):
         raise InputError(
             f"Another program changed {target}.",

@@ -89,7 +89,7 @@ def total_price(previews: tuple[Preview, ...]) -> tuple[Price, ...]:
 
 @dataclass
 class Drafts:
-    """Makes previews and checks drafts without the network. Threads may share it."""
+    """Makes previews and checks drafts without the network. Thread-safe."""
 
     sites: Sites
     connections: Connections
@@ -158,7 +158,7 @@ class Drafts:
         return tuple(previews)
 
     def with_names(self, spec: JobSpec, site: Site) -> JobSpec:
-        """Return a job file with what `$USER` and the profile's folders are at `site`."""
+        """Return a job file with the values of `$USER` and the profile's folders at `site`."""
         return expanded(spec, site, self._fill(spec, site))
 
     def text_with_names(self, text: str, spec: JobSpec, site: Site) -> str:
@@ -302,7 +302,7 @@ class Drafts:
         return Draft(script.text, path.parent, origin, imported=report)
 
     def at_site(self, text: str, name: str) -> str:
-        """Return a job file's text for another site: with an account and a partition of that site.
+        """Return a job file's text for another site, with an account and a partition of that site.
 
         Values that the site takes stay.
 
@@ -362,7 +362,7 @@ class Drafts:
 
 
 def _to_save_first(preview: Preview) -> Preview:
-    """Return a preview whose finding on the missing script says how to write it."""
+    """Return a preview whose finding on the missing script explains how to write it."""
     do = "Save the job file, which also writes the example's files."
     findings = (replace(one, do=do) if one.rule == "script" else one for one in preview.findings)
     return replace(preview, findings=tuple(findings))
@@ -381,7 +381,7 @@ def _findings(
 def _of_follower(
     findings: tuple[Finding, ...], name: str, before: Sequence[Preview]
 ) -> tuple[Finding, ...]:
-    """Return the findings of a job of `then:` that none `before` it has, at its own keys."""
+    """Return the new findings of a job of `then:`, which none `before` it has, at its own keys."""
     known = {item for one in before for item in one.findings}
     own = []
     for item in findings:

@@ -36,7 +36,7 @@ class ExportedFolder:
     files: int
     """Files of code in it."""
     kept_back: tuple[str, ...]
-    """Files of the project that it lacks because they look like secrets."""
+    """Project files that it lacks because they look like secrets."""
 
 
 def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
@@ -73,7 +73,7 @@ def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
             raise
     except OSError as error:
         raise InputError(
-            f"Cannot write {target}: {error.strerror}.", "Name another folder."
+            f"Cannot write {target}: {error.strerror}.", "Choose another folder."
         ) from error
     return ExportedFolder(target, len(code.manifest.entries), tuple(map(str, code.kept_back)))
 

@@ -38,7 +38,7 @@ def sender_lock(folder: Path, run_id: str, *, wait: bool = False) -> Iterator[bo
 
 
 def sweep_locks(folder: Path) -> None:
-    """Remove the lock files of dead processes; keep locks that are held."""
+    """Remove the lock files of dead processes; keep active locks."""
     for path in folder.glob("*.sending"):
         # A leftover file does no harm: the kernel's lock counts, not the file.
         with contextlib.suppress(OSError):
@@ -54,7 +54,7 @@ def _leave(path: Path, descriptor: int) -> None:
 
 
 def _locked(path: Path, *, wait: bool) -> int | None:
-    """Return a descriptor that locks the file now at `path`; None if another process has it."""
+    """Return a descriptor that locks the file at `path`; None if another process has it."""
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         try:

@@ -30,9 +30,9 @@ class Preview:
     cell: str = ""
     """This run's settings in a grid, like `--lr=1e-3`, or its name in a sequence; else ""."""
     at_once: int | None = None
-    """How many runs of its grid may run at the same time; None: as many as Slurm starts."""
+    """Maximum number of the grid's simultaneous runs; None: as many as Slurm starts."""
     follows: When | None = None
-    """How the run before it must end before it starts; None: it does not wait for that."""
+    """Required end of the previous run; None if it does not wait for one."""
     note: str = ""
     """The run's note."""
     forced: bool = False

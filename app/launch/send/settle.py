@@ -30,7 +30,7 @@ def asks_the_site(run: Run) -> bool:
 
 
 def settle(run: Run, scheduler: Scheduler) -> Answer:
-    """Look for the job of a submission whose reply was lost.
+    """Search for the job of a submission whose reply was lost.
 
     If the submit step began GRACE_SECONDS ago by the site's clock, and receipt, claim, queue and
     accounting show no job, this takes the claim, so that a job that still appears ends at once.
@@ -57,7 +57,7 @@ def _hidden(run: Run, clock: float) -> Answer:
 
 
 def settle_now(run: Run, scheduler: Scheduler, message: str, pauses: Sequence[float]) -> Answer:
-    """Look for the job after each of `pauses` in seconds until the outcome is known.
+    """Search for the job after each of `pauses` in seconds until the outcome is known.
 
     Otherwise the outcome stays unknown, with the reason `message`, and a later refresh settles it.
     """

@@ -44,7 +44,7 @@ class Inheritance:
     continues: bool
     """Whether it continues from the parent's last checkpoint."""
     checkpoint_needed: bool
-    """Whether to refuse the send if there is none; else the run starts from scratch."""
+    """Whether to refuse the send if it is missing; else the run starts from scratch."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Checkpoints:
     folder: str
     """The folder on the site of the run that wrote them."""
     needed: bool
-    """Whether to refuse the send if there are none."""
+    """Whether to refuse the send if they are missing."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Shipment:
     """The time limit for building the environment of `venv:` on the login host before the job is
     submitted; None: there is no environment, or the job builds it."""
     staging: Staging | str | None = None
-    """What to stage, or the folder of a run that has staged the same; None: nothing."""
+    """The items to stage, or the folder of a run that has staged them; None: nothing."""
     once: Once | None = None
     """The mark with which only one laptop can send this run."""
 
@@ -120,7 +120,7 @@ def _staging(
 
 
 def _refuse_unseen(preview: Preview, code: Code) -> None:
-    """Raise InputError if a file is now kept back that the preview did not list."""
+    """Raise InputError if a file is now excluded that the preview did not list."""
     seen = {item.path for item in preview.files.kept_back}
     for item in code.kept_back:
         if item.path not in seen:

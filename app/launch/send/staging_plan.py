@@ -43,7 +43,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Staging:
-    """What a send stages, before it is read."""
+    """The items of a send to stage, before they are read."""
 
     sources: Mapping[str, Path]
     """The paths on the laptop, by name."""
@@ -62,7 +62,7 @@ class Staging:
 def staging_of(
     spec: JobSpec, project: Path, site: Site, connection: Connection, kept: Path
 ) -> Staging:
-    """Return what a send of `spec` stages at `site`; `kept` is the folder with file hashes."""
+    """Return the items to stage for `spec` at `site`; `kept` is the folder with file hashes."""
     sources = {name: place_of(one.path, project) for name, one in spec.stage.items()}
     folder = f"{connection.work_root(site, spec.account)}/{STAGE}"
     group = site.file_group and site.file_group.format(account=spec.account, user=connection.user())
@@ -117,7 +117,7 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
             staged = find(name, place, spec.ship_secrets, spec.follow_links, enough=_COUNTED)
             if staged.root == Path(os.path.realpath(project)):
                 raise InputError(
-                    f"stage: {name} is the whole project, which is sent as code.",
+                    f"stage: {name} is the whole project, which lumitui sends as code.",
                     "Stage only the file or folder with the data.",
                 )
         except InputError as error:

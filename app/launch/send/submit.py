@@ -38,7 +38,7 @@ _LATE_SECONDS = 10.0
 _LATE = "no answer yet; while the site's queue is full, sbatch retries for up to two minutes"
 
 Report = Callable[[str, str], None]
-"""Called with the name of the step that begins, and a text for the user."""
+"""Called with the name of each new step, and a text for the user."""
 
 
 def send(

@@ -75,7 +75,7 @@ class RecordedFiles:
 
 
 class RecordedSlurm(Slurm):
-    """The recording's Slurm; its transport refuses what it does not answer itself."""
+    """The recording's Slurm; its transport refuses all other requests."""
 
     def __init__(
         self, transport: RecordedFiles, jobs: Mapping[str, RecordedJob], nodes: tuple[Nodes, ...]

@@ -1,4 +1,4 @@
-"""The recorded runs of templates/tour: what each wrote into its folder, and when. Pure.
+"""The recorded runs of templates/tour: the files of each, with their times. Pure.
 
 Seconds count from the start of a run's job.
 """
@@ -27,7 +27,7 @@ _WARM_UP = 5
 _LOG_EVERY = 2
 _FIRST_NODE = 5210
 _SHOWN = ("strategy", "model", "parameters", "world_size", "global_batch", "train_samples")
-"""What a training prints at its start."""
+"""The lines that a training prints at its start."""
 
 
 class RecordedRun(BaseModel):
@@ -101,7 +101,7 @@ def read_recording() -> Recording:
 
 @dataclass(frozen=True)
 class RecordedLine:
-    """What a training wrote at a time."""
+    """The lines that a training has written by a time."""
 
     at: float
     metrics: str = ""

@@ -1,1 +1,1 @@
-"""What a training costs at other sizes: measured in its lineage, predicted, recommended."""
+"""The cost of a training at other sizes: measured, predicted, recommended."""

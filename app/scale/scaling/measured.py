@@ -1,4 +1,4 @@
-"""What the runs of a lineage have measured: throughput and work of each size. Pure."""
+"""Measurements of a lineage's runs: throughput and work of each size. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _SHORTEST = 1e-9
 
 @dataclass(frozen=True)
 class Training:
-    """What the metrics of one run say of its speed and its work."""
+    """A run's speed and work, according to its metrics."""
 
     speed: float | None = None
     """Samples a second: the median step after the warm-up."""
@@ -34,7 +34,7 @@ class Training:
     steps: int = 0
     """How many steps these are."""
     warm: bool = True
-    """Whether they come after the warm-up."""
+    """Whether they are after the warm-up."""
     ranks: int | None = None
     """As the training counts them."""
     samples: int | None = None
@@ -50,14 +50,14 @@ class Training:
     micro_steps: int = 1
     """Batches that are accumulated in a step."""
     wire: Wire | None = None
-    """What it measured of the exchange, as it told last; None: it did not."""
+    """Its latest measurement of the exchange, or None."""
     missing: str = ""
-    """The key of metrics.jsonl without which there is no speed, although steps are reported."""
+    """The missing key of metrics.jsonl because of which there is no speed, despite steps."""
 
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A run and what it measured."""
+    """A run and its measurements."""
 
     run: Run
     training: Training
@@ -92,7 +92,7 @@ class MeasuredSize:
 
     @property
     def points(self) -> list[Point]:
-        """What the model is fitted to: one point a run."""
+        """The input of the fit: one point per run."""
         return [
             Point(self.gpus, own.speed, (own.high - own.low) / own.speed / _DEVIATIONS)
             for own in (item.training for item in self.runs)
@@ -101,12 +101,12 @@ class MeasuredSize:
 
     @property
     def source(self) -> str:
-        """What it was measured from, in words."""
+        """Its source, in words."""
         return ", ".join(map(_source, self.runs))
 
 
 def training_of(points: Sequence[MetricPoint]) -> Training:
-    """Return what a run's points, in the order they were written, say of its speed and work."""
+    """Return a run's speed and work from its points, in the order of writing."""
     speeds, total = speeds_of(points), summarize(points)
     values = sorted(speed for speed in speeds.values if SLOWEST <= speed <= FASTEST)
     start = next((point for point in reversed(points) if point.event == "start"), MetricPoint())
@@ -177,7 +177,7 @@ def _incomparable(item: MeasuredRun, of: Run) -> str:
 
 
 def doubts(sizes: Sequence[MeasuredSize], of: Run) -> list[LeftOut]:
-    """Return the runs that are compared with `of` although something else differs, and what."""
+    """Return the runs comparable with `of` although something else differs, and that difference."""
     doubtful = []
     for item in (each for size in sizes for each in size.runs):
         other = {
@@ -208,7 +208,7 @@ def _missing(points: Sequence[MetricPoint]) -> str:
 
 
 def _wire(points: Sequence[MetricPoint]) -> Wire | None:
-    """Return what the trainer told last of its exchange; None where that cannot be true."""
+    """Return the trainer's latest report on its exchange; None if it is implausible."""
     for point in reversed(points):
         sending, exposed = (point.extra.get(name) for name in WIRE)
         if isinstance(sending, float) and isinstance(exposed, float):
@@ -225,7 +225,7 @@ def _count(value: object) -> int | None:
 
 
 def _epoch_steps(points: Sequence[MetricPoint]) -> int:
-    """Return the steps of an epoch, from where its number changes; 0: never seen whole.
+    """Return the steps of an epoch, from changes of its number; 0 if none was complete.
 
     The first number is left out: a run that continues begins within an epoch.
     """

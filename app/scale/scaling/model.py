@@ -21,7 +21,7 @@ from dataclasses import dataclass
 _STUDENT = (3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372)
 _NORMAL = 1.282
 SLOWEST, FASTEST = 1e-9, 1e15
-"""Samples a second; what is outside is not a throughput but a broken clock."""
+"""Samples a second; a value outside this range comes from a broken clock."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,16 @@ class Point:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A predicted number and how far off it may be."""
+    """A predicted number and its possible error."""
 
     low: float
     high: float
     likely: float | None
-    """None: one measured size says nothing about the rest."""
+    """None: one measured size does not determine the rest."""
 
     @property
     def middle(self) -> float:
-        """The likely value; the high end where none is likelier than the rest."""
+        """The likely value; the high end if no value is more likely."""
         return self.high if self.likely is None else self.likely
 
     def each(self, change: Callable[[float], float]) -> "Estimate":
@@ -140,7 +140,7 @@ class Model:
         return max(self._noise, math.sqrt(math.fsum(miss * miss for miss in misses) / freedom))
 
     def _half_width(self, gpus: int) -> float | None:
-        """Return half the relative interval of a new run's GPU-seconds; None: nothing checks it."""
+        """Return half the relative interval of a new run's GPU-seconds; None if unverified."""
         if self.sizes < 3:
             return None
         aa, ab, bb = self._normal()
@@ -172,7 +172,7 @@ class Model:
         return low / (1 + self._noise), high * (1 + self._noise)
 
     def _ideal(self, gpus: int) -> float:
-        """Return what no prediction exceeds: the ideal lines of the smallest and largest size.
+        """Return the upper bound of a prediction: the ideal lines of the smallest and largest size.
 
         Between measured sizes only the fit counts.
         """

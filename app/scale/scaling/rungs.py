@@ -1,4 +1,4 @@
-"""The sizes to choose from when a run is sent again, in words. Pure."""
+"""The sizes offered for a resubmission, in words. Pure."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ def rungs_of(scaling: Scaling) -> list[Rung]:
 
 
 def basis(scaling: Scaling) -> str:
-    """Return what time and price are of, and what they rest on; '' without any."""
+    """Return the work behind time and price, and the basis of the prediction; '' without any."""
     if not scaling.measured:
         return ""
     if not scaling.knows_work:

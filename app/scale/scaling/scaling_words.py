@@ -73,7 +73,7 @@ def _row(size: ScalingSize) -> tuple[str, ...]:
 
 
 def efficiency(size: ScalingSize) -> str:
-    """Return the efficiency; a predicted one is an interval, since one number looks certain."""
+    """Return the efficiency; a predicted one is an interval, because one number looks certain."""
     value = size.efficiency
     if value is None or size.measured:
         return percent(value)
@@ -87,7 +87,7 @@ def _speed(size: ScalingSize) -> str:
 
 
 def heading(scaling: Scaling) -> str:
-    """Return what the table's time and price are of, and what it compares with."""
+    """Return the work and the baseline of the table."""
     if not scaling.measured:
         return NOTHING
     first = scaling.measured[0]
@@ -100,7 +100,7 @@ def heading(scaling: Scaling) -> str:
 
 
 def basis(scaling: Scaling) -> str:
-    """Return what the predictions rest on, in a sentence or two."""
+    """Return the basis of the predictions, in a sentence or two."""
     count, share = len({size.gpus for size in scaling.measured}), scaling.serial_share
     if not count:
         return ""
@@ -150,7 +150,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 def recommendation(scaling: Scaling, advice: SizeAdvice) -> str:
-    """Return the size to take, why, and what it takes."""
+    """Return the recommended size, the reason, and its time and price."""
     chosen = next((size for size in scaling.sizes if size.nodes == advice.nodes), None)
     if chosen is None or chosen.whole is None:
         return advice.sentence
@@ -198,7 +198,7 @@ def _moves(scaling: Scaling) -> Iterator[str]:
 
 
 def notes(scaling: Scaling) -> Iterator[str]:
-    """Yield what else a reader must know, a sentence each."""
+    """Yield further remarks, a sentence each."""
     yield from _moves(scaling)
     if scaling.overhead >= 1:
         took = words.length(scaling.overhead)
@@ -240,7 +240,7 @@ def _with_interval(value: Estimate, text: Callable[[float], str]) -> str:
 
 
 def middle(value: Estimate | None, text: Callable[[float], str]) -> str:
-    """Return the likely value, or the interval where none is likelier than the rest."""
+    """Return the likely value, or the interval if no value is more likely."""
     if value is None:
         return "-"
     if value.likely is not None:
@@ -250,14 +250,14 @@ def middle(value: Estimate | None, text: Callable[[float], str]) -> str:
 
 
 def percent(value: Estimate | None) -> str:
-    """Return whole percents: `94 %`, `49-100 %`, or `100+ %` where the end is anybody's guess."""
+    """Return whole percents: `94 %`, `49-100 %`, or `100+ %` if the upper end is unknown."""
     if value is not None and value.likely is None and value.high > 2 * value.low >= 100:
         return f"{value.low:.0f}+ %"
     return "-" if value is None else f"{middle(value, lambda each: f'{each:.0f}')} %"
 
 
 def short(value: float) -> str:
-    """Return a number with three digits, without an exponent where people read none."""
+    """Return a number with three digits, without an exponent in the usual range."""
     rounded = float(f"{value:.3g}")
     return f"{rounded:,.0f}" if 100 <= rounded < 1e12 else f"{rounded:.3g}"
 
@@ -269,7 +269,7 @@ def price_cell(value: float) -> str:
 
 
 def length(seconds: float) -> str:
-    """Return a length of time in words, with parts of seconds below ten: `1.2 s`, `1 min 46 s`."""
+    """Return a duration in words, with decimals below ten seconds: `1.2 s`, `1 min 46 s`."""
     return f"{seconds:.2g} s" if seconds < 9.95 else words.length(seconds + 0.5)
 
 

@@ -1,4 +1,4 @@
-"""Which size to take for a deadline, a budget, or neither. Pure."""
+"""The recommended size for a deadline, a budget, or neither. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -21,20 +21,20 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True)
 class SizeGoal:
-    """What the size must keep to; without either, the most that is worthwhile is wanted."""
+    """The limits of the size; without any, the largest worthwhile one is recommended."""
 
     deadline: float | None = None
     """Seconds that the work may take."""
     budget: float | None = None
-    """What it may cost, in the site's billing unit."""
+    """Its maximum price, in the site's billing unit."""
 
 
 @dataclass(frozen=True)
 class SizeAdvice:
-    """A size to take, how sure that is, and why in words."""
+    """A recommended size, its certainty, and the reason in words."""
 
     nodes: int | None
-    """None: no size keeps to the goal, or nothing was measured."""
+    """None if no size meets the goal, or none was measured."""
     certainty: str
     """`measured`, `sure`, `likely`, `at best` or `none`."""
     sentence: str
@@ -57,7 +57,7 @@ def seconds_in(text: str) -> float:
 
 
 def advise_size(scaling: Scaling, goal: SizeGoal) -> SizeAdvice:
-    """Return the size to take for `goal`."""
+    """Return the recommended size for `goal`."""
     sizes = [size for size in scaling.sizes if size.whole and not size.refused]
     if not sizes:
         return SizeAdvice(
@@ -81,7 +81,7 @@ def _keeps(cost: Cost, goal: SizeGoal, end: str) -> bool:
 
 
 def _chosen(fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str) -> SizeAdvice:
-    """Return the cheapest for a deadline, the fastest for a budget alone."""
+    """Return the cheapest for a deadline, or the fastest for a budget alone."""
 
     def order(size: ScalingSize) -> tuple[float, float, int]:
         assert size.whole is not None
@@ -134,14 +134,14 @@ def _worthwhile(scaling: Scaling, sizes: Sequence[ScalingSize]) -> SizeAdvice:
 
 
 def _at_least(size: ScalingSize) -> float:
-    """Return the efficiency that is certain: what was measured, or the low end of the rest."""
+    """Return the certain efficiency: the measured one, or the low end of a prediction."""
     if size.efficiency is None:
         return 0.0
     return size.efficiency.middle if size.measured else size.efficiency.low
 
 
 def _paid(size: ScalingSize) -> float:
-    """Return what the whole run costs: its price, or GPU-hours where nothing is billed."""
+    """Return the price of the whole run, or its GPU-hours if nothing is billed."""
     if size.whole is None:
         return 0.0
     return size.whole.price.middle or size.whole.gpu_hours.middle
@@ -152,7 +152,7 @@ def _pays(size: ScalingSize, base: ScalingSize) -> bool:
 
 
 def _too_dear(size: ScalingSize | None, base: ScalingSize) -> str:
-    """Return what `size` would save for how much more; '' without one."""
+    """Return the savings of `size` and its extra price; '' without one."""
     if size is None or size.whole is None or base.whole is None or not _paid(base):
         return ""
     saved = base.whole.seconds.middle - size.whole.seconds.middle
@@ -165,7 +165,7 @@ def _too_dear(size: ScalingSize | None, base: ScalingSize) -> str:
 
 
 def _unknown(sizes: Sequence[ScalingSize]) -> str:
-    """Return of which sizes nobody knows whether they are efficient enough; '' of none."""
+    """Return the sizes whose efficiency may or may not suffice; '' if there are none."""
     open_ = [
         size.efficiency
         for size in sizes

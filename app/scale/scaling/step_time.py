@@ -1,4 +1,4 @@
-"""Throughput at sizes that nobody ran, from one size: what a step computes and exchanges. Pure.
+"""Throughput at unmeasured sizes, from one size: a step's computation and exchange. Pure.
 
 A step of one rank takes `compute + exposed`. `compute` is measured: it is what is left of the
 step on the size that was run. The exchange of a step takes
@@ -24,7 +24,7 @@ from lumitui.app.scale.scaling.model import Estimate
 from lumitui.remote.site.node import Links
 
 HIDDEN_COST = 0.61
-"""Seconds that a hidden second of exchange costs. Source: arXiv 2507.03114 (A100, H100, MI210,
+"""Cost in seconds of a second of hidden exchange. Source: arXiv 2507.03114 (A100, H100, MI210,
 MI250): overlapped computing is 18.9 % slower than alone, and both in sequence take 10.2 % longer
 than overlapped; so exchanging 0.31 of the computing's time costs 0.189 of it."""
 BACKWARD = 2 / 3
@@ -32,14 +32,14 @@ BACKWARD = 2 / 3
 MESSAGE = 25 * 2**20
 """Bytes of a message. Source: PyTorch, DistributedDataParallel, bucket_cap_mb."""
 LOW, HIGH = 0.75, 1.1
-"""What 8 of 10 published trainings reached of the prediction; held by a test."""
+"""Range of the prediction that 8 of 10 published trainings reached; verified by a test."""
 _LEAST_COMPUTE = 0.05
-"""Of a measured step: what is left if the profile's links are too slow to be true."""
+"""Minimum rest of a measured step if the profile's links are implausibly slow."""
 
 
 @dataclass(frozen=True)
 class GradientExchange:
-    """What the ranks of a training exchange in a step, and over what."""
+    """The exchange of a training's ranks in a step, and its links."""
 
     parameters: int
     passes: int
@@ -50,7 +50,7 @@ class GradientExchange:
     micro_steps: int = 1
     """Batches that are accumulated in a step; only the last one's backward pass hides anything."""
     slower: float = 1.0
-    """How many times as long it takes as over `links` alone, where a run measured it."""
+    """Factor of its time over `links` alone, if a run measured it."""
 
     @property
     def bytes(self) -> int:
@@ -77,7 +77,7 @@ class GradientExchange:
         return self.slower * alone
 
     def exposed(self, ranks: int, nodes: int, compute: float) -> float:
-        """Return what the exchange adds to a step that computes for `compute` seconds."""
+        """Return the exchange's extension of a step with `compute` seconds of computation."""
         whole = self.seconds(ranks, nodes)
         last = whole / self.messages
         room = BACKWARD * compute / self.micro_steps
@@ -87,12 +87,12 @@ class GradientExchange:
 
 @dataclass(frozen=True)
 class Wire:
-    """What a run measured of its exchange, in seconds of a step."""
+    """A run's measured exchange, in seconds per step."""
 
     seconds: float
     """In which gradients were on their way, with the wait for slower ranks."""
     exposed: float
-    """Of these, after the last gradient was computed: what it adds to the step."""
+    """The part after the last gradient was computed, which extends the step."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class StepTime:
     exchange: float
     """All of it, hidden or not."""
     exposed: float
-    """What it adds to the step."""
+    """The extension of the step."""
 
     @property
     def seconds(self) -> float:
@@ -124,9 +124,9 @@ class CalibratedSize:
     noise: float = 0.0
     """The relative standard deviation of a step."""
     argument: int | None = None
-    """What the script's argument for the batch was, where it has one."""
+    """The value of the script's batch argument, if it has one."""
     wire: Wire | None = None
-    """None: its run did not measure the exchange."""
+    """None if its run did not measure the exchange."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class StepModel:
 
     @cached_property
     def calibrated(self) -> StepTime:
-        """Where the measured step's time went: what is not exchange is computing."""
+        """The parts of the measured step's time: everything except exchange is computation."""
         here = self.measured
         step = here.batch * here.gpus / here.speed
         if here.wire is not None:
@@ -155,7 +155,7 @@ class StepModel:
         return StepTime(low, exchange, step - low)
 
     def step(self, gpus: int, nodes: int, batch: float = 1.0) -> StepTime:
-        """Return where a step's time continues another size.
+        """Return the parts of a step's time at another size.
 
         `batch` is how many times the samples a rank has in a step, there.
         """
@@ -170,7 +170,7 @@ class StepModel:
         return StepTime(compute, seconds, exposed)
 
     def at(self, gpus: int, nodes: int, batch: float = 1.0) -> Estimate:
-        """Return the throughput in samples a second, and what 8 of 10 trainings lie in."""
+        """Return the throughput in samples a second, and the range of 8 of 10 trainings."""
         step, size = self.step(gpus, nodes, batch), self.measured.batch * batch * gpus
         likely = size / step.seconds
         # More than ideal, and faster than the measured steps may be, is nothing to hope for.

@@ -1,4 +1,4 @@
-"""The scaling of runs in the history: what was measured, and what the site would give."""
+"""The scaling of runs in the history: measurements, and the site's offers."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 LADDER = (1, 2, 4, 8, 16)
 """The numbers of nodes that are always compared, where the site has so many."""
 _KEPT = 256
-"""Runs whose metrics are remembered."""
+"""Number of runs whose metrics are cached."""
 
 
 @dataclass(frozen=True)
 class ScalingQuestion:
-    """What is asked about the scaling of a run."""
+    """A query about the scaling of a run."""
 
     nodes: tuple[int, ...] = ()
     """Numbers of nodes to predict besides the usual ones."""
     samples: int | None = None
-    """The work; None: as the run's own."""
+    """The work; None: the run's own."""
     epochs: int | None = None
     """The work in epochs, in place of `samples`."""
     time: str | None = None
-    """Another time limit than the run's."""
+    """A time limit that replaces the run's."""
     alone: bool = False
-    """Predict from the run alone, by the links of its site; other sizes do not count."""
+    """Predict only from the run, using its site's links; ignore other sizes."""
 
 
 class Scalings:
-    """Answers how runs scale, from the history and the site's profile; no site is asked.
+    """Answers from the history and the site's profile how runs scale, without querying a site.
 
     Threads may share it: two that read the same metrics at once keep the same.
     """
@@ -120,7 +120,7 @@ def _offers(run: Run, site: Site | None, question: ScalingQuestion) -> list[Offe
 
 
 def _unpredictable(item: MeasuredRun, links: Links | None) -> InputError:
-    """Return why nothing can be predicted from a run alone."""
+    """Return why lumitui cannot predict from this run alone."""
     run, training = item.run, item.training
     if training.speed is None:
         why, do = (
@@ -155,7 +155,7 @@ def _refused(run: Run, nodes: int, why: InputError) -> Offer:
 
 
 def _offer(run: Run, spec: JobSpec, site: Site, nodes: int) -> Offer:
-    """Return what the site would give `run` on `nodes` nodes, or why it would refuse."""
+    """Return the site's offer for `run` on `nodes` nodes, or why it would refuse."""
     from lumitui.app.scale.rescale import rescale
     from lumitui.app.scale.run_plan import launch_of, sent_config
     from lumitui.app.scale.scaling.study import Offer, batch_of

@@ -1,4 +1,4 @@
-"""The sizes of a training beside each other: measured and predicted, with time and price. Pure."""
+"""A training's sizes: measured and predicted, with time and price. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,24 +32,24 @@ class Work:
 
     samples: int
     words: str
-    """What they are: `an epoch of 60,000 samples`."""
+    """The words for the samples: `an epoch of 60,000 samples`."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What the site would give a run on a number of nodes."""
+    """A site's offer for a run on a number of nodes."""
 
     nodes: int
     gpus: int
     per_hour: float
-    """What is billed for an hour."""
+    """The hourly price."""
     limit: float
     """The time limit in seconds; with a chain, all that the run may take."""
     most: float
-    """What is billed at the time limit."""
+    """The price at the time limit."""
     partition: str = ""
     batch: int | None = None
-    """The argument with the samples of one rank and step; None: not known, or none."""
+    """The argument with the samples per rank and step; None if unknown."""
     refused: str = ""
     """Why the run cannot be sent on so many nodes; '' where it can."""
     idle: int = 0
@@ -58,7 +58,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Cost:
-    """What some work takes on a size."""
+    """The cost of some work at a size."""
 
     seconds: Estimate
     gpu_hours: Estimate
@@ -68,7 +68,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class ScalingSize:
-    """A number of nodes: what was measured there, or what is predicted."""
+    """A number of nodes, with its measurement or prediction."""
 
     nodes: int
     gpus: int
@@ -82,11 +82,11 @@ class ScalingSize:
     efficiency: Estimate | None = None
     """Percent: the speed-up over how many times more GPUs it has."""
     part: Cost | None = None
-    """Of an epoch, or of a million samples where no epoch is known; the training steps alone."""
+    """For an epoch, or a million samples if no epoch is known; only the training steps."""
     whole: Cost | None = None
-    """Of all the work, with what runs take besides their steps."""
+    """For all the work, including the time outside the steps."""
     offer: Offer | None = None
-    """None: the site's profile does not say."""
+    """None if the site's profile does not contain it."""
 
     @property
     def refused(self) -> str:
@@ -104,7 +104,7 @@ class ScalingSize:
 
 @dataclass(frozen=True)
 class Scaling:
-    """What is known of a training's speed on more and fewer nodes."""
+    """A training's speed on more and fewer nodes."""
 
     run: str
     site: str
@@ -114,20 +114,20 @@ class Scaling:
     """Measured and predicted, the smallest first."""
     left_out: tuple[LeftOut, ...]
     doubts: tuple[LeftOut, ...]
-    """Runs that are compared although more differs than their size, and what."""
+    """Runs compared although more than their size differs, and the difference."""
     part: Work
     whole: Work
     overhead: float
     """Seconds that a run takes besides its training steps: start, tests, checkpoints. The median of
     the runs; a measured size has its own."""
     device: Device
-    """What each rank runs on, in words."""
+    """The ranks' device, in words."""
     serial_share: float | None
-    """Of the time of the smallest size; None with less than two sizes."""
+    """As a share of the smallest size's time; None with fewer than two sizes."""
     epoch: int | None = None
-    """Samples of an epoch; None: not known."""
+    """Samples of an epoch; None if unknown."""
     steps: StepModel | None = None
-    """What the predictions rest on, where they rest on one size; None: on Amdahl's law."""
+    """The basis of the predictions if it is one size; None: Amdahl's law."""
     partition: str = ""
     """That of the run."""
 
@@ -138,7 +138,7 @@ class Scaling:
 
     @property
     def knows_work(self) -> bool:
-        """Whether it is known how much the run trains; else `whole` only compares sizes."""
+        """Whether the run's work is known; else `whole` only compares sizes."""
         return self.whole != self.part
 
     @property
@@ -200,7 +200,7 @@ def scaling_of(
 
 
 def _step_model(size: MeasuredSize, links: Links) -> StepModel | None:
-    """Return the model of a step; None where network or batch are not known."""
+    """Return the model of a step; None if network or batch are unknown."""
     item = size.runs[-1]
     training, strategy = item.training, STRATEGIES.get(item.run.spec.strategy)
     if strategy is None or not training.parameters or not training.global_batch:
@@ -223,7 +223,7 @@ def _step_model(size: MeasuredSize, links: Links) -> StepModel | None:
 
 
 def batch_of(spec: JobSpec) -> int | None:
-    """Return the argument with the samples of one rank and step; None: not known, or none."""
+    """Return the argument with the samples per rank and step; None if unknown."""
     name = batch_argument(spec)
     return whole(argument_value(spec.args, name)) if name else None
 
@@ -293,13 +293,13 @@ def _overhead(sizes: Sequence[MeasuredSize], unknown: float = 0.0) -> float:
 
 
 def epoch_of(family: Sequence[MeasuredRun]) -> int | None:
-    """Return the samples of an epoch; None: no run of the family says it."""
+    """Return the samples of an epoch; None if no run of the family reports them."""
     epochs = [item.training.epoch for item in family if item.training.epoch]
     return epochs[-1] if epochs else None
 
 
 def _works(run: Run, family: Sequence[MeasuredRun], samples: int | None) -> tuple[Work, Work]:
-    """Return the work that costs are given for: a part to compare by, and the whole."""
+    """Return the work for which costs are given: a part for comparison, and the whole."""
     own = next((item.training for item in family if item.run.id == run.id), None)
     part = Work(MILLION, "a million samples")
     if epoch := epoch_of(family):

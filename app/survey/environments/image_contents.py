@@ -1,4 +1,4 @@
-"""The contents of an image, as its survey or its name shows them. Pure."""
+"""The contents of an image, from its survey or its name. Pure."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Keeps what is known of a site's images on the laptop; lumitui inspects each image once."""
+"""Stores the known facts of a site's images on the laptop; lumitui starts each image once."""
 
 import json
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ class KnownImages:
         self._folder = folder
 
     def get(self, site: str) -> SiteImages | None:
-        """Return the last listing; None if there is none or the file is unusable."""
+        """Return the last listing; None if it is missing or unusable."""
         try:
             data = json_of(self._path(site).read_bytes(), most=_MOST)
         except OSError:

@@ -151,7 +151,7 @@ class Environments:
             )
         roots = self._roots(site, account)
         if not roots:
-            raise InputError(f"None of your runs has an account at {site.name}.", "Add --account.")
+            raise InputError(f"You have no run with an account at {site.name}.", "Add --account.")
         return [f"{root}/{VENVS}" for root in roots]
 
     def _roots(self, site: Site, account: str) -> list[str]:

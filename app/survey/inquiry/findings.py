@@ -16,7 +16,7 @@ ALMOST = 0.95
 """The used part from which a quota counts as almost used up: a checkpoint of 7 billion parameters
 has some 80 GB, 5 % of a quota of 1.6 TB."""
 ALMOST_DISK = 0.98
-"""The same for a whole file system, which the job shares with others."""
+"""The same for a whole file system, shared with other jobs."""
 _OF_SLURM = ("cluster-account", "cluster-partition", "cluster-jobs")
 """Rules that explain sbatch's refusal better than its own message."""
 _BUSY = ("unable to contact", "timed out", "connection refused", "try again", "communication")

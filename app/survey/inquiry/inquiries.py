@@ -1,4 +1,4 @@
-"""Queries sites about jobs on request, and keeps the answers for the session."""
+"""Queries sites about jobs on request, and caches the answers for the session."""
 
 import re
 import threading
@@ -56,7 +56,7 @@ class Inquiries:
     def __init__(
         self, connection: "Callable[[Site], Connection]", budgets: KeptBudgets | None = None
     ) -> None:
-        """Query over what `connection` returns, and keep the accounts' budgets in `budgets`."""
+        """Query through `connection`, and store the accounts' budgets in `budgets`."""
         self._connection, self._budgets = connection, budgets
         self._kept: dict[tuple[str, InquiryRequest], tuple[Answers, float]] = {}
         self._lock = threading.Lock()
@@ -90,7 +90,7 @@ class Inquiries:
         return _inquired(needs, *kept).findings if kept else ()
 
     def _needs_of(self, preview: "Preview") -> InquiryNeeds:
-        """Return what a launch needs from its cluster.
+        """Return the requirements of a launch.
 
         Raises:
             LumiError: the user's name there is unknown.

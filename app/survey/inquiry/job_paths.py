@@ -1,4 +1,4 @@
-"""What a job needs from a cluster, and the paths there that it names. Pure."""
+"""The requirements of a job, and the paths it uses on the cluster. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
 
 Role = Literal["image", "bind", "config", "data", "wheels", "output", "work"]
-"""What a job does with a path: runs, binds or reads it, or writes its log or results there."""
+"""The use of a path by a job: running, binding or reading it, or writing its log or results."""
 
 
 @dataclass(frozen=True)
 class JobPath:
-    """A path that a job names."""
+    """A path in a job."""
 
     path: str
     role: Role
@@ -25,7 +25,7 @@ class JobPath:
 
 @dataclass(frozen=True)
 class InquiryNeeds:
-    """What a job needs from the cluster."""
+    """The requirements of a job."""
 
     places: tuple[JobPath, ...] = ()
     account: str = ""
@@ -43,7 +43,7 @@ class InquiryNeeds:
     functions: str = ""
     """The shell functions that these lines call."""
     python: str = ""
-    """Its Python as a shell word, where that is not a container's; "": it needs none."""
+    """Its Python as a shell word, if not a container's; "" if it needs none."""
     python_version: str = ""
     """The version of its container's Python, as far as the profile tells."""
     torch: bool = False
@@ -57,7 +57,7 @@ class InquiryNeeds:
 
 
 def of_job(job: ScriptJob, site: Site) -> tuple[JobPath, ...]:
-    """Return the paths with known values that a script names."""
+    """Return the known paths in a script."""
     paths: list[JobPath] = []
     for step in job.steps:
         call = step.container
@@ -76,7 +76,7 @@ def of_job(job: ScriptJob, site: Site) -> tuple[JobPath, ...]:
 
 
 def of_spec(spec: JobSpec, site: Site, work_root: str) -> tuple[JobPath, ...]:
-    """Return the paths on the site that a job file names, and the work root."""
+    """Return the job file's paths on the site, and the work root."""
     placed = placement_of(spec, site)
     paths = [*_whole(placed.image, "image", Position(field="container.image"))]
     if placed.container:

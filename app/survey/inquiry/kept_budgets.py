@@ -1,4 +1,4 @@
-"""Keeps the last known budgets of accounts in a file."""
+"""Stores the last known budgets of accounts in a file."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from lumitui.remote.site.answer_fields import json_of
 from lumitui.remote.survey.meter_rows import BudgetRow
 
 OLDEST_SECONDS = 86_400.0
-"""Older answers are not shown: other members of the project have run jobs since."""
+"""Older answers are not shown: other project members have run jobs since."""
 _MOST_BYTES = 256 << 10
 
 

@@ -31,7 +31,7 @@ class StartPlace:
     partition: str
     nodes: int
     changes: Mapping[str, object]
-    """Keys of the job file with other values there; None: left out."""
+    """Keys of the job file with different values there; None: omitted."""
     refusal: str = ""
     """Why the job would not run there, as a sentence; "" if it would."""
     unreachable: bool = False
@@ -58,7 +58,7 @@ class StartPlace:
         return not self.caution or "partition" not in self.changes
 
     def cells(self, now: float) -> tuple[str, ...]:
-        """Return start, waiting jobs, latest end and price, as people read them."""
+        """Return start, waiting jobs, latest end and price in readable form."""
         start, end = self.start, self.latest_end
         soon = start is not None and start - now < 60
         return (
@@ -69,13 +69,13 @@ class StartPlace:
         )
 
     def change_words(self, *shown: str) -> str:
-        """Return the keys that have other values there, but for those `shown` already."""
+        """Return the keys with different values there, except those already `shown`."""
         changes = ((key, value) for key, value in self.changes.items() if key not in shown)
         return ", ".join(f"no {k}" if v is None else f"{k}={v}" for k, v in changes)
 
     @property
     def values(self) -> dict[str, Any]:
-        """The changes as values of the keys: one that is left out has its default."""
+        """The changes as values of the keys: an omitted one has its default."""
         return {
             key: _default(key) if value is None else value for key, value in self.changes.items()
         }

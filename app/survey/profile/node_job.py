@@ -1,4 +1,4 @@
-"""The job that measures a whole node for five minutes, and the folder that it sends."""
+"""The job that measures a whole node for five minutes, and its folder."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ def node_job(site: Site, partition: str = "", account: str = "") -> JobSpec:
         InputError: the site lacks the partition or Slurm, or needs an account.
     """
     if site.scheduler != "slurm":
-        raise InputError(f"{site.name} has no Slurm and no nodes to measure.", "Leave out --probe.")
+        raise InputError(f"{site.name} has no Slurm and no nodes to measure.", "Omit --probe.")
     name = partition or _soonest(site)
     if name not in site.partitions:
         raise InputError(

@@ -178,7 +178,7 @@ class Surveys:
         if run.name != NAME:
             raise InputError(
                 f"{run.id} is not a job of `lumitui site check --probe`.",
-                f"Name a run called {NAME}-….",
+                f"Choose a run called {NAME}-….",
             )
         script = f"head -c {_MOST_REPORT} {quote(run.folder)}/{REPORT}"
         result = self._transport(run).run(script)

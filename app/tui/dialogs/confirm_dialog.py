@@ -18,7 +18,7 @@ Lines = Sequence[tuple[str, str]]
 """(label, value) of each fact."""
 
 PAUSE = 0.7
-"""Seconds that a user who types fast needs to see that a question is there."""
+"""Seconds that a fast typist needs to notice a question."""
 LEAST = 44
 """Cells of the narrowest box."""
 AROUND = 6
@@ -26,7 +26,7 @@ AROUND = 6
 
 
 class Confirm(DialogBox[bool]):
-    """Yes or no; No has the focus, and everything but a clear yes is No."""
+    """Yes or no; No has the focus, and anything except a clear yes is No."""
 
     AUTO_FOCUS = "#no"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,7 +63,7 @@ class Confirm(DialogBox[bool]):
         yield buttons(no="No (n)", yes=f"{self._yes} (y)")
 
     def on_mount(self) -> None:
-        """Make room for the title, which names the run; keep the facts true until the answer."""
+        """Make room for the title, which names the run; update the facts until the answer."""
         for box in self.query(".dialog"):
             box.styles.min_width = max(LEAST, plain(self.heading).cell_len + AROUND)
         for yes in self.query("#yes").results(Button):
@@ -73,7 +73,7 @@ class Confirm(DialogBox[bool]):
 
     @on(messages.HistoryChanged)
     def _look(self) -> None:
-        """Show what holds now; a question without an object closes, once it is on top."""
+        """Show the current facts; close a question whose object is gone, once it is on top."""
         if self._now is None or not self.is_active:
             return
         try:

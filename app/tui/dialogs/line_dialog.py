@@ -13,7 +13,7 @@ from lumitui.app.tui.widgets.styled import plain
 
 
 class LineDialog(DialogBox[str | None]):
-    """One line; None: the user closed the dialog."""
+    """One line; None if the user closed the dialog."""
 
     KIND = "line"
 
@@ -25,7 +25,7 @@ class LineDialog(DialogBox[str | None]):
         self.heading, self._words, self._value, self._check = title, words, value, check
 
     def content(self) -> ComposeResult:
-        """Yield what is asked, the line, what is wrong with it, and two buttons."""
+        """Yield the question, the line, its error, and two buttons."""
         yield Static(plain(self._words), markup=False)
         # Not selected: the first letter would replace a note with its tags.
         yield LineInput(self._value, compact=True, id="line", select_on_focus=False)
@@ -45,7 +45,7 @@ class LineDialog(DialogBox[str | None]):
 
 
 def folder_line(line: str) -> None:
-    """Check the line that names a folder.
+    """Check the line for a folder.
 
     Raises:
         InputError: the line is empty, or has a null byte.

@@ -1,4 +1,4 @@
-"""The dialog for a cluster without a profile: survey a host, see what was found, save it."""
+"""The dialog for a cluster without a profile: survey a host, see the result, save it."""
 
 import re
 from pathlib import Path
@@ -33,7 +33,7 @@ UNVERIFIED = (
 
 
 def ssh_hosts(config: Path) -> list[str]:
-    """Return the hosts that an ssh_config names; a pattern is not a host."""
+    """Return the hosts in an ssh_config, without patterns."""
     try:
         lines = config.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -43,21 +43,21 @@ def ssh_hosts(config: Path) -> list[str]:
 
 
 class NewClusterDialog(DialogBox[str | None]):
-    """Survey, then save; the name of the new site, or None: nothing was saved."""
+    """Survey, then save; the name of the new site, or None if nothing was saved."""
 
     AUTO_FOCUS = "#host"
     KIND = "cluster"
     heading = "Another cluster"
 
     def __init__(self, host: str = "") -> None:
-        """Begin with `host`, if the user has named one."""
+        """Begin with `host`, if given."""
         super().__init__()
         self._host = host
         self._found: WrittenProfile | None = None
         self._hosts = ssh_hosts(Path.home() / ".ssh" / "config")
 
     def content(self) -> ComposeResult:
-        """Yield three fields, what was found, and three buttons."""
+        """Yield three fields, the result, and three buttons."""
         if self._hosts:
             yield Static(plain(f"Your hosts: {', '.join(self._hosts[:12])}", "dim"))
         for field, said in FIELDS.items():
@@ -69,7 +69,7 @@ class NewClusterDialog(DialogBox[str | None]):
         yield buttons(no="Close", survey="Survey", save="Save")
 
     def on_mount(self) -> None:
-        """Let nothing be saved before there is something; survey a host that ssh knows."""
+        """Disable saving until there is a result; survey a host that ssh knows."""
         for save in self.query("#save"):
             save.disabled = True
             if self._host in self._hosts:
@@ -80,7 +80,7 @@ class NewClusterDialog(DialogBox[str | None]):
 
     @on(Input.Changed)
     def _typed(self) -> None:
-        """What was found is of another host or name now."""
+        """Discard the result of a different host or name."""
         self._show(None)
         self._say(Text())
 
@@ -106,7 +106,7 @@ class NewClusterDialog(DialogBox[str | None]):
         )
 
     def _show(self, found: "WrittenProfile | None") -> None:
-        """Show what a survey found, guessed and left out; save it with another press."""
+        """Show a survey's results, guesses and omissions; the next press saves it."""
         self._found = found
         save = self.query_one("#save", Button)
         save.disabled = found is None

@@ -24,7 +24,7 @@ KEYS = 11
 """Cells for the keys of one action."""
 
 WIDE = 100
-"""Cells of a terminal on which the names are shown, too."""
+"""Minimum cells of a terminal to show the names too."""
 
 
 class ErrorDialog(DialogBox[None]):
@@ -70,7 +70,7 @@ class PageDialog(DialogBox[None]):
 
 
 class SitePageDialog(PageDialog):
-    """What the profile of a site says, as `lumitui site show NAME` prints it."""
+    """A site's profile, as printed by `lumitui site show NAME`."""
 
     def __init__(self, site: Site) -> None:
         """Show the profile of `site`."""
@@ -78,7 +78,7 @@ class SitePageDialog(PageDialog):
         self._site, self.heading = site, f"Profile of {site.name}"
 
     def on_resize(self) -> None:
-        """Wrap the page at the width that the box gets."""
+        """Wrap the page at the box's width."""
         self.call_after_refresh(self._lay_out)
 
     def _lay_out(self) -> None:
@@ -90,14 +90,14 @@ class SitePageDialog(PageDialog):
 
 
 class HelpDialog(PageDialog):
-    """What the keys of the screen below do, area by area; what is typed after `/` filters them.
+    """The keys of the screen below, by area; text typed after `/` filters them.
 
     Below them are the texts of the rules and causes that the screen shows.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", key_display="/", id="help.filter",
-                tooltip="Show only the keys with all words that you type"),
+                tooltip="Show only the keys with all typed words"),
     ]  # fmt: skip
     heading = "Keys here"
 
@@ -148,7 +148,7 @@ def _has(action: KeyAction, typed: list[str]) -> bool:
 
 
 def keys_table(actions: list[KeyAction], names: int) -> Table:
-    """Return keys, what they do and, in `names` cells, what the settings file calls it.
+    """Return keys, their effect and, in `names` cells, their name in the settings file.
 
     The columns of all areas stand below each other.
     """

@@ -41,7 +41,7 @@ AREAS = {
     "app": "The program",
     "table": "The table",
 }
-"""The beginning of a binding's id, and how its area is called; another is called as it is."""
+"""The prefix of a binding's id, and the title of its area; another area has its own name."""
 
 MOST_RUNS = 200
 """The newest runs, which the palette finds by their names."""
@@ -55,19 +55,19 @@ _MOVES = frozenset({"Up", "Down", "Top", "End", "Left", "Right", "Page up", "Pag
 
 @dataclass(frozen=True)
 class KeyAction:
-    """What a key does on a screen."""
+    """A command of a screen."""
 
     binding: Binding
     keys: tuple[str, ...]
     """As they are shown."""
     words: str
-    """What it does, in a sentence."""
+    """Its effect, in a sentence."""
     node: DOMNode
     """The screen, widget or app that does it."""
 
     @property
     def area(self) -> str:
-        """What it is about, for a heading."""
+        """Its subject, for a heading."""
         if self.binding.description in _MOVES:
             return MOVING
         prefix = (self.binding.id or "").partition(".")[0]
@@ -75,7 +75,7 @@ class KeyAction:
 
 
 def actions_of(screen: Screen[object]) -> list[KeyAction]:
-    """Return what can be done on `screen` now, area by area; moving comes last."""
+    """Return the available commands of `screen`, by area; moving comes last."""
     found: dict[str, KeyAction] = {}
     for active in screen.active_bindings.values():
         binding = active.binding
@@ -93,7 +93,7 @@ def actions_of(screen: Screen[object]) -> list[KeyAction]:
 
 
 _LATER = {AREAS["page"]: 1, MOVING: 2}
-"""What is the same everywhere is below what a screen or a pane has of its own."""
+"""Global commands are below those of a screen or pane."""
 
 
 def nearest_first(actions: Iterable[KeyAction]) -> list[KeyAction]:
@@ -155,7 +155,7 @@ class Actions(Provider):
         return [*found, *(PaletteCommand(one.title, "", one.help, one.callback) for one in system)]
 
     async def startup(self) -> None:
-        """Read what can be opened by its name: runs, sites and the job files here."""
+        """Read the names that can be opened: runs, sites and local job files."""
         from lumitui.app.runs import files_here
 
         app = tui(self.screen)

@@ -1,4 +1,4 @@
-"""The dialog that offers the values of a field; what is typed filters them."""
+"""The dialog with the values of a field, filtered by typing."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -16,7 +16,7 @@ from lumitui.app.tui.widgets.styled import plain
 
 
 class PickDialog(DialogBox[str | None]):
-    """One of a few values; None: none was chosen."""
+    """One of a few values; None if none was chosen."""
 
     AUTO_FOCUS = "LineInput"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -28,7 +28,7 @@ class PickDialog(DialogBox[str | None]):
     def __init__(
         self, title: str, choices: Sequence[job_form.FieldChoice], now: str, other: str = ""
     ) -> None:
-        """Offer `choices`; `now` is the one that holds. `other` stays, whatever is typed."""
+        """Offer `choices`; `now` is the current one. `other` is always shown."""
         super().__init__()
         self.heading, self._choices, self._now, self._other = title, choices, now, other
         self._width = max(len(choice.value) for choice in choices)
@@ -41,7 +41,7 @@ class PickDialog(DialogBox[str | None]):
 
     @on(Input.Changed)
     def _filter(self) -> None:
-        """Offer what has all words that are typed, with the cursor on the one that holds."""
+        """Offer values with all typed words, with the cursor on the current one."""
         self.typed = self.query_one(Input).value.strip()
         typed = self.typed.casefold().split()
         menu, values = self.query_one(OptionList), []

@@ -1,4 +1,4 @@
-"""The dialog for what a connection needs to know: a code, a passphrase, whether a key is right."""
+"""The dialog for a connection's questions: a code, a passphrase, a host key."""
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,7 +12,7 @@ from lumitui.app.tui.widgets.styled import plain
 
 
 class QuestionDialog(DialogBox[str | None]):
-    """A question while a connection is made; None: declined."""
+    """A question during a connection; None if declined."""
 
     # There is no field for a host key: it is trusted only on purpose.
     AUTO_FOCUS = "#answer, #no"
@@ -22,7 +22,7 @@ class QuestionDialog(DialogBox[str | None]):
         super().__init__()
         self._question, self._is_key = question, question.kind == "host-key"
         of_site = f" for {question.site}" if question.site else ""
-        asks = f"{question.site or 'The site'} asks"
+        asks = f"Question from {question.site or 'the site'}"
         self.heading = f"Is this the right host{of_site}?" if self._is_key else asks
 
     def content(self) -> ComposeResult:

@@ -1,4 +1,4 @@
-"""The dialog that sends a run again: on one size or several, after it shows what changes."""
+"""The dialog for a resubmission on one or several sizes, with its changes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -41,11 +41,11 @@ from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
 
 Code = Literal["same", "current"]
 Outcome = Resubmission | LumiError
-"""A plan, or why there is none."""
+"""A plan, or the reason why there is none."""
 
 
 class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
-    """A ladder of sizes with what each takes, and what changes on the one under the cursor.
+    """A ladder of sizes with their costs, and the changes of the selected one.
 
     The marked sizes are sent, or without marks the one in the field. Nothing is sent on a size
     whose plan is not on the screen.
@@ -90,13 +90,13 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self._start: StartPoint | None = None
         self._plans: dict[int, Outcome] = {}
         self._wanted: set[int] = set()
-        """The sizes whose plans were requested."""
+        """The sizes with requested plans."""
         self._basis = ""
         self._news: CodeNews | None = None
-        """What has changed in the project since it ran; nothing is sent before that is known."""
+        """The project's changes since the run; nothing is sent before they are known."""
 
     def content(self) -> ComposeResult:
-        """Yield the fields, the sizes, what changes, and two buttons."""
+        """Yield the fields, the sizes, the changes, and two buttons."""
         with Horizontal(classes="fields"):
             yield Label("nodes ")
             yield FigureInput(str(self._asked), type="integer", id="nodes", compact=True)
@@ -117,7 +117,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         yield buttons(no="Close", yes="Send")
 
     def on_mount(self) -> None:
-        """Make the first plan, with the run's own settings, and ask what each size takes."""
+        """Make the first plan, with the run's own settings, and request each size's cost."""
         if self.query("#nodes"):
             self._settings_changed()
             run_id = self._parent_run.id
@@ -161,7 +161,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             )
 
     def _request_plans(self) -> None:
-        """Ask for the plans that are missing, of the size shown and of those to be sent."""
+        """Request the missing plans, of the displayed size and of those to send."""
         time = self.query_one("#time", Input).value.strip()
         changed = () if time == self._parent_run.spec.time else (f"time={time}",)
         settings = (*self._given, *changed)
@@ -245,7 +245,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self._draw()
 
     def _draw(self) -> None:
-        """Show the plan of the size in the field, and on the button what would be sent."""
+        """Show the plan of the size in the field, and the button's action."""
         nodes, button = self._typed, self.query_one("#yes", Button)
         shown: Outcome | None
         if nodes is None:
@@ -281,7 +281,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         button.refresh(layout=True)
 
     def _refusals(self, besides: int | None) -> Iterator[Text]:
-        """Yield what is wrong with the other marked sizes, each reason once."""
+        """Yield the errors of the other marked sizes, each reason once."""
         reasons: dict[str, list[str]] = {}
         for size in self._to_send:
             plan = self._plans.get(size)
@@ -298,7 +298,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             yield styled.plain(f"{', '.join(sizes)} {noun}: {reason}", "bold red")
 
     def _ready_plans(self) -> tuple[Resubmission, ...]:
-        """Return the plans that the button sends; none while one is missing or cannot be sent."""
+        """Return the button's plans; none while one is missing or invalid."""
         plans = [self._plans.get(size) for size in self._to_send]
         ready = [plan for plan in plans if isinstance(plan, Resubmission)]
         if self._news is None or (self.takes_followers and len(plans) > 1):
@@ -319,7 +319,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
 
     @on(Button.Pressed, "#yes")
     def action_send(self) -> None:
-        """Send what the button says, if it can be sent; with errors, ask first."""
+        """Send the button's plans if they are valid; with errors, ask first."""
         plans = self._ready_plans()
         lines = error_terms(tuple(plan.preview for plan in plans))
 
@@ -335,7 +335,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
 
 
 def _no_number(text: str) -> InputError:
-    """Return what is wrong with a number of nodes that is none."""
+    """Return the error for an invalid node count."""
     if not text:
         return InputError("The number of nodes is missing.", "Type one.")
     return InputError(f"{text} is not a number of nodes.", f"Type 1 to {MOST_NODES:,}.")
@@ -349,7 +349,7 @@ def _described(outcome: Outcome, basis: str) -> RenderableType:
 
 
 def described(made: Resubmission, basis: str = "") -> RenderableType:
-    """Return what changes, what that means for the training, and the adviser's findings."""
+    """Return the changes, their effect on the training, and the adviser's findings."""
     plan, table = made.plan, Table.grid(padding=(0, 2), expand=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")

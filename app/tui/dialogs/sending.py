@@ -1,4 +1,4 @@
-"""The dialog that shows how far a send has come."""
+"""The dialog with the progress of a send."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from lumitui.app.tui.dialogs.dialog_box import DialogBox
 from lumitui.app.tui.widgets.styled import plain
 
 UNANSWERED_SECONDS = 3.0
-"""Of silence in a step after which the box says so: a user who watches it wants to know why."""
+"""Seconds of silence in a step before the box reports it: the user wants to know why."""
 
 
 class SendingDialog(DialogBox[None]):
@@ -29,7 +29,7 @@ class SendingDialog(DialogBox[None]):
     is_question: ClassVar[bool] = False
 
     def __init__(self, name: str, silence: Callable[[], float] = lambda: 0.0) -> None:
-        """Show the send of the job `name`; `silence`: seconds since its site was heard."""
+        """Show the send of the job `name`; `silence`: seconds since its site last answered."""
         super().__init__()
         self._silence, self._began = silence, time.monotonic()
         self.heading, self._step, self._words = f"Sending {name}", "", ""
@@ -76,19 +76,19 @@ class SendingDialog(DialogBox[None]):
         self._draw()
 
     def finish(self) -> bool:
-        """Close it, now or as soon as it is on top; return whether it is on top now."""
+        """Close it, now or once it is on top; return whether it is on top now."""
         self._over = True
         seen = self.is_active
         self.on_screen_resume()
         return seen
 
     def on_screen_resume(self) -> None:
-        """Close it now if the send ended while another dialog lay on top."""
+        """Close it if the send ended while another dialog was on top."""
         if self._over:
             self.action_close()
 
     def action_close(self) -> None:
-        """Hide it, once and only on top: Textual calls a screen below a dialog current too."""
+        """Hide it, once and only on top: Textual also calls a screen below a dialog current."""
         if self.is_active and not self._hidden:
             self._hidden = True
             self.dismiss()

@@ -15,12 +15,12 @@ from lumitui.app.tui.widgets.styled import plain
 
 TITLES = ("Site", "Partition", "Nodes", "Starts", "Waiting", "Latest end", "Price", "Changes")
 _SHOWN = ("site", "partition", "nodes")
-"""Keys that columns show: they are not named again among the changes."""
+"""Keys with their own columns, which the changes do not repeat."""
 _RIGHT = frozenset({"Nodes", "Waiting", "Price"})
 
 
 class StartDialog(DialogBox[StartPlace | None]):
-    """A line for each place that takes the job, the earliest start first; None: none was chosen."""
+    """A line for each place that accepts the job, earliest start first; None if none was chosen."""
 
     KIND = "starts"
     heading = "Where it starts first"

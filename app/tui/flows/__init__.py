@@ -1,1 +1,1 @@
-"""What a user begins and the app carries through: sends, cancels, the guide, and leaving."""
+"""Operations that a user starts and the app completes: sends, cancels, the guide, quitting."""

@@ -1,4 +1,4 @@
-"""Cancels: asked first, with what holds at the moment of the answer; what failed is named."""
+"""Cancels: confirmed with the facts at that moment; failures are listed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Failure = tuple[str, LumiError]
 """A run that was not cancelled, and why."""
 
 MOST_LISTED = 10
-"""Runs that the question before several cancels names."""
+"""Maximum number of runs listed in the question before several cancels."""
 
 
 class Cancels:
@@ -30,7 +30,7 @@ class Cancels:
         self._app, self._leaving = app, leaving
 
     def cancel(self, *run_ids: str) -> None:
-        """Cancel runs, after asking once."""
+        """Cancel runs after one confirmation."""
         from lumitui.app.tui.dialogs.confirm_dialog import AROUND, Confirm
 
         app = self._app
@@ -105,7 +105,7 @@ class Cancels:
         ask(app, cancel_all, over, failed=over)
 
     def _terms(self, runs: list[Run], run_ids: tuple[str, ...]) -> list[tuple[str, str]]:
-        """Return what a user cancels: of one run what it is, of several each in a row."""
+        """Return the facts of a cancel: for one run in full, for several a row each."""
         if len(run_ids) == 1:
             waiting = self._app.runs.left_waiting(run_ids[0])
             return [*terms(runs[0]), *(("note", words) for words in waiting)]
@@ -120,7 +120,7 @@ class Cancels:
         return lines
 
     def _not_all(self, failed: list[Failure]) -> LumiError:
-        """Return one error that names each run, and says why it is not cancelled."""
+        """Return one error with each run and the reason why it is not cancelled."""
         said = [
             error.message if run_id in error.message else f"{run_id}: {error.message}"
             for run_id, error in failed
@@ -135,7 +135,7 @@ class Cancels:
 
 
 def terms(run: Run) -> list[tuple[str, str]]:
-    """Return what a user cancels: the state, the job, and what it asks for."""
+    """Return the facts of a cancel: the state, the job, and its request."""
     return [
         ("state", str(run.state)),
         ("job", run.job_id or "not known yet"),
@@ -145,5 +145,5 @@ def terms(run: Run) -> list[tuple[str, str]]:
 
 
 def cancelling(*run_ids: str) -> str:
-    """Return what is under way while runs are cancelled."""
+    """Return the words for runs being cancelled."""
     return f"cancelling {run_ids[0] if len(run_ids) == 1 else words.count(len(run_ids), 'run')}"

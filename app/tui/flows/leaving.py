@@ -1,4 +1,4 @@
-"""Leaving: what is under way is finished first, and edits that would be lost are asked about."""
+"""Quitting: finish running operations first, and ask about unsaved edits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Leaving:
-    """The end of an app, which comes only after what is under way."""
+    """The end of an app, after its running operations."""
 
     def __init__(self, app: LumiApp) -> None:
         """Start with nothing agreed to."""
@@ -20,7 +20,7 @@ class Leaving:
         """The edits that the user agreed to lose."""
 
     def ended(self, words: str, *, well: bool) -> None:
-        """Note the end of what was under way; quit if that was waiting for it.
+        """Record the end of an operation; quit if the app was waiting for it.
 
         Stay if there is an error to read.
         """
@@ -40,14 +40,14 @@ class Leaving:
         return next((draft for draft in open_now if draft is not None), self._app.kept)
 
     def _left_behind(self) -> list[tuple[str, str]]:
-        """Return what is under way and what would be lost, for the question; empty: nothing."""
+        """Return running operations and unsaved edits for the question; empty if there are none."""
         lines = [("in progress", words) for words in self._app.under_way]
         if (draft := self._unsaved()) is not None:
             lines += [("not saved", draft.name), ("to save it", "n, then 2, then ctrl+w")]
         return lines
 
     def quit(self) -> None:
-        """Quit; what is under way and what is not saved is asked about, both at once."""
+        """Quit; ask about running operations and unsaved edits together."""
         if self._left_behind():
             self._ask()
         else:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lumitui.app.tui.flows.leaving import Leaving
 
 LONGEST_NAME = 20
-"""Characters of a job's name in the title bar while it is sent."""
+"""Maximum characters of a job's name in the title bar during a send."""
 _MOST_TOLD = 3
 _UNFINISHED = "Press U to send the rest, or to drop it."
 
@@ -49,14 +49,14 @@ class Sends:
         """Start with nothing under way."""
         self._app, self._leaving = app, leaving
         self._under_way: dict[SendingDialog, tuple[Path, str]] = {}
-        """The sends under way: the project and the job's name of each."""
+        """The running sends: the project and the job's name of each."""
         self._stopped: dict[str, str] = {}
         """Why a series ended here, by its id."""
 
     # -- one run
 
     def send(self, preview: Preview, resubmission: Resubmission | None = None) -> None:
-        """Send what the user has confirmed; if the same job is being sent already, ask first."""
+        """Send the confirmed job; if the same job is already being sent, ask first."""
         from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 
         def answered(yes: bool | None) -> None:
@@ -82,7 +82,7 @@ class Sends:
         )
 
     def _show(self, preview: Preview, title: str, name: str) -> SendingDialog:
-        """Show that the job `name` is being sent, under a title."""
+        """Show under a title that the job `name` is being sent."""
         from lumitui.app.tui.dialogs.sending import SendingDialog
 
         dialog = SendingDialog(title, self._silence_of(preview.launch.spec.site))
@@ -93,7 +93,7 @@ class Sends:
         return dialog
 
     def _silence_of(self, site: str) -> Callable[[], float]:
-        """Return what tells for how long a site has not been heard, in seconds.
+        """Return a function that returns the seconds since a site last answered.
 
         Without a connection: since there was none.
         """
@@ -109,7 +109,7 @@ class Sends:
         return silence
 
     def _over(self, dialog: SendingDialog) -> tuple[bool, str]:
-        """Close the dialog; return whether the user saw it, and what was under way."""
+        """Close the dialog; return whether the user saw it, and the finished operation."""
         seen = dialog.finish()
         _, name = self._under_way.pop(dialog)
         self._show_names()
@@ -117,7 +117,7 @@ class Sends:
         return seen and not self._leaving.quits_when_done, f"sending {name}"
 
     def _show_names(self) -> None:
-        """Show in every title bar what is being sent."""
+        """Show running sends in every title bar."""
         names = [styled.shorten(name, LONGEST_NAME) for _, name in self._under_way.values()]
         what = names[0] if len(names) == 1 else f"{len(names)} jobs"
         self._app.sub_title = styled.plain(f"sending {what}").plain if names else ""
@@ -132,7 +132,7 @@ class Sends:
         self._leaving.ended(what, well=run is not None)
 
     def _choose(self, run_id: str) -> None:
-        """Go to the list: `1` and `+` are meant for this run, not for the one chosen before."""
+        """Go to the list: `1` and `+` apply to this run, not to the one selected before."""
         self._app.to_first()
         first = self._app.screen_stack[0]
         assert isinstance(first, RunsScreen)
@@ -166,7 +166,7 @@ class Sends:
             self._app.push_screen(dialog, answered)
 
     def confirm_ladder(self, plans: tuple[Resubmission, ...]) -> None:
-        """Ask once for all sizes, with what they cost in all."""
+        """Ask once for all sizes, with their total cost."""
         from lumitui.app.runs import ladder_terms
 
         title = f"{plans[0].preview.name} on {len(plans)} sizes"
@@ -174,7 +174,7 @@ class Sends:
         self._confirm_again(plans, ladder_terms(plans), title, begin)
 
     def _confirm_sequence(self, plans: tuple[Resubmission, ...]) -> None:
-        """Ask once for a run and those that followed it, with what they cost in all."""
+        """Ask once for a run and its followers, with their total cost."""
         from lumitui.app.tui.widgets.launch_text import error_terms, series_terms
 
         previews = tuple(replace(plan.preview, cell=plan.preview.name) for plan in plans)
@@ -191,7 +191,7 @@ class Sends:
         sending: str,
         begin: Callable[[Runs], RunSeries],
     ) -> None:
-        """Ask whether to send a run again as several runs; `sending` is the title meanwhile."""
+        """Ask whether to resubmit a run as several runs; `sending` is the title meanwhile."""
         from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 
         first = plans[0].preview
@@ -221,7 +221,7 @@ class Sends:
         dialog: SendingDialog,
         agreed: Sequence[SeriesMember] | None = None,
     ) -> None:
-        """Send the runs of the series that `begin` returns; what fails is told at the end.
+        """Send the runs of the series that `begin` returns; report failures at the end.
 
         Of one that was begun before, only those that were `agreed` to.
         """
@@ -264,7 +264,7 @@ class Sends:
     # -- what an earlier try has left
 
     def say_unsent(self) -> None:
-        """Say what an earlier try, or start, has left unsent."""
+        """Report runs left unsent by an earlier attempt."""
         try:
             offered = self._app.runs.history.series.offered()
         except LumiError:
@@ -273,13 +273,13 @@ class Sends:
             ask(self._app, lambda runs: tuple(runs.series.unsent()), self._tell_unsent)
 
     def _tell_unsent(self, standings: tuple[Standing, ...]) -> None:
-        """Say it in a toast: a question that opens by itself would take the answer to another."""
+        """Report it in a toast: a question that opens by itself would receive another answer."""
         for found in standings[:_MOST_TOLD]:
             told = f"{found.sentence} Press U to send the rest."
             self._app.notify(told, severity="warning", markup=False, timeout=20)
 
     def ask_for_rest(self) -> None:
-        """Ask whether to send what is left of the newest series."""
+        """Ask whether to send the rest of the newest series."""
 
         def rest_ready(rest: tuple[Standing, tuple[Preview, ...]] | None) -> None:
             if rest is None:
@@ -290,7 +290,7 @@ class Sends:
         ask(self._app, _rest, rest_ready)
 
     def _confirm_rest(self, found: Standing, previews: tuple[Preview, ...]) -> None:
-        """Ask whether to send the rest; when what is left changes meanwhile, ask anew."""
+        """Ask whether to send the rest; if it changes meanwhile, ask again."""
         from lumitui.app.tui.dialogs.confirm_dialog import Confirm
         from lumitui.app.tui.widgets.launch_text import whole_price
 
@@ -319,7 +319,7 @@ class Sends:
 
 
 def _report_to(dialog: SendingDialog) -> Callable[[str, str], None]:
-    """Return what tells a dialog, from a thread, the step that its send has reached."""
+    """Return a callback that reports a send's step to a dialog from a thread."""
 
     def report(step: str, said: str) -> None:
         dialog.call_later(dialog.report, step, said)
@@ -336,7 +336,7 @@ def _begin_sequence(plans: tuple[Resubmission, ...], runs: Runs) -> RunSeries:
 
 
 def _rest(runs: Runs) -> tuple[Standing, tuple[Preview, ...]] | None:
-    """Return what is left of the newest series that was not sent whole, ready to be sent."""
+    """Return the unsent rest of the newest incomplete series."""
     found = next(iter(runs.series.unsent()), None)
     if found is None:
         return None

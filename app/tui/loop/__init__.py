@@ -1,1 +1,1 @@
-"""What the event loop of the TUI does otherwise than Textual: the order of keys."""
+"""The TUI's event loop where it differs from Textual: the order of keys."""

@@ -1,4 +1,4 @@
-"""Keys act in the order typed: the next one waits until the one before has done what it does.
+"""Keys act in typing order: each waits until the previous one is done.
 
 Textual hands a key to the widget that has the focus when the key arrives. A key that opens a
 dialog does so some messages later, so the keys typed right behind it would still reach the
@@ -16,38 +16,38 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 TURNS = 50
-"""Looks at what is under way that cost the loop nothing but a turn: most keys need a few."""
+"""Checks for running work that cost the loop only a turn: most keys need a few."""
 LOOKS = 100
 PAUSE = 0.005
-"""Then so many looks, so many seconds apart. What holds the loop itself does not count."""
+"""Number of further checks, and their interval in seconds. Work in the loop does not count."""
 
 MOVES = frozenset({"j", "k", "up", "down", "left", "right", "pageup", "pagedown"})
 """Keys that move something or are typed."""
 _ACTS = (events.Key, events.Paste, events.MouseDown, events.MouseUp)
-"""What a user does that may open something."""
+"""User input that may open something."""
 
 
 class OrderedKeysApp(App[int]):
-    """An app whose keys and pastes act one after the other."""
+    """An app whose keys and pastes act one after another."""
 
     def __init__(self) -> None:
         """Start without keys."""
         super().__init__()
         self._waiting: deque[events.Key | events.Paste] = deque()
         self._released: deque[events.Key | events.Paste] = deque()
-        """Those whose turn it is: they are in the queue once more."""
+        """Those whose turn it is: they are in the queue again."""
         self._was_plain = False
-        """Whether the last one, when it was handed over, could only move or write."""
+        """Whether the last one could only move or write."""
         self._typed_in: Widget | None = None
         """The field that it was typed into."""
         self._quiet = False
         """Whether all that the user did has had its effect; not before the first screen is."""
         self._turns: asyncio.Task[None] | None = None
         self._late: MessagePump | None = None
-        """What was busy at the last look: it is inspected first."""
+        """The last busy object, which is checked first."""
 
     async def on_event(self, event: events.Event) -> None:
-        """Keep a key or a paste until it is its turn; a click needs none, but keys wait for it."""
+        """Queue a key or paste until its turn; a click is immediate, but keys wait for it."""
         if event.is_forwarded or not isinstance(event, _ACTS):
             await super().on_event(event)
         elif self._released and event is self._released[0]:
@@ -64,7 +64,7 @@ class OrderedKeysApp(App[int]):
                 self._turns = asyncio.create_task(self._take_turns())
 
     def _is_free_for(self, event: events.Event) -> bool:
-        """Return whether a key that came now may act at once."""
+        """Return whether a new key may act immediately."""
         if self._waiting or self._released:
             return False
         return self._quiet or self._goes_with_last(event)
@@ -82,7 +82,7 @@ class OrderedKeysApp(App[int]):
         return self._typed_in is not None and self.focused is self._typed_in
 
     def _acts_now(self, event: events.Event) -> None:
-        """Note what kind of key is handed over, and to which field."""
+        """Record the kind of key passed on, and its field."""
         self._was_plain = self._is_plain(event)
         self._typed_in = self.focused if self._is_typed(event) else None
 
@@ -100,7 +100,7 @@ class OrderedKeysApp(App[int]):
         return self._is_typed(event) or event.key in MOVES
 
     async def _take_turns(self) -> None:
-        """Hand over the keys that wait, each when the one before is done.
+        """Pass on waiting keys, each once the previous one is done.
 
         When something hangs, the keys are not held any longer.
         """
@@ -120,7 +120,7 @@ class OrderedKeysApp(App[int]):
                     return
 
     async def _settle(self) -> bool:
-        """Wait until nothing is under way; return whether that came about in time."""
+        """Wait until all work is done; return whether it was done in time."""
         for look in range(TURNS + LOOKS):
             await asyncio.sleep(0 if look < TURNS else PAUSE)
             if not self._released and not self._is_busy():
@@ -149,14 +149,14 @@ def _pumps(screen: Screen[object]) -> Iterator[MessagePump]:
 
 
 def _busy(pump: MessagePump) -> bool:
-    """Return whether a screen or widget opens, or has messages; one that closes has none."""
+    """Return whether a screen or widget opens, or has messages; a closing one has none."""
     if pump._closing or pump._closed:
         return False
     return not pump._is_mounted or pump.message_queue_size > 0 or not _rests(pump)
 
 
 def _rests(pump: MessagePump) -> bool:
-    """Return whether a pump waits for a message: it handles none.
+    """Return whether a pump is idle.
 
     Textual does not say so, but an event of asyncio knows who waits for it.
     """

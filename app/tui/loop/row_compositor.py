@@ -1,4 +1,4 @@
-"""Draws only the rows that change, and nothing that is hidden behind something else.
+"""Draws only changed rows, and skips hidden widgets.
 
 Textual's compositor draws every line of every widget that touches a change, also the containers
 that their children cover. A key that moves the cursor of a table changes two lines; to draw all
@@ -13,12 +13,12 @@ from textual.strip import Strip
 
 
 class RowCompositor(Compositor):
-    """Textual's compositor without the work whose result it drops."""
+    """Textual's compositor without work whose result it drops."""
 
     def _get_renders(
         self, crop: Region | None = None
     ) -> Iterable[tuple[Region, Region, list[Strip]]]:
-        """Yield where each widget is, what of it is on the screen, and its lines within `crop`.
+        """Yield each widget's position, its visible part, and its lines within `crop`.
 
         Those in front come first, and what is behind one of them is left out.
         """

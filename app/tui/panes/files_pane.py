@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     _Node = TreeNode["ListedFolder | RemoteFile | None"]
 
 MOST_ROWS = 2000
-"""Rows below one folder; the last says how many more there are."""
+"""Maximum rows below one folder; the last one counts the rest."""
 KEYS = "enter opens or fetches, v view, r list again"
 _FEW = 10
 """Files of a folder that is open at first."""
@@ -41,24 +41,24 @@ _BAR = 20
 
 @dataclass(frozen=True)
 class ListedFolder:
-    """A folder of the tree; its rows are made when it is opened, since it may have thousands."""
+    """A folder of the tree; creates its rows when opened, because it may have thousands."""
 
     path: str
     """Of the group and the folder; it ends with a slash."""
     files: Sequence[RemoteFile]
     depth: int
-    """Characters of its files' names that are its own path."""
+    """Length of its own path in its files' names."""
 
     @property
     def label(self) -> Text:
-        """Its name, with what it has."""
+        """Its name, with its contents."""
         total = words.size(sum(item.size for item in self.files))
         name = self.path.rstrip("/").rpartition("/")[2]
         return _label(f"{name}/" if self.depth else name,
                       f"{words.count(len(self.files), 'file')}, {total}")  # fmt: skip
 
     def below(self) -> dict[str, list[RemoteFile]]:
-        """Return its files by the first part of their names in it; a folder's ends with a slash."""
+        """Return its files by the first part of their names; a folder's ends with a slash."""
         parts: dict[str, list[RemoteFile]] = {}
         for item in self.files:
             first, slash, _ = item.name[self.depth :].partition("/")
@@ -67,7 +67,7 @@ class ListedFolder:
 
 
 class FilesPane(Vertical):
-    """The files as a tree, a line on what is under way, and the beginning of one of them."""
+    """The files as a tree, a status line, and the beginning of one of them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "view", "View", id="files.view", tooltip="Show the beginning of the file"),
@@ -160,7 +160,9 @@ class FilesPane(Vertical):
             else:
                 node.add_leaf(_label(name, words.size(files[0].size)), files[0])
         if (more := len(parts) - MOST_ROWS) > 0:
-            node.add_leaf(Text(f"… {more:,} more; `lumitui fetch` brings any", "dim"), None)
+            node.add_leaf(
+                Text(f"… {more:,} more; `lumitui fetch` fetches any of them", "dim"), None
+            )
 
     @on(Tree.NodeExpanded)
     def _expanded(self, event: Tree.NodeExpanded[ListedFolder | RemoteFile | None]) -> None:
@@ -263,7 +265,7 @@ class FilesPane(Vertical):
     # -- inside
 
     def action_move(self, step: int) -> None:
-        """Move the cursor, or scroll what is viewed."""
+        """Move the cursor, or scroll the view."""
         view = self.query_one("#files-view")
         if view.has_focus:
             view.scroll_relative(y=step, animate=False)
@@ -276,7 +278,7 @@ class FilesPane(Vertical):
 
     @property
     def _chosen(self) -> RemoteFile | None:
-        """The file under the cursor; None: a folder, or nothing."""
+        """The selected file; None for a folder, or nothing."""
         node = self._tree.cursor_node
         return None if node is None or isinstance(node.data, ListedFolder) else node.data
 
@@ -285,7 +287,7 @@ class FilesPane(Vertical):
 
 
 def fetch_line(name: str, here: int, size: int, rate: float) -> str:
-    """Return how far a fetch is: a bar, the bytes, the bytes a second and the time left."""
+    """Return the progress of a fetch: a bar, the bytes, the rate and the time left."""
     share = min(1.0, here / size) if size else 1.0
     full = int(share * _BAR)
     line = f"Fetching {name} {'▓' * full}{'░' * (_BAR - full)} {share:.0%} of {words.size(size)}"
@@ -300,7 +302,7 @@ def _label(name: str, size: str) -> Text:
 
 
 def _nodes(node: _Node) -> Iterator[_Node]:
-    """Yield the nodes below `node` that were made, in the order of the screen."""
+    """Yield the existing nodes below `node`, in the order of the screen."""
     for child in node.children:
         yield child
         yield from _nodes(child)

@@ -25,7 +25,7 @@ PAUSE = 60.0
 
 
 class GpusPane(RowList):
-    """What the GPUs of the run's nodes do; they are read when the pane opens, then each minute."""
+    """The GPU use of the run's nodes, read when the pane opens, then each minute."""
 
     def __init__(self) -> None:
         """Show nothing yet."""

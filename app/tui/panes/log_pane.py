@@ -41,12 +41,12 @@ MOST_WAITING = 8
 TICK = 1.5
 """Seconds between two readings of a log that grows line by line: each is drawn, and costs that."""
 MUCH = 16_384
-"""Bytes of a piece after which the next is read at once: more of them are waiting."""
+"""Minimum bytes of a piece after which the next is read immediately: more are waiting."""
 _FOLLOWED = "follow"
 _RANKS = Binding.Group("Rank", compact=True)
 _MATCH = Binding.Group("Match", compact=True)
 _RANK = re.compile(r"rank (\d{1,9})")
-"""What is typed into the search to see one rank of thousands."""
+"""The search text for one rank of thousands."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class LogPlace:
 
     attempt: int | None
     offset: int | None
-    """Of a line on the screen; None: its end was followed."""
+    """Of a line on the screen; None if the end was followed."""
     rank: int | None
     found: str
-    """What was searched for."""
+    """The search text."""
 
 
 def places(app: App[object]) -> dict[str, LogPlace]:
@@ -68,7 +68,7 @@ def places(app: App[object]) -> dict[str, LogPlace]:
 
 
 class LogPane(Vertical):
-    """The log, its ranks, what is searched for, and a line on how far it is followed."""
+    """The log, its ranks, the search, and a status line."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "Search", key_display="/", id="log.search",
@@ -106,37 +106,37 @@ class LogPane(Vertical):
         self._older: int | None = None
         """The attempt that was chosen instead of the newest."""
         self._failed: int | None = None
-        """The rank that ended the run, as its record says."""
+        """The rank that ended the run, according to its record."""
         self._number = 0
-        """Of the latest request or its end; what comes for an earlier one is dropped."""
+        """Of the latest request or its end; answers to an earlier one are dropped."""
         self._following = False
         self._offset = 0
-        """Bytes of the attempt's log that came."""
+        """Received bytes of the attempt's log."""
         self._ended = ""
-        """Why nothing more comes; empty while the log is followed."""
+        """Why the log is complete or stopped; empty while it is followed."""
         self._heard: float | None = None
-        """When the site was heard last; None where no link can be lost."""
+        """When the site last answered; None if there is no link to lose."""
         self._asked: float | None = None
-        """Since when the log is requested; None: an answer came."""
+        """When the log was requested; None once an answer came."""
         self._lost: LogLost | None = None
         self._page: object | None = None
-        """The part of the log that is being read; what comes of another one is dropped."""
+        """The part of the log being read; answers for another part are dropped."""
         self._problem = ""
         """Why a part of the log could not be read."""
         self._label_is_rank = True
         self._attempts = 1
         """Attempts of the run."""
-        """When what is on the screen was read, while the site cannot be reached."""
+        """When the displayed lines were read, while the site is unreachable."""
         self._goal: int | None = None
-        """The byte that is to be shown when its page has come."""
+        """The byte to show once its page has arrived."""
         self._back_to: LogPlace | None = None
-        """Where the log was left, until its lines have come again."""
+        """The log's last position, until its lines have arrived again."""
         self._sought = ""
-        """What is to be found as soon as the log is there."""
+        """The text to find once the log is available."""
         self._keys = (False, False, False)
         """Whether there are ranks to choose from, a search, and a rank that was chosen."""
         self._line = ""
-        """What the line says."""
+        """The text of the line."""
 
     def compose(self) -> ComposeResult:
         """Yield the ranks, the log, the search, then the line."""
@@ -146,7 +146,7 @@ class LogPane(Vertical):
         yield Static(id="log-line", markup=False)
 
     def on_mount(self) -> None:
-        """Choose and mark what was chosen when the log was left."""
+        """Restore the choice and marks from when the log was left."""
         self._back_to = places(self.app).get(self._run_id)
         if self._back_to is not None:
             self._view.rank = self._back_to.rank
@@ -159,7 +159,7 @@ class LogPane(Vertical):
             self._draw_line()
 
     def draw(self, run: Run) -> None:
-        """Say how old the link's last sign of life is; the log itself comes by `tell`."""
+        """Show the age of the link's last answer; `tell` brings the log itself."""
         self._label_is_rank = run.layout.tasks_per_node == run.layout.ranks_per_node
         self._attempts = run.attempt
         self._failed = log_words.failed_rank(run) if self._label_is_rank else None
@@ -204,7 +204,7 @@ class LogPane(Vertical):
         *,
         attended: bool,
     ) -> None:
-        """Hand on what happens to the log, until it is no longer followed; in a thread."""
+        """Pass on the log's events until it is no longer followed; in a thread."""
         worker, due = get_current_worker(), 0.0
 
         def stop() -> bool:
@@ -228,7 +228,7 @@ class LogPane(Vertical):
         forget(self, _FOLLOWED)
 
     def tell(self, number: int, event: LogEvent) -> None:
-        """Show what happened to the log that request `number` follows."""
+        """Show the event of the log that request `number` follows."""
         if number != self._number:
             return
         self._asked = None
@@ -262,7 +262,7 @@ class LogPane(Vertical):
         self._draw_line()
 
     def seek(self, text: str) -> None:
-        """Go to the first line with `text` in the log of the newest attempt, once it is there."""
+        """Go to the first line with `text` in the newest attempt's log, once available."""
         self._sought, self._back_to = text, None
         if self._older is not None:
             self.action_attempt(self._attempts - self._older)
@@ -270,7 +270,7 @@ class LogPane(Vertical):
             self._go_back()
 
     def _go_back(self) -> None:
-        """Show what is sought, else where the log was left."""
+        """Show the search result, or else the last position."""
         left, self._back_to = self._back_to, None
         if self._sought:
             self._finder.found, self._sought = self._sought, ""
@@ -352,7 +352,7 @@ class LogPane(Vertical):
     # -- what is searched for
 
     def action_search(self) -> None:
-        """Let the user type what to search for."""
+        """Open the search field."""
         self._finder.open()
 
     def action_find(self, step: int) -> None:
@@ -396,7 +396,7 @@ class LogPane(Vertical):
         self._draw_line()
 
     def _say_shown(self, rank: int | None) -> None:
-        """Say that all ranks are shown again, where only `rank` was: what is found is another's."""
+        """Report that all ranks are shown again after only `rank`: the match is of another one."""
         if rank is not None and self._view.rank is None:
             self._finder.words += f", not of rank {rank}: showing all ranks"
 
@@ -445,7 +445,7 @@ class LogPane(Vertical):
         at = (self._older or self._attempts) + step
         if self._attempts == 1 or not 1 <= at <= self._attempts:
             say = words.count(self._attempts, "attempt")
-            self.notify(f"The run has {say}; there is no attempt {at}.", markup=False)
+            self.notify(f"The run has {say}, and no attempt {at}.", markup=False)
             return
         self.unfollow()
         self._older = at if at < self._attempts else None

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Figures, FigureSeries, LogFigures
 
 SPARKLINE = 24
-"""Columns of a curve beside its words, on a screen of 80."""
+"""Minimum columns of a curve beside its words, on a screen of 80."""
 _NAME = 20
-"""Most cells of a number's name."""
+"""Maximum cells of a metric's name."""
 ROOMY = 64
-"""Cells from which on names and curves are that long, and bounds are shown."""
+"""Cells from which names and curves have that length, and bounds are shown."""
 _METRIC = Binding.Group("Metric", compact=True)
 
 
@@ -58,7 +58,7 @@ class MetricsPane(Scroll):
         """Bytes of metrics.jsonl that the pane shows."""
         self._figures: Figures | None = None
         self._chosen = ""
-        """The name of the number that is drawn; the first without one."""
+        """The name of the drawn metric; the first by default."""
 
     def compose(self) -> ComposeResult:
         """Yield the summary, the chart, all numbers, and the series from the log."""
@@ -89,7 +89,7 @@ class MetricsPane(Scroll):
             self._draw_figures()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let a number be chosen where there are two."""
+        """Enable the choice of a metric if there are two."""
         return action != "choose" or len(self._series) > 1
 
     @property

@@ -1,4 +1,4 @@
-"""The overview of a run: how far it is, how well it does, its facts and, on demand, why it failed.
+"""The overview of a run: progress, efficiency, facts and, on demand, why it failed.
 
 The run's screen has it as a pane; another screen may show it beside a table.
 """
@@ -49,7 +49,7 @@ _SETTLED = 0.15
 _SOUGHT = 120
 """Characters of a line that is looked for: a longer one may be shown shortened."""
 _ORIGIN = frozenset(
-    {"created", "submitted", "last news", "global batch", "code", "snapshot", "folder", "project",
+    {"created", "submitted", "last answer", "global batch", "code", "snapshot", "folder", "project",
      "job file", "logs"}
 )  # fmt: skip
 """Facts of where a run came from and where it is, which are the last and dim."""
@@ -61,7 +61,7 @@ _Drawn = tuple[object, ...]
 
 
 class OverviewPane(Scroll):
-    """The overview of the run drawn last; what is computed for it comes from a worker."""
+    """The overview of the last drawn run; a worker computes its content."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open_line", "Show in the log", id="overview.line",
@@ -69,7 +69,7 @@ class OverviewPane(Scroll):
     ]  # fmt: skip
 
     class LineWanted(Message):
-        """The log is to be shown at a line."""
+        """Open the log at a line."""
 
         def __init__(self, text: str) -> None:
             """`text` is in the line."""
@@ -88,13 +88,13 @@ class OverviewPane(Scroll):
         """All that the pane shows; nothing is drawn again while it stays the same."""
         self._why: RenderableType | None = None
         self._explained = False
-        """Whether what stands there is why the run failed."""
+        """Whether it shows why the run failed."""
         self.remedy: HelpfulResubmission | None = None
-        """The resubmission that may help, where why the run failed is shown."""
+        """The suggested resubmission, if the cause is shown."""
         self.causes: tuple[str, ...] = ()
-        """The ids of the causes that are shown."""
+        """The ids of the displayed causes."""
         self._line = ""
-        """What the line of the log says that shows why the run failed."""
+        """The text of the log line that shows why the run failed."""
 
     def compose(self) -> ComposeResult:
         """Yield the reasons, then the facts."""
@@ -104,7 +104,7 @@ class OverviewPane(Scroll):
             yield self._chart
 
     def draw(self, run: Run) -> None:
-        """Show what history says about `run` now."""
+        """Show the history's current facts on `run`."""
         other = self._run is None or run.id != self._run.id
         self._run = run
         if not self.query(".facts"):
@@ -244,13 +244,13 @@ def page(
 
 
 def verdict_line(proof: Verdict, ranks: int) -> Text:
-    """Return what a proof comes to; where all is as planned, how many of the `ranks` it has."""
+    """Return the verdict of a proof; if all is as planned, how many of the `ranks` it has."""
     words = f" {proof.measured:,}/{ranks:,}" if proof.kind == "proved" else f"  {proof.sentence}"
     return Text.assemble((proof.kind, VERDICTS[proof.kind]), plain(words))
 
 
 def line_of(diagnoses: Sequence[Diagnosis]) -> str:
-    """Return what to look for in the log: the beginning of the first cause's line; "": nothing."""
+    """Return the search text for the first cause's line, or ""."""
     shown = ([*one.telling] or [one.line] for one in diagnoses)
     return next((lines[-1].strip()[:_SOUGHT] for lines in shown if lines[-1].strip()), "")
 

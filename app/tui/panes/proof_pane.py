@@ -53,7 +53,7 @@ class ProofPane(RowList):
         self._at, self._opened = 0, False
 
     def draw(self, run: Run) -> None:
-        """Show what the probe of `run` has measured so far; nothing is done twice for it."""
+        """Show the probe's current result for `run`; avoids repeated work."""
         found = self._runs.proof(run)
         if found is not self._shown:
             self._shown, self._site = found, run.site
@@ -66,7 +66,7 @@ class ProofPane(RowList):
         self._show()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let a node be chosen where there are two."""
+        """Enable the choice of a node if there are two."""
         return action not in ("choose", "open") or len(self._hosts) > 1
 
     def action_choose(self, step: int) -> None:
@@ -97,7 +97,7 @@ class ProofPane(RowList):
         self.show(lines, table)
 
     def _map(self, name: str, width: int) -> list[Text]:
-        """Return the drawn node; nothing for a site whose nodes are not known, or no cores."""
+        """Return the drawn node; nothing if the site's nodes or cores are unknown."""
         ranks = [row for row in self._hosts[name] if 0 <= row.local_rank < _MOST_RANKS]
         cores = {row.local_rank: row.found for row in ranks if row.found}
         try:
@@ -137,7 +137,7 @@ def node_cells(nodes: Mapping[str, Sequence[RankProof]], at: int, width: int, mo
 
 
 def proof_lines(found: Verdict) -> list[Text]:
-    """Return the verdict, what differs, and what the preflight found, a line each."""
+    """Return the verdict, the differences, and the preflight's findings, a line each."""
     different = run_facts.differences(found)
     style = "bold red" if found.preflight and found.preflight.state == "bad" else ""
     measured = [plain(line, style) for line in run_facts.preflight(found)]
@@ -146,7 +146,7 @@ def proof_lines(found: Verdict) -> list[Text]:
 
 
 def rank_table(found: Verdict) -> TitledRows | None:
-    """Return a row for each rank that reported; None where none did."""
+    """Return a row for each rank that reported; None if none did."""
     if not found.rows:
         return None
     table = run_facts.proof_table(found)

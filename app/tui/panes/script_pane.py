@@ -1,4 +1,4 @@
-"""The pane with the job script of a run, as it was sent."""
+"""The pane with the sent job script of a run."""
 
 from lumitui.app.runs import Run
 from lumitui.app.tui.widgets.script_view import ScriptView

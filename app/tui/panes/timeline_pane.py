@@ -1,4 +1,4 @@
-"""The pane with what happened to a run and when."""
+"""The pane with the events of a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLOURS = {
     "queued": "yellow", "requeued": "yellow", "starting": "cyan", "training": "green",
     "running": "green", "saving": "magenta",
 }  # fmt: skip
-"""The characters differ too; the colour only helps."""
+"""The characters also differ; the colour only helps."""
 
 
 class TimelinePane(RowList):
@@ -41,7 +41,7 @@ class TimelinePane(RowList):
         self._drawn: tuple[object, ...] = ()
 
     def draw(self, run: Run) -> None:
-        """Show what history says of `run` now."""
+        """Show the history's current events of `run`."""
         self._run = run
         wanted = (run.id, run.state, run.updated, run.metrics_offset)
         if wanted != self._asked:

@@ -1,1 +1,1 @@
-"""What a user chooses: the theme and the keys."""
+"""The user's choices: the theme and the keys."""

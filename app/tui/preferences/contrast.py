@@ -45,7 +45,7 @@ def readable(colour: ColorTriplet, background: ColorTriplet) -> ColorTriplet:
 
 
 class ReadableText(LineFilter):
-    """Gives texts, curves and blocks on the screen enough contrast; frames are drawn as they are.
+    """Gives texts, curves and blocks on the screen enough contrast; does not change frames.
 
     It comes last: after `dim`, opacity and NO_COLOR, which makes greys of colours. Characters that
     control a terminal never get past it: screens spell them out before (`plain`), and dropped
@@ -72,7 +72,7 @@ def _printable(text: str) -> str:
 
 
 class WithoutColour(LineFilter):
-    """For NO_COLOR: a coloured word gets full strength, and a red one is bold.
+    """For NO_COLOR: coloured words are bright, and red ones are bold.
 
     As the grey of its brightness a red word would be the faintest of all.
     """
@@ -83,7 +83,7 @@ class WithoutColour(LineFilter):
 
 
 class SixteenColours(LineFilter):
-    """For a terminal of 16 colours: black or white, where the nearest two cannot be told apart.
+    """For a terminal of 16 colours: black or white if the nearest two are indistinguishable.
 
     A panel and the words on it may both become a grey.
     """

@@ -21,7 +21,7 @@ _NAMES = {key.value for key in Keys}
 
 @dataclass(frozen=True)
 class Keymap:
-    """Keys by the id of their binding, and what is wrong with the lines that were left out."""
+    """Keys by the id of their binding, and the errors of skipped lines."""
 
     keys: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ def _checked(lines: dict[str, _Line]) -> Keymap:
 
 
 def _near(name: str, names: Iterable[str], otherwise: str) -> str:
-    """Return the question whether the nearest of `names` was meant, or `otherwise`."""
+    """Return a suggestion of the nearest of `names`, or `otherwise`."""
     near = difflib.get_close_matches(name, list(names), n=1)
     return f"Did you mean {near[0]}?" if near else f"{otherwise}."
 
@@ -104,7 +104,7 @@ Known = dict[type[DOMNode], dict[str, str]]
 
 
 def _clash(wanted: dict[str, str], known: Known) -> tuple[str, str, str] | None:
-    """Return a wanted binding, one of its keys, and the binding that has this key, too."""
+    """Return a wanted binding, one of its keys, and the binding that also has this key."""
     apps = {k: v for cls, ids in known.items() if issubclass(cls, App) for k, v in ids.items()}
     for name, keys in wanted.items():
         for cls, ids in known.items():

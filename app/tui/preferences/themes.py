@@ -1,4 +1,4 @@
-"""The themes that are offered, the one that was chosen last, and what all of them share."""
+"""The offered themes, the last chosen one, and their common parts."""
 
 import os
 from pathlib import Path
@@ -32,7 +32,7 @@ CONTRAST = Theme(
 OWN = (DARK, LIGHT, CONTRAST)
 
 UNKNOWN_COLOURS = ("ansi-dark", "ansi-light", "textual-ansi")
-"""Textual's themes in the terminal's own colours: nobody can say whether their text is readable."""
+"""Textual's themes in the terminal's own colours, whose contrast is unknown."""
 
 
 def calm(colours: dict[str, str]) -> dict[str, str]:
@@ -64,11 +64,11 @@ _COLOURS = (
 
 
 _MADE: dict[str, TerminalTheme] = {}
-"""Those that were asked for: each widget that is drawn asks, and Textual caches by the object."""
+"""Cached: each drawn widget requests them, and Textual caches by the object."""
 
 
 def terminal_colours(theme: Theme) -> TerminalTheme:
-    """Return what `red`, `bright_black` … are in a theme: the colours of its states."""
+    """Return the theme's values of `red`, `bright_black` …: the colours of its states."""
     if theme.name not in _MADE:
         _MADE[theme.name] = _terminal_colours(theme)
     return _MADE[theme.name]
@@ -88,7 +88,7 @@ def _terminal_colours(theme: Theme) -> TerminalTheme:
 
 
 def offer_themes(app: App[int], kept: str | None) -> None:
-    """Offer our own themes and Textual's; begin with `kept`, else with TEXTUAL_THEME, else ours."""
+    """Offer our themes and Textual's; begin with `kept`, else TEXTUAL_THEME, else ours."""
     for theme in OWN:
         app.register_theme(theme)
     for name in UNKNOWN_COLOURS:
@@ -98,7 +98,7 @@ def offer_themes(app: App[int], kept: str | None) -> None:
 
 
 def kept_theme(file: Path) -> str | None:
-    """Return the theme that was chosen last; None: none was, or the file cannot be read."""
+    """Return the last chosen theme; None if there is none, or the file is unreadable."""
     try:
         with file.open(encoding="utf-8", errors="replace") as opened:
             return opened.read(80).strip() or None
@@ -107,7 +107,7 @@ def kept_theme(file: Path) -> str | None:
 
 
 def keep_theme(file: Path, name: str) -> None:
-    """Write the choice into `file`, for its owner alone, whole or not at all.
+    """Write the choice into `file`, readable only by its owner, atomically.
 
     Raises:
         OSError: it cannot be written.

@@ -1,4 +1,4 @@
-"""The sites as they are now, side by side where there is room: nodes, queue, limits, budget."""
+"""The sites now, side by side if they fit: nodes, queue, limits, budget."""
 
 import time
 from collections.abc import Sequence
@@ -41,19 +41,19 @@ from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import SERIES, bar
 
 COLUMN = 78
-"""Cells that one site needs; two stand side by side when there are twice as many."""
+"""Minimum cells of one site; with twice as many, two are side by side."""
 WIDE = 110
-"""Cells of a site from which on the details are beside the tables."""
+"""Minimum cells of a site to show the details beside the tables."""
 LEAST_BAR, MOST_BAR = 20, 40
-"""Cells of a bar: its parts can be told apart, and its rows do not drown the numbers."""
+"""Cells of a bar: enough to distinguish its parts, without hiding the numbers."""
 LABELS = 11
 """Cells of the labels in both frames of details."""
 MOST_ROWS = 200
-"""Rows of a part that are drawn; the last one says how many are left out."""
+"""Maximum rows of a part; the last one counts the rest."""
 
 
 class ClusterScreen(FullScreen):
-    """One site, or as many as fit; they are asked when they are opened, and then each minute."""
+    """One site, or as many as fit, queried on opening and then each minute."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "ask", "Refresh", id="page.refresh", tooltip="Ask these sites again now"),
@@ -71,7 +71,7 @@ class ClusterScreen(FullScreen):
         self._at = 0
         self._asking: set[str] = set()
         self._tried: dict[str, float] = {}
-        """When each site was asked last, in epoch seconds."""
+        """When each site was last queried, in epoch seconds."""
         self._errors: dict[str, LumiError] = {}
         self._drawn: dict[str, object] = {}
 
@@ -80,7 +80,7 @@ class ClusterScreen(FullScreen):
         yield Horizontal(id="clusters")
 
     def begin(self) -> None:
-        """Ask the sites that are shown first."""
+        """Query the displayed sites first."""
         try:
             self._sites = self.runs.clusters.sites()
         except LumiError as error:
@@ -114,7 +114,7 @@ class ClusterScreen(FullScreen):
             self._show()
 
     def every_second(self) -> None:
-        """Ask again what is older than a minute, as long as the screen is on top."""
+        """Query again after a minute, as long as the screen is on top."""
         if not self.is_seen or not self._sites:
             return
         now = time.time()
@@ -167,7 +167,7 @@ class ClusterScreen(FullScreen):
         return action != "turn" or len(self._sites) > len(self.visible_sites)
 
     def draw(self) -> None:
-        """Show what the sites said last; the tables are made again only for a new answer."""
+        """Show the last answers; rebuild the tables only for a new one."""
         if not self.is_seen:
             return
         now = time.time()
@@ -195,7 +195,7 @@ class ClusterScreen(FullScreen):
 
 
 class SiteColumn(Vertical):
-    """One site: a frame for each part of its answer, and what is known of the chosen rows."""
+    """One site: a frame for each part of its answer, and details of the selected rows."""
 
     def __init__(self, site: str) -> None:
         """Show nothing of `site` yet."""
@@ -203,7 +203,7 @@ class SiteColumn(Vertical):
         self.site = site
         self._error = ""
         self.overview = ClusterOverview()
-        """What it said last."""
+        """Its last answer."""
 
     def compose(self) -> ComposeResult:
         """Yield why there is nothing new, the parts, and the details."""
@@ -220,14 +220,14 @@ class SiteColumn(Vertical):
                 yield Static(classes="site-job frame", markup=False)
 
     def on_mount(self) -> None:
-        """Show what it said last; the first column has the keys."""
+        """Show its last answer; the first column has the focus."""
         if self.query(QueueRows) and isinstance(self.screen, ClusterScreen):
             self.screen.reread()
             if self.screen.focused is None:
                 self.take_focus()
 
     def on_resize(self) -> None:
-        """Show the details beside the tables where there is room."""
+        """Show the details beside the tables if there is room."""
         self.set_class(self.size.width >= WIDE, "-wide")
         self._show_details()
 
@@ -243,7 +243,7 @@ class SiteColumn(Vertical):
             place.update(styled.plain(why, "yellow"))
 
     def show(self, overview: ClusterOverview | None, nothing: str, now: float) -> None:
-        """Show an overview, or why there is none."""
+        """Show an overview, or why it is missing."""
         self.overview = overview or ClusterOverview()
         nowhere = [OverviewPart("Partitions", sentence=nothing), *[OverviewPart("")] * 3]
         parts = overview_parts(overview, now) if overview else nowhere
@@ -256,13 +256,13 @@ class SiteColumn(Vertical):
             self.take_focus()
 
     def take_focus(self) -> None:
-        """Give the keys to the jobs, else to the partitions, else to the column."""
+        """Focus the jobs, else the partitions, else the column."""
         choices = (self.query_one(QueueRows), self.query_one(PartRows), self.query_one(Scroll))
         next(one for one in choices if one.focusable).focus(scroll_visible=False)
 
     @on(OptionList.OptionHighlighted)
     def _show_details(self) -> None:
-        """Show what is known of the partition and of the job under the cursors."""
+        """Show the details of the selected partition and job."""
         now, (nodes, *_, sizes) = time.time(), self.query(PartRows)
         place = self.query_one(".site-partition", Static)
         sizes.display = place.display = nodes.chosen is not None
@@ -288,7 +288,7 @@ class SiteColumn(Vertical):
             place.update(styled.labelled([*lines, *job_lines(job, now)], LABELS))
 
     def run_of(self, job_id: str) -> Run | None:
-        """Return the user's run whose job it is; None: it was not sent from here."""
+        """Return the user's run for the job; None if it was not sent from here."""
         runs = tui(self).runs.history.unfinished(self.site)
         return next((run for run in runs if run.job_id == job_id), None)
 
@@ -333,7 +333,7 @@ class PartRows(OptionList):
 
     @property
     def chosen(self) -> int | None:
-        """The row under the cursor, from 0; None: there is none."""
+        """The selected row, from 0, or None."""
         return None if self.highlighted is None else self.highlighted - 1
 
 
@@ -348,7 +348,7 @@ class QueueRows(PartRows):
     ]
 
     def _run(self) -> str | None:
-        """Return the run of the job under the cursor; say so where it is none of ours."""
+        """Return the run of the selected job; report it if it is not ours."""
         column = next(one for one in self.ancestors if isinstance(one, SiteColumn))
         if (at := self.chosen) is None:
             return None
@@ -365,34 +365,34 @@ class QueueRows(PartRows):
             tui(self).open_run(run)
 
     def action_cancel(self) -> None:
-        """Cancel the job under the cursor, after asking."""
+        """Cancel the selected job after confirmation."""
         if run := self._run():
             tui(self).cancels.cancel(run)
 
 
 BAR = "━"
-"""What a bar is made of: its parts differ in colour."""
+"""The parts of a bar, which differ in colour."""
 USES = (
     ("idle", "▆", "green"), ("mixed", "▄", SERIES[1]), ("allocated", "▂", SERIES[0]),
     ("other", "·", "bright_black"), ("down", "✖", "red"),
 )  # fmt: skip
-"""What nodes do, each with its sign in a bar without colours, and its colour."""
+"""The states of nodes, each with its sign in a bar without colours, and its colour."""
 
 
 def legend(*, plain: bool) -> Text:
-    """Return what the parts of a bar are; `plain`: there are no colours."""
+    """Return the parts of a bar; `plain`: without colours."""
     parts = (Text.assemble((sign if plain else BAR, style), f" {use}") for use, sign, style in USES)
     return Text("  ").join(parts)
 
 
 def nodes_bar(found: Nodes, width: int, *, plain: bool) -> Text:
-    """Return the nodes of a partition by what they do; `plain`: there are no colours."""
+    """Return the nodes of a partition by state; `plain`: without colours."""
     parts = [(getattr(found, use), sign if plain else BAR, style) for use, sign, style in USES]
     return bar(parts, width)
 
 
 def compact(lines: Sequence[str], width: int) -> Sequence[str]:
-    """Return a site's own table; where it is too wide, without the columns that only fill it."""
+    """Return a site's own table; if it is too wide, without padding columns."""
     if max(map(cell_len, lines)) <= width:
         return lines
     columns = list(zip_longest(*lines, fillvalue=" "))

@@ -1,4 +1,4 @@
-"""Two to four runs beside each other: job file, script, code, metrics and curves."""
+"""Comparison of two to four runs: job file, script, code, metrics and curves."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ BEST: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
 )
 """Which of the values of a metric is the best."""
 MOST_LINES = 400
-"""Lines of a difference that are shown; `lumitui diff` prints them all."""
+"""Maximum displayed lines of a difference; `lumitui diff` prints them all."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class CompareScreen(FullScreen):
-    """Runs beside each other. Its content comes from a worker, once."""
+    """Compared runs. A worker computes the content once."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual types it
 

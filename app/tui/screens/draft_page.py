@@ -1,4 +1,4 @@
-"""A screen with a draft: what is saved, what would be lost, and the user's own editor."""
+"""A screen with a draft: saving, unsaved edits, and the user's editor."""
 
 import os
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def _path(text: str) -> None:
 
 
 class DraftPage(FullScreen):
-    """Saves its draft, lends it to an editor, and asks before edits are lost."""
+    """Saves its draft, opens it in an editor, and asks about unsaved edits."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+w", "save", "Save", id="new.save", tooltip="Save the job file"),
@@ -43,7 +43,7 @@ class DraftPage(FullScreen):
 
     @property
     def unsaved(self) -> Draft | None:
-        """The draft that would be lost; None: nothing would."""
+        """The unsaved draft, or None."""
         draft = self._draft
         lost = draft is not None and draft.unsaved and draft.text != self._opened
         return draft if lost else None
@@ -98,7 +98,7 @@ class DraftPage(FullScreen):
             self.query_one(DraftViews).write(text)
 
     def _guard(self, then: Callable[[], object]) -> None:
-        """Do `then`, after asking what becomes of edits that are not saved."""
+        """Do `then` after asking about unsaved edits."""
         draft = self.unsaved
         if draft is None:
             then()
@@ -113,5 +113,5 @@ class DraftPage(FullScreen):
         self.app.push_screen(Confirm("Lose the edits?", lines, "Discard", patient=True), answered)
 
     def action_back(self) -> None:
-        """Leave the screen; edits that are not saved are asked about."""
+        """Leave the screen after asking about unsaved edits."""
         self._guard(super().action_back)

@@ -1,4 +1,4 @@
-"""A grid: its settings beside their loss, speed, price and curve; the best of each is marked."""
+"""A grid: its settings with their loss, speed, price and curve; the best of each is marked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CURVE = 9
 
 @dataclass(frozen=True)
 class GridFigures:
-    """A grid, and what its runs are and have measured, by their ids."""
+    """A grid, and its runs with their measurements, by id."""
 
     sweep: Sweep
     runs: dict[str, Run]
@@ -67,7 +67,7 @@ class GridScreen(FullScreen):
         yield chart
 
     def begin(self) -> None:
-        """Look for news every second."""
+        """Check for changes every second."""
         self.query_one("#grid").focus()
         self.reread()
         self.set_interval(1.0, self.every_second)
@@ -108,7 +108,7 @@ class GridScreen(FullScreen):
 def grid_rows(
     found: GridFigures, now: float, drawn: Sequence[str]
 ) -> list[tuple[list[Text], str | None]]:
-    """Return the cells of each run, with its id; a star is beside the best of a column.
+    """Return the cells of each run, with its id; a star marks the best of a column.
 
     The curve of a run that is `drawn` below has the letter and the colour that it has there.
     """
@@ -141,6 +141,6 @@ def grid_rows(
 def _best(
     choose: Callable[[Iterable[_Known]], _Known], values: Iterable[float | None]
 ) -> int | None:
-    """Return where the best value is; None where fewer than two are known."""
+    """Return the position of the best value; None if fewer than two are known."""
     known = [(value, at) for at, value in enumerate(values) if value is not None]
     return choose(known)[1] if len(known) > 1 else None

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Finding
 
 LEAVE = "your answers are kept"
-DEMO = "Trains a small network here for a minute, on 2 ranks on CPU. No cluster is asked."
+DEMO = "Trains a small network here for a minute, on 2 CPU ranks. Contacts no cluster."
 PLACES = (
     ("1 Runs", "every run with its state, loss and price; enter opens one"),
     ("2 New", "a job file as a form, with its script and its price"),
@@ -69,7 +69,7 @@ MEASURE = (
     "price. Then lumitui binds each rank to the cores near its GPU, and proves it."
 )
 LONGEST = 120
-"""Characters of what a check found: sbatch's complaints have many lines."""
+"""Maximum characters of a check's result: sbatch's errors have many lines."""
 
 
 class GuideScreen(FullScreen):
@@ -132,14 +132,14 @@ class GuideScreen(FullScreen):
         self.reread()
 
     def begin(self) -> None:
-        """Show the answers that are kept."""
+        """Show the stored answers."""
         choice = self.query_one("#key", ChoiceButton)
         if self._progress.key in choice.offered:
             choice.choose(self._progress.key)
         self._choose_site(self._progress.site)
 
     def action_site(self) -> None:
-        """Offer the clusters, the user's own first, and to survey another one."""
+        """Offer the clusters, the user's own first, and surveying another one."""
         from lumitui.app.tui.dialogs.new_cluster import NewClusterDialog, ssh_hosts
         from lumitui.app.tui.dialogs.pick import PickDialog
 
@@ -200,7 +200,7 @@ class GuideScreen(FullScreen):
         return steps(self._progress, self._around())
 
     def draw(self) -> None:
-        """Show which step is next, and what it will do."""
+        """Show the next step, and its effect."""
         self.title_text("0 Guide")
         for name in ("user", "key"):
             self.query_one(f"#{name}").visible = not self._around().foreign
@@ -216,7 +216,7 @@ class GuideScreen(FullScreen):
             words.display = step.mark == "next"
 
     def _answer(self, **answers: object) -> None:
-        """Keep answers; another site, name or key has to be checked again."""
+        """Store answers; a changed site, name or key needs a new check."""
         changed = self._progress.model_copy(update=answers)
         if answers.keys() & {"site", "user", "key", "account"} and changed != self._progress:
             changed, self._differs = changed.model_copy(update={"checked": False}), False
@@ -247,7 +247,7 @@ class GuideScreen(FullScreen):
         self.focus_next()
 
     def _stop_at(self, step: str) -> bool:
-        """Show what is missing before `step`; return whether anything is."""
+        """Show the requirements of `step`; return whether any is missing."""
         lacking = missing(self._steps(), step)
         if lacking:
             words = next(found.words for found in self._steps() if found.name == lacking)

@@ -56,7 +56,7 @@ class MarkedPage(RunScreenBase):
         check: Callable[[str], object],
         then: Callable[[str], object],
     ) -> None:
-        """Ask for a line, `value` at first, and pass it to `then`; `asked`: title and words."""
+        """Ask for a line, initially `value`, and pass it to `then`; `asked`: title and words."""
         from lumitui.app.tui.dialogs.line_dialog import LineDialog
 
         def answered(line: str | None) -> None:
@@ -77,7 +77,7 @@ class MarkedPage(RunScreenBase):
         return runs[0] if len(runs) == 1 else words.count(len(runs), "run")
 
     def action_cancel(self) -> None:
-        """Cancel the jobs of the marked runs, or of this row; asks once."""
+        """Cancel the jobs of the marked runs, or of this row, after one confirmation."""
         self._with_meant(tui(self).cancels.cancel)
 
     def action_tag(self) -> None:

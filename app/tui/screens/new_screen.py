@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 START = "Choose a starting point, or type the path of a job file above and press enter."
 
 PATH = 40
-"""Most letters of a whole path in the title bar; of a longer one only the folder is named."""
+"""Maximum letters of a full path in the title bar; of a longer one, only the folder is shown."""
 
 _NEWER = 50
-"""Runs whose sites are compared with the job's own."""
+"""Number of runs whose sites are compared with the job's own."""
 
 
 class NewScreen(DraftPage):
-    """What to begin with; then the four views of the draft, its price and the Submit button."""
+    """The starting points; then the four views of the draft, its price and the Submit button."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s,ctrl+s", "submit", "Submit", id="new.submit",
@@ -93,7 +93,7 @@ class NewScreen(DraftPage):
         """Whether a check is under way, and whether its draft was edited since."""
 
     def body(self) -> ComposeResult:
-        """Yield where the job file is, what to begin with, and the views."""
+        """Yield the job file's path, the starting points, and the views."""
         yield LineInput(
             placeholder="path of a job file", id="path", compact=True, suggester=JobFileSuggester()
         )
@@ -106,7 +106,7 @@ class NewScreen(DraftPage):
             yield Button(Text("Submit"), action="screen.submit", compact=True, classes="action")
 
     def begin(self) -> None:
-        """Open the given job file, or what was left unsaved, or offer beginnings."""
+        """Open the given job file, or the last unsaved draft, or offer starting points."""
         self._offer(self._job.parent if self._job else Path.cwd())
         self._show_parts()
         self._enable()
@@ -119,7 +119,7 @@ class NewScreen(DraftPage):
             self._take(kept, opened="")
 
     def on_unmount(self) -> None:
-        """Keep what was not saved for the next time; another job file leaves it there."""
+        """Keep an unsaved draft for next time, also when another job file opens."""
         if self.unsaved or not self._job:
             tui(self).kept = self.unsaved
 
@@ -137,7 +137,7 @@ class NewScreen(DraftPage):
         menu.focus()
 
     def action_start(self) -> None:
-        """Offer what to begin with."""
+        """Offer the starting points."""
         self._guard(self._start_again)
 
     def _start_again(self) -> None:
@@ -155,7 +155,7 @@ class NewScreen(DraftPage):
         self._open(kind, value)
 
     def _type(self, text: str) -> None:
-        """Go on in the field with what was typed on the list; enter then opens that."""
+        """Continue in the field with text typed on the list; enter then opens it."""
         path = self.query_one("#path", Input)
         path.select_on_focus = False  # what comes next is added, and replaces nothing
         path.cursor_position = len(path.value)
@@ -195,7 +195,7 @@ class NewScreen(DraftPage):
             self._take(draft, opened=draft.text)
 
     def _take(self, draft: Draft, opened: str) -> None:
-        """Show another draft, which began as the text `opened`."""
+        """Show another draft, whose text was `opened` at first."""
         self._draft, self._opened = draft, opened
         self._checked, self._where = None, ""
         self._show_parts()
@@ -253,7 +253,7 @@ class NewScreen(DraftPage):
         errors = len(checked.errors)
         if errors:
             then = " to fix before you can submit it"
-            then = "; Submit asks first" if _may_be_forced(checked) else then
+            then = "; Submit asks for confirmation" if _may_be_forced(checked) else then
             text = Text.assemble((f"{count(errors, 'error')}{then}  ", SEVERITY["error"]))
             if checked.previews:
                 text.append_text(cost_line(checked.previews, self._price))
@@ -262,7 +262,7 @@ class NewScreen(DraftPage):
         self.query_one("#cost", Static).update(text)
 
     def _enable(self) -> None:
-        """Let Submit be pressed only for what was checked and is right."""
+        """Enable Submit only for a checked and valid draft."""
         checked, draft = self._checked, self._draft
         right = checked is not None and draft is not None and checked.draft.text == draft.text
         errors = checked is None or (checked.errors and not _may_be_forced(checked))
@@ -271,7 +271,7 @@ class NewScreen(DraftPage):
     # -- views
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer what needs a draft only when one is open."""
+        """Enable commands that need a draft only when one is open."""
         needs = ("submit", "next_view", "save", "editor", "ask_cluster", "places", "view", "start",
                  "again")  # fmt: skip
         if action == "imported":
@@ -314,7 +314,7 @@ class NewScreen(DraftPage):
     # -- the cluster
 
     def explained(self) -> Sequence[str]:
-        """Return the texts of the rules that the job as it is now breaks."""
+        """Return the texts of the rules that the current job breaks."""
         from lumitui.app.runs.rulebook import explanations
 
         previews = self._checked.previews if self._checked else ()
@@ -322,14 +322,14 @@ class NewScreen(DraftPage):
         return list(explanations(rules, [each.site for each in previews], EXPLAINED_WIDTH))
 
     def _asked_of(self, doing: str) -> Preview | None:
-        """Return what the cluster is asked about, and say so; None: the job file is not right."""
+        """Return the query for the cluster, and show it; None if the job file is invalid."""
         previews = self._checked.previews if self._checked else ()
-        wrong = "The job file must be right before the cluster can be asked about it."
+        wrong = "Fix the job file before you query the cluster."
         self.notify(f"{doing} …" if previews else wrong, markup=False)
         return previews[0] if previews else None
 
     def action_ask_cluster(self) -> None:
-        """Ask the cluster about the job as it is now."""
+        """Query the cluster about the current job."""
         if first := self._asked_of("Asking the cluster"):
             ask(self, lambda runs: runs.inquiries.of_preview(first, fresh=True), self._answered)
 

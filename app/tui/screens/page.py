@@ -1,4 +1,4 @@
-"""What full screens have in common: a title bar, a footer, a way back, and the keys of a run."""
+"""Common parts of full screens: a title bar, a footer, a way back, and the keys of a run."""
 
 import signal
 import sys
@@ -41,7 +41,7 @@ EXPLAINED_WIDTH = 70
 
 
 class FullScreen(Screen[None]):
-    """A full screen. It reads history when it is shown and when history changed."""
+    """A full screen. It reads the history when shown and when the history changes."""
 
     # Help and Quit first: a narrow terminal cuts the footer's end.
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -81,14 +81,14 @@ class FullScreen(Screen[None]):
             self.watch(self.app, "absence", self._draw_title_bar)
 
     def begin(self) -> None:
-        """Show what is there for the first time."""
+        """Draw the screen for the first time."""
 
     def body(self) -> ComposeResult:
         """Yield the widgets between title bar and footer."""
         raise NotImplementedError
 
     def draw(self) -> None:
-        """Show what history says now."""
+        """Show the history's current state."""
 
     @property
     def is_seen(self) -> bool:
@@ -110,7 +110,7 @@ class FullScreen(Screen[None]):
             show_error(self, error, repeats=True)
 
     def every_second(self) -> None:
-        """Draw again, unless nothing was written since and nothing shown depends on the time."""
+        """Draw again, unless nothing was written since and nothing depends on the time."""
         if not self.is_seen:
             return
         try:
@@ -126,10 +126,10 @@ class FullScreen(Screen[None]):
         self.reread()
 
     def pass_time(self) -> None:
-        """Draw again only the words that time has changed, such as an age; each second."""
+        """Redraw only words that depend on the time, such as an age; each second."""
 
     def moves(self) -> bool:
-        """Return whether what is shown changes with time alone, as the times of a running job."""
+        """Return whether the display changes with time alone, like the times of a running job."""
         return self.runs.history.count_unfinished() > 0
 
     def title_text(self, *parts: str | Text) -> None:
@@ -191,7 +191,7 @@ class FullScreen(Screen[None]):
 
 
 class RunScreenBase(FullScreen):
-    """A screen with a run to act on: the one shown, or the one under the cursor."""
+    """A screen with a run to act on: the displayed or selected one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "pane('log')", "Log", id="run.log", tooltip="Follow the log of the run"),
@@ -229,7 +229,7 @@ class RunScreenBase(FullScreen):
 
     @property
     def chosen(self) -> str | None:
-        """The id of the run to act on; None: there is none."""
+        """The id of the run to act on, or None."""
         raise NotImplementedError
 
     def _chosen(self) -> str:
@@ -252,7 +252,7 @@ class RunScreenBase(FullScreen):
         self._act(lambda run: tui(self).sends.resubmit(run, factor))
 
     def action_scaling(self) -> None:
-        """Open the screen that says how the run scales."""
+        """Open the screen with the run's scaling."""
         self._act(tui(self).open_scaling)
 
     def action_grid(self) -> None:
@@ -260,7 +260,7 @@ class RunScreenBase(FullScreen):
         self._act(tui(self).open_grid)
 
     def action_cancel(self) -> None:
-        """Cancel the job of the run, after asking."""
+        """Cancel the run's job after confirmation."""
         self._act(tui(self).cancels.cancel)
 
     def action_shell(self) -> None:
@@ -275,7 +275,7 @@ class RunScreenBase(FullScreen):
             failed=lambda error: setattr(self, "_opens_shell", False))  # fmt: skip
 
     def _lend_terminal(self, shell: Callable[[], int]) -> None:
-        """Let `shell` have the terminal until it ends."""
+        """Give the terminal to `shell` until it ends."""
         self._opens_shell = False
         failure: LumiError | None = None
         try:

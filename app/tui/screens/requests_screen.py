@@ -1,4 +1,4 @@
-"""What the sites were asked lately: when, what for, how long it took, how many bytes."""
+"""Latest requests to the sites: time, purpose, duration, bytes."""
 
 import time
 
@@ -13,14 +13,14 @@ from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 TITLES = ("Time", "Site", "For", "Seconds", "Sent", "Received", "Result")
 WELL = ("ok", "stopped", "under way")
 """Results of requests that nothing is wrong with."""
-NONE = "No site was asked yet."
+NONE = "No requests so far."
 
 
 class RequestsScreen(FullScreen):
-    """The requests of this program, the newest first; no script and no answer is kept."""
+    """The requests of this program, newest first; without scripts and answers."""
 
     def __init__(self, runs: Runs) -> None:
-        """Show what `runs` asked."""
+        """Show the requests of `runs`."""
         super().__init__(runs)
         self._shown: list[tuple[str, SiteRequest]] | None = None
 
@@ -29,13 +29,13 @@ class RequestsScreen(FullScreen):
         yield RowList(id="requests")
 
     def begin(self) -> None:
-        """Show the list; look each second for more."""
+        """Show the list; update it every second."""
         self.query_one(RowList).focus()
         self.reread()
         self.set_interval(1.0, self.every_second)
 
     def moves(self) -> bool:
-        """Return that it does: the requests are no part of history."""
+        """Return True: the requests are not part of the history."""
         return True
 
     def draw(self) -> None:

@@ -31,21 +31,21 @@ PANES = {
 }  # fmt: skip
 """Names and titles, in the order of the tabs."""
 DASHBOARD = ("overview", "metrics", "proof", "log")
-"""The panes that are beside each other with the overview in a wide terminal."""
+"""The panes beside the overview in a wide terminal."""
 WIDE = 160
 """Columns of such a terminal."""
 BELOW = ("overview", "metrics", "log")
 """Those in a terminal of at least `ROOM` columns and lines: two of them below the overview."""
 ROOM = (100, 36)
 _FOCUS = {"log": "log-view", "folder": "files-tree"}
-"""What has the keys of a pane that is a container."""
+"""The focused widget of a pane that is a container."""
 
 
 class Pane(Protocol):
     """A pane of the screen; its id is its name."""
 
     def draw(self, run: Run) -> None:
-        """Show what history says about `run` now."""
+        """Show the history's current facts on `run`."""
 
 
 def made(pane: str, runs: Runs, run_id: str) -> Pane:
@@ -107,7 +107,7 @@ class RunScreen(RunScreenBase):
     ]  # fmt: skip
 
     def explained(self) -> Sequence[str]:
-        """Return the texts of the causes that are shown."""
+        """Return the texts of the displayed causes."""
         from lumitui.app.runs.rulebook import explanations
 
         causes = [f"why/{one}" for pane in self.query(OverviewPane) for one in pane.causes]
@@ -122,13 +122,13 @@ class RunScreen(RunScreenBase):
         self._panes: dict[str, Pane] = {first: made(first, runs, run_id)}
         """Those that were opened so far."""
         self._sought = ""
-        """What to look for in the log when it is opened."""
+        """The text to find in the log when it opens."""
         self._read: tuple[tuple[int, ...], Run] | None = None
-        """The run as it was read, and the history's stamp then."""
+        """The run as read, and the history's stamp at that time."""
 
     @property
     def chosen(self) -> str:
-        """The run shown."""
+        """The displayed run."""
         return self._run_id
 
     def body(self) -> ComposeResult:
@@ -160,12 +160,12 @@ class RunScreen(RunScreenBase):
         return not self._run().state.is_final
 
     def pass_time(self) -> None:
-        """Let the ages of a run that has ended go on."""
+        """Update the ages of a run that has ended."""
         if "overview" in self.shown_panes and "overview" in self._panes:
             self._panes["overview"].draw(self._run())
 
     def draw(self) -> None:
-        """Show what history says now."""
+        """Show the history's current state."""
         run = self._run()
         # The state first: a long id would push it out of a narrow bar.
         run_id = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
@@ -195,7 +195,7 @@ class RunScreen(RunScreenBase):
 
     @property
     def shown_panes(self) -> tuple[str, ...]:
-        """The names of the panes on the screen; the first one has the keys."""
+        """The names of the panes on the screen; the first one has the focus."""
         name, (width, height) = _name(self._wanted), self.size
         if name != "overview" or (width < WIDE and (width < ROOM[0] or height < ROOM[1])):
             return (name,)
@@ -215,7 +215,7 @@ class RunScreen(RunScreenBase):
             self._show()
 
     def on_resize(self) -> None:
-        """Show other panes beside the overview, and the keys of the tabs, where there is room."""
+        """Show other panes beside the overview, and the tabs' keys, if there is room."""
         for tab in self.query(Tab):
             tab.label = self._tab((tab.id or "").removeprefix("tab-"))
         if self._open and tuple(self._on_screen()) != self.shown_panes:
@@ -291,7 +291,7 @@ class RunScreen(RunScreenBase):
 
 
 def _name(pane: str) -> str:
-    """Return the name of the pane that `pane` opens."""
+    """Return the name of the pane opened by `pane`."""
     return pane if pane in PANES else "overview"
 
 

@@ -36,7 +36,7 @@ from lumitui.app.tui.widgets.tables.run_filter import RunFilter
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 
 WIDE = 130
-"""Cells from which on the facts of a run are beside the list in a terminal below `TALL` lines."""
+"""Minimum cells to show a run's facts beside the list in a terminal below `TALL` lines."""
 TALL = 36
 """Lines from which on they are below it, however long it is."""
 ROOM = 9
@@ -85,7 +85,7 @@ class RunsScreen(MarkedPage):
         self._nothing = Static(id="empty-words", markup=False)
 
     def body(self) -> ComposeResult:
-        """Yield the list with its facts or, without runs, what to do."""
+        """Yield the list with its facts or, without runs, a hint."""
         with Container(id="master"):
             table = RunTable(self._window, self._glances, id="runs")
             table.add_class("frame")
@@ -126,7 +126,7 @@ class RunsScreen(MarkedPage):
         self._table.unmark()
 
     def choose(self, run_id: str) -> None:
-        """Put the cursor on a run: the next key is meant for it. A filter that hides it ends."""
+        """Move the cursor to a run, for the next key; clears a filter that hides it."""
         self._table.choose(run_id)
         try:
             self._read()
@@ -141,7 +141,7 @@ class RunsScreen(MarkedPage):
     # -- drawing
 
     def draw(self) -> None:
-        """Show what history says now."""
+        """Show the history's current state."""
         if not self.is_seen:
             return
         self._read()
@@ -150,7 +150,7 @@ class RunsScreen(MarkedPage):
         self._draw_chosen()
 
     def pass_time(self) -> None:
-        """Let ages go on; what says the same is not drawn."""
+        """Update ages; do not redraw unchanged text."""
         self._table.tick()
         self._draw_polls(time.monotonic())
         self._draw_chosen()
@@ -208,7 +208,7 @@ class RunsScreen(MarkedPage):
         self._draw_chosen()
 
     def _draw_chosen(self) -> None:
-        """Show what is known of the run under the cursor; its facts when the cursor rests."""
+        """Show the facts of the selected run once the cursor rests."""
         run, detail = self._window.run(self.chosen or ""), self.query_one(OverviewPane)
         if not detail.display:
             self._say("#selected", _line(run))
@@ -232,7 +232,7 @@ class RunsScreen(MarkedPage):
             self._table.border_subtitle = Content.from_rich_text(line)
 
     def _say(self, where: str, line: Text) -> None:
-        """Show a line of fixed height, if it is another one: the screen is not laid out again."""
+        """Show a changed line of fixed height, without a new layout."""
         if self._said.get(where) != line:
             self._said[where] = line
             self.query_one(where, Static).update(line, layout=False)
@@ -256,7 +256,7 @@ class RunsScreen(MarkedPage):
     # -- filter and order
 
     def _list(self, order: Order) -> None:
-        """List what the filter lets pass, from its beginning; the cursor stays with its run."""
+        """List matching runs from the beginning; the cursor stays on its run."""
         try:
             self._window.show(Filter(terms=self.query_one(RunFilter).terms), order)
             self._draw_list()
@@ -280,7 +280,7 @@ class RunsScreen(MarkedPage):
         self._list(self._window.listing.order.chosen(event.by))
 
     def action_sort(self) -> None:
-        """Sort the list by the next of what it can be sorted by."""
+        """Sort the list by the next key."""
         self._list(self._window.listing.order.next())
 
     def action_reverse(self) -> None:

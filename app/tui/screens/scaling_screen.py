@@ -1,4 +1,4 @@
-"""The screen that says how a run scales: a size to take, a chart, and a row for each size."""
+"""The screen of a run's scaling: a recommended size, a chart, and a row for each size."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 
 FIELDS = (("deadline", "such as 6h"), ("budget", "such as 500"), ("samples", "as the run"))
-"""The fields, and what an empty one shows: an example or what counts without it."""
+"""The fields, with their placeholder: an example or the default."""
 TALL = 20
 """Rows of a terminal in which there is room for the chart."""
 _LEAST_ID = 12
-"""Cells that the id of a run keeps; the last ones tell the runs of one name apart."""
+"""Minimum cells of a run's id; its end distinguishes runs of one name."""
 ROOMY = 34
-"""Rows in which all words have room below table and chart."""
+"""Rows of the words below table and chart."""
 
 
 class ScalingScreen(RunScreenBase):
-    """A study of one run's lineage; fields say what the recommended size must keep to."""
+    """A study of one run's lineage; fields set the goal of the recommended size."""
 
     AUTO_FOCUS = "#sizes"
     VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall"), (ROOMY, "-roomy")]  # noqa: RUF012 - as Textual types it
@@ -90,7 +90,7 @@ class ScalingScreen(RunScreenBase):
             yield Static(id="basis", markup=False)
 
     def begin(self) -> None:
-        """Look for news every second."""
+        """Check for changes every second."""
         self.reread()
         self.set_interval(1.0, self.every_second)
 
@@ -197,7 +197,7 @@ _WORK = re.compile(r"(\d{1,15})|(\d{0,6}) ?epochs?", re.ASCII)
 
 
 def asked_work(text: str) -> ScalingQuestion:
-    """Return the work that `text` names: `1000000`, `3 epochs`, `epoch`; '' for the run's own.
+    """Return the work in `text`: `1000000`, `3 epochs`, `epoch`; '' for the run's own.
 
     Raises:
         InputError: it names none.
@@ -214,7 +214,7 @@ def asked_work(text: str) -> ScalingQuestion:
 
 
 def scaling_lines(found: Scaling) -> list[PlotLine]:
-    """Return the ideal, what was measured and what is predicted, each with its interval."""
+    """Return the ideal, the measured and the predicted line, each with its interval."""
     if not found.measured:
         return []
     base = found.measured[0]
@@ -240,7 +240,7 @@ def scaling_lines(found: Scaling) -> list[PlotLine]:
 
 
 def table_of(found: Scaling, width: int) -> TitledRows:
-    """Return a row for each size; what is only predicted is in italics and says so.
+    """Return a row for each size; a predicted one is in italics and marked.
 
     Where `width` cells are too few, the efficiency says what the speed-up does, and long ids of
     runs are cut in their middle.

@@ -1,4 +1,4 @@
-"""The sites: what each is, how often it is polled, and what that has cost its login node."""
+"""The sites: their profiles, poll rates, and cost for the login node."""
 
 import time
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _WORDS = 3
 
 
 class SitesScreen(FullScreen):
-    """A row for each site; below, what an hour at the present rate costs."""
+    """A row for each site; below, the cost of an hour at the current rate."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "cluster", "Cluster", id="sites.cluster",
@@ -49,7 +49,7 @@ class SitesScreen(FullScreen):
         Binding("m", "measure", "Measure", id="sites.measure",
                 tooltip="Measure a node of the site with a short job; the price comes first"),
         Binding("slash", "filter", "Filter", key_display="/", id="sites.filter",
-                tooltip="Show only the sites with all words that you type"),
+                tooltip="Show only the sites with all typed words"),
         Binding("H", "requests", "Requests", id="sites.requests",
                 tooltip="Show the latest requests to the sites, and their duration"),
         Binding("r", "refresh_sites", "Refresh", id="page.refresh", tooltip="Poll the sites now"),
@@ -64,7 +64,7 @@ class SitesScreen(FullScreen):
         self._columns: Sequence[int] = ()
         """The columns of `COLUMNS` that some site has."""
         self._page: str | None = None
-        """The site whose profile is below the list."""
+        """The site whose profile is shown below the list."""
 
     def body(self) -> ComposeResult:
         """Yield the filter, the list, and the profile of the site under the cursor."""
@@ -100,7 +100,7 @@ class SitesScreen(FullScreen):
             menu.highlighted = menu.get_option_index(chosen)
 
     def moves(self) -> bool:
-        """Return that it does: the counts are no part of history."""
+        """Return True: the counts are not part of the history."""
         return True
 
     @property
@@ -111,7 +111,7 @@ class SitesScreen(FullScreen):
     @on(OptionList.OptionHighlighted)
     @on(Input.Changed)
     def draw(self) -> None:
-        """Show the counts as they are now, of the sites with all words that are typed."""
+        """Show the current counts of the sites with all typed words."""
         if not self.is_seen:
             return
         watched = [run.site for run in self.runs.history.unfinished()]
@@ -199,7 +199,7 @@ class SitesScreen(FullScreen):
         if site is None:
             return Text(f"run `lumitui site show {name}`: it cannot be read", "yellow")
         if site.retired and _is_closed(site):
-            instead = f"; {site.replaced_by} takes its place" if site.replaced_by else ""
+            instead = f"; {site.replaced_by} replaces it" if site.replaced_by else ""
             return Text(f"no jobs since {site.retired}{instead}", "yellow")
         wait = self._schedule.next_refresh(name, time.monotonic()) if open_runs else None
         next_poll = "not polled" if wait is None else f"next poll in {words.short_length(wait)}"
@@ -282,7 +282,7 @@ def beside(text: str) -> Table:
 
 
 def hourly(cost: Footprint, seconds: float) -> str:
-    """Return what an hour costs at the rate of the last `seconds`."""
+    """Return the hourly cost at the rate of the last `seconds`."""
     factor = 3600.0 / max(seconds, 1.0)
     moved = words.size(round((cost.bytes_up + cost.bytes_down) * factor))
     requests, commands = round(cost.requests * factor), round(cost.commands * factor)

@@ -20,7 +20,7 @@ from lumitui.app.tui.tour.tour_line import TourLine
 from lumitui.app.tui.tour.tour_stops import STOPS, place_of
 
 _LOOK = 0.25
-"""Seconds between two looks at where the user is."""
+"""Seconds between two checks of the user's position."""
 
 
 class TourApp(LumiApp):
@@ -37,7 +37,7 @@ class TourApp(LumiApp):
     ]  # fmt: skip
 
     stop: var[int] = var(0)
-    """The stop that comes next."""
+    """The next stop."""
     shows_line: var[bool] = var(True)
 
     def __init__(self, runs: RecordedRuns) -> None:

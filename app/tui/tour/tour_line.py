@@ -1,4 +1,4 @@
-"""The line above the keys that says which key to press next."""
+"""The line above the footer with the next key to press."""
 
 from rich.text import Text
 from textual.widgets import Static

@@ -1,4 +1,4 @@
-"""The stops of the tour: the keys of each, what they show, and the place that they lead to."""
+"""The stops of the tour: keys, description, and destination."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ class TourStop:
 
     keys: str
     words: str
-    """What the keys show; with the keys, at most 66 cells: the line must fit 80."""
+    """The description; with the keys, at most 66 cells: the line must fit 80."""
     leads: str
     """The place where the stop is over; see `place_of`."""
 
@@ -26,13 +26,13 @@ STOPS = (
     TourStop("2", "starts a job file, from an example or your own script", "new"),
 )
 END = TourStop("q", "ends the tour. `lumitui demo` really trains, on this machine", "")
-"""What is shown after the last one."""
+"""The text after the last stop."""
 
 _PLACES = {"ResubmitDialog": "resubmit", "ScalingScreen": "scaling", "NewScreen": "new"}
 
 
 def place_of(screen: str, pane: str, state: str) -> str:
-    """Return where the user is: by the name of the screen, or by the pane of a run in a state."""
+    """Return the user's position: the screen's name, or the pane of a run in a state."""
     if screen != "RunScreen":
         return _PLACES.get(screen, "")
     return "failed" if (pane, state) == ("overview", "failed") else pane

@@ -11,7 +11,7 @@ ROOMY = 100
 
 
 class Keys(Footer):
-    """The line of keys, made again only when its keys change.
+    """The footer, rebuilt only when its keys change.
 
     Textual's own is made again whenever the focus moves: a fifth of what a key costs. It is made by
     a callback on the screen on top, which is lost when that screen closes first; here the line
@@ -19,9 +19,9 @@ class Keys(Footer):
     """
 
     _made: tuple[object, ...] | None = None
-    """The keys on the screen; None: it was not made yet."""
+    """The displayed keys; None before the first time."""
     _room = 0
-    """Cells of the terminal that they were made for."""
+    """Cells of the terminal at that time."""
 
     def bindings_changed(self, screen: Screen[object]) -> None:
         """Make the keys of `screen` again if they are others than those on the screen.
@@ -34,7 +34,7 @@ class Keys(Footer):
                 self.refresh(recompose=True)
 
     def compose(self) -> ComposeResult:
-        """Yield the keys that can be read whole."""
+        """Yield the keys that fit completely."""
         if not self._bindings_ready:
             return
         self._made = _shown_keys(self.screen)
@@ -59,7 +59,7 @@ class Keys(Footer):
 
 
 def _shown_keys(screen: Screen[object]) -> tuple[object, ...]:
-    """Return what the line of keys depends on."""
+    """Return everything that the footer depends on."""
     return tuple(
         (active.binding, active.enabled, active.tooltip)
         for active in screen.active_bindings.values()

@@ -17,9 +17,9 @@ from lumitui.app.tui.widgets.styled import SERIES, plain, shorten
 MARKS = "abcd"
 """The letters of the lines where there are several: they tell them apart without colours."""
 SMOOTHING = (0.0, 0.6, 0.9, 0.97)
-"""The weights of the mean before a point, as TensorBoard's slider has them."""
+"""The weights of the moving average, as in TensorBoard's slider."""
 _LEAST_NAME = 14
-"""Cells that a name in the legend keeps."""
+"""Minimum cells of a name in the legend."""
 _CROSSHAIR = Binding.Group("Read values", compact=True)
 
 
@@ -68,7 +68,7 @@ class Chart(Widget, can_focus=True):
         self.refresh()
 
     def render(self) -> Text:
-        """Draw the lines at the present size, below what the crosshair reads."""
+        """Draw the lines at the current size, below the crosshair's values."""
         weight = SMOOTHING[self._smoothing]
         lines = list(self._plot.lines)
         if weight:

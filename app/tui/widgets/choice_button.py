@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class ChoiceButton(Button, Generic[Value]):
-    """One of a few values, as words: a mark in a box is lost without colours."""
+    """One of a few values, as words: a mark in a box is invisible without colours."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "press", "Next value", show=False, id="choice.next",

@@ -15,12 +15,12 @@ class LineInput(Input):
     """A one-line field."""
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Whether the key is typed here, so that no binding of the screen gets it."""
+        """Whether the field takes the key, so that no binding of the screen gets it."""
         return key in _TYPED or super().check_consume_key(key, character)
 
 
 class FigureInput(LineInput):
-    """A field for a number or a time, in which no question mark can stand: that is for help."""
+    """A field for a number or a time, without question marks: `?` opens the help."""
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Whether the key is typed here."""
@@ -41,11 +41,11 @@ class JobFileSuggester(Suggester):
     """Completes the path of a folder or of a YAML file."""
 
     def __init__(self) -> None:
-        """Look at the folder each time: files come and go."""
+        """Read the folder each time: its files change."""
         super().__init__(use_cache=False, case_sensitive=True)
 
     async def get_suggestion(self, value: str) -> str | None:
-        """Return `value` with the rest of the first path that begins so; None: there is none."""
+        """Return `value` with the rest of the first path with that beginning, or None."""
         head, tail = os.path.split(value)
         try:
             names = sorted(os.listdir(os.path.expanduser(head) or "."))

@@ -14,7 +14,7 @@ SEVERITY = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
 def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str]]:
-    """Return what a user agrees to by sending it; `price` says more than the price's limit."""
+    """Return the terms of sending it; `price` replaces the price's limit."""
     launch = preview.launch
     outlook = price or Outlook(launch.price)
     warnings = sum(finding.severity == "warning" for finding in preview.findings)
@@ -32,7 +32,7 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
 
 
 def series_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
-    """Return what a user agrees to by sending the runs of a grid: each, and the whole price."""
+    """Return the terms of sending the runs of a grid: each, and the total price."""
     lines = [
         (f"run {number}", f"{item.cell}, {words.amount(item.launch.price)}")
         for number, item in enumerate(previews[:_MOST_RUNS], 1)
@@ -49,14 +49,14 @@ def error_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
 
 
 def whole_price(previews: tuple[Preview, ...]) -> str:
-    """Return what all runs are billed at most: `at most 32 GPU-hours`, `nothing`."""
+    """Return the maximum bill of all runs: `at most 32 GPU-hours`, `nothing`."""
     from lumitui.app.runs import total_price
 
     return ", ".join(words.price_limit(price) for price in total_price(previews))
 
 
 def cost_line(previews: tuple[Preview, ...], price: Outlook | None = None) -> Text:
-    """Return what is asked for and what it costs, in one line.
+    """Return the request and its price, in one line.
 
     `price` says more of the price of one run; of several there is only the sum.
     """
@@ -76,7 +76,7 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None = None) -> Te
 
 
 def findings_text(preview: Preview) -> list[Text]:
-    """Return the adviser's findings, errors first, each with what to do."""
+    """Return the adviser's findings, errors first, each with its fix."""
     if not preview.findings:
         return [Text("The check found nothing to change.", style="green")]
     return [

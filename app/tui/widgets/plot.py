@@ -15,7 +15,7 @@ _COLUMNS = {
     (side, top, bottom): sum(_DOTS[side][top : bottom + 1])
     for side in range(2) for top in range(4) for bottom in range(4)
 }  # fmt: skip
-"""The bits of one column between two of its dots. Summed anew they took half of a drawing."""
+"""The bits of one column between two of its dots. Computing them took half of a drawing."""
 _LARGEST = 1e300
 """Sums and differences of larger numbers would be infinite; they are gaps in a line."""
 
@@ -24,7 +24,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class PlotLine:
-    """One line, its colour, and what marks it where there are no colours."""
+    """One line, its colour, and its letter for terminals without colours."""
 
     name: str
     points: Sequence[Point]
@@ -63,7 +63,7 @@ class AxisScale:
         return cls(low, high, log)
 
     def share(self, value: float) -> float:
-        """Return where `value` lies, from 0 to 1."""
+        """Return the position of `value`, from 0 to 1."""
         low, high = self.low, self.high
         if self.is_log:
             value, low, high = math.log(value), math.log(low), math.log(high)
@@ -108,11 +108,11 @@ class Plot:
     cursor: float | None = None
     """The x of the crosshair."""
     places: Mapping[float, str] = field(default_factory=dict)
-    """Numbers below the x axis and their words; round numbers without any."""
+    """Numbers below the x axis and their labels; round numbers by default."""
 
     @cached_property
     def _points(self) -> list[Point]:
-        """All that is drawn; ends of intervals, too."""
+        """All drawn values, including ends of intervals."""
         points = [point for line in self.lines for point in line.points if _finite(point)]
         return points + [(x, y) for line in self.lines for x, *ends in line.bars for y in ends]
 
@@ -144,12 +144,12 @@ class Plot:
         return round(self._x.share(x) * (2 * self.room - 1)) // 2
 
     def stops(self) -> list[float]:
-        """Return where the crosshair can stand: an x of each column that has one."""
+        """Return the crosshair's positions: an x of each column that has one."""
         every = sorted({x for x, _ in self._points})
         return sorted({self.column(x): x for x in every}.values())
 
     def rows(self) -> list[Text]:
-        """Return the rows; none for lines without points, or where nothing fits."""
+        """Return the rows; none for lines without points, or without room."""
         if not self._points or self.height < 4 or self.width < 24 or self.room < 2:
             return []
         rows, (words, left) = self.height - 2, self._left
@@ -197,7 +197,7 @@ class Plot:
                 cells[self._row(y)][self.column(x)] = (sign, f"bold {line.style}")
 
     def _below(self, left: int) -> tuple[str, str]:
-        """Return the x axis and its labels; what has no room between others is left out."""
+        """Return the x axis and its labels, omitting those without room."""
         axis, below = ["─"] * self.room, [" "] * (self.room + left + 1)
         every = list(self.places) or self._x.ticks(max(3, self.room // 12))
         ticks = [tick for tick in every if tick == round(tick)]  # there is no half a step
@@ -216,7 +216,7 @@ def _finite(point: Point) -> bool:
 
 
 def smoothed(points: Sequence[Point], weight: float) -> list[Point]:
-    """Return the exponential mean, as TensorBoard's: unbiased, so that it begins at the curve."""
+    """Return the unbiased exponential mean, like TensorBoard's, which begins at the curve."""
     mean, whole, made = 0.0, 0.0, []
     for x, y in points:
         if _finite((x, y)):

@@ -1,4 +1,4 @@
-"""A view that scrolls through rows and keeps them as they were drawn."""
+"""A scrolling view of rows that caches drawn ones."""
 
 from collections.abc import Callable, Hashable
 
@@ -10,7 +10,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 _KEPT = 512
-"""Rows that are kept: a key shows most of them again."""
+"""Maximum number of cached rows: a key shows most of them again."""
 
 
 class RowView(ScrollView):
@@ -30,7 +30,7 @@ class RowView(ScrollView):
         """Where the thumb of the scroll bar begins, and its length, in cells."""
 
     def strip(self, key: Hashable, segments: Callable[[], list[Segment]]) -> Strip:
-        """Return a row as it was drawn before, or draw it; `key` is all that it depends on."""
+        """Return a row from the cache, or draw it; `key` is everything it depends on."""
         left, width = self.scroll_offset.x, self.size.width
         whole = (key, left, width, self._base)
         strip = self._strips.get(whole)

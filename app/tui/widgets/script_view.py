@@ -1,4 +1,4 @@
-"""A job script as it is sent, with its submit command, and with the files beside it."""
+"""A sent job script, with its submit command and neighbouring files."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _OPTIONS = re.compile("^#SBATCH .*$", re.MULTILINE)
 
 
 class ScriptView(Scroll):
-    """The command, then the script; a line longer than the view goes on below."""
+    """The command, then the script; a longer line continues below."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "toggle_all", "All", id="script.all",
@@ -52,7 +52,7 @@ class ScriptView(Scroll):
         self._draw_files()
 
     def action_toggle_all(self) -> None:
-        """Show all files, or job.sh alone again."""
+        """Show all files, or only job.sh again."""
         self._all = not self._all
         self._draw_files()
 
@@ -70,7 +70,7 @@ class ScriptView(Scroll):
 
 
 def _marked(content: Content, base: str, text: str) -> Content:
-    """Return the lines of `content`, which shows `text`, with what changed against `base`."""
+    """Return the lines of `content`, which shows `text`, with the changes against `base`."""
     found = script_changes(base, text)
     if not count_changes(found):
         return content

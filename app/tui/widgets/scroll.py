@@ -29,7 +29,7 @@ ScrollBar.renderer = WholeCells
 
 
 class AtOnce(_Base):
-    """A widget that scrolls where a key says at once: an animation draws it a dozen times."""
+    """A widget that scrolls immediately on a key: an animation draws it a dozen times."""
 
     def action_scroll_down(self) -> None:
         """Show one line more."""

@@ -1,4 +1,4 @@
-"""Text whose words change often and whose height seldom does."""
+"""Text that changes often, but whose height seldom does."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 
 class Steady(Static):
-    """A text that is laid out again only when it gets more or fewer lines.
+    """A text whose layout changes only with its number of lines.
 
     `Static.update` lays out the whole screen each time; for a table of Rich that renders it three
     times, and takes longer than all else that a key does.
@@ -28,7 +28,7 @@ class Steady(Static):
         self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Draw again in another width."""
+        """Draw again in a new width."""
         if self.content_size.width != self._drawn[0]:
             self._draw()
 

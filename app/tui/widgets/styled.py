@@ -1,4 +1,4 @@
-"""Words as the screens draw them: safe, in colour, cut to a width, in a table. Pure."""
+"""Words as the screens draw them: safe, coloured, cut to a width, in a table. Pure."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -38,12 +38,12 @@ VERDICTS = {
     "not measured": "yellow",
     "pending": "cyan",
 }
-"""The colours of what a proof comes to."""
+"""The colours of a proof's verdict."""
 
 SERIES = (
     "#4e9fdd", "#e8ab3a", "#5fbf77", "#c58af9", "#58c7c7", "#e58f65", "#d977a8", "#a3b84b",
 )  # fmt: skip
-"""What tells runs, lines and ranks apart. No red: it says that something is wrong."""
+"""The colours of runs, lines and ranks. Without red, which means an error."""
 
 GLYPHS: dict[State, str] = {
     State.SENDING: "→",
@@ -55,7 +55,7 @@ GLYPHS: dict[State, str] = {
     State.CANCELLED: "-",
     State.NOT_SENT: "-",
 }
-"""A sign before the word, for states that are no failure."""
+"""A sign before the word, for states that are not failures."""
 FAILED = "✖"
 
 
@@ -89,7 +89,7 @@ def labelled(lines: Iterable[tuple[str, str | Text]], labels: int = 0, style: st
 
 
 TWO_COLUMNS = 110
-"""Cells from which on lines of (label, value) stand in two columns."""
+"""Minimum cells for two columns of (label, value)."""
 
 
 def side_by_side(left: RenderableType, right: RenderableType) -> Table:
@@ -115,7 +115,7 @@ def bar(parts: Sequence[tuple[float, str, str]], width: int) -> Text:
 
 
 def shorten(text: str, width: int) -> str:
-    """Return `text` in at most `width` cells; its end stays, where ids of a name differ.
+    """Return `text` in at most `width` cells; keeps its end, where ids of a name differ.
 
     Letters of CJK and emoji take two cells.
     """

@@ -1,4 +1,4 @@
-"""Small files that a user names, read without waiting for what is not a file."""
+"""Small files named by the user, read without waiting for pipes and devices."""
 
 import errno
 import os

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LONGEST = 40
 _KINDS = {
     "int": "is not a whole number", "float": "is not a number", "finite_number": "is not a number",
-    "bool": "is not true or false", "string": "is not text", "none": "must be left out",
+    "bool": "is not true or false", "string": "is not text", "none": "must be omitted",
     "list": "is not a list; write [A, B]", "tuple": "is not a list; write [A, B]",
     "set": "is not a list; write [A, B]", "frozen_set": "is not a list; write [A, B]",
     "dict": "is not a block of `key: value` lines",
@@ -45,7 +45,7 @@ _LENGTHS = {
 
 
 def mistake_words(detail: Mapping[str, object]) -> str:
-    """Return what is wrong, to be read after the key and a colon; `detail` is pydantic's."""
+    """Return the error, to be read after the key and a colon; `detail` is pydantic's."""
     kind, context = str(detail["type"]), detail.get("ctx")
     limits = context if isinstance(context, Mapping) else {}
     if kind in ("value_error", "assertion_error"):
@@ -114,7 +114,7 @@ class DocumentMistake:
     line: int
     message: str
     near: str = ""
-    """The key that was probably meant, where the key is unknown."""
+    """The key that was probably meant, if the key is unknown."""
 
     @property
     def keys(self) -> str:
@@ -139,7 +139,7 @@ def validate(
     keys: str = "`lumitui schema` lists the keys.",
     place: Place = (),
 ) -> Model:
-    """Return `data` as a `model`; `document` gives lines to the errors, all of them at once.
+    """Return `data` as a `model`; `document` adds lines to the errors, reported all together.
 
     `keys` says where a reader finds the keys, `place` where in the document `data` is.
 
@@ -178,7 +178,7 @@ def _newer(document: Document) -> Document | None:
 
 
 def _is_inserted(part: int | str) -> bool:
-    """Return whether pydantic put `part` into a place: the name of a validator."""
+    """Return whether pydantic added `part` to a place: the name of a validator."""
     return str(part).startswith("function-")
 
 
@@ -208,7 +208,7 @@ def _mistake(
 
 
 def _of_another_kind(document: Document, place: Place, data: object) -> tuple[Place, str]:
-    """Return where and how a key that only another `kind:` has is wrong.
+    """Return the place and the error of a key that only another `kind:` has.
 
     Mappings are inherited key by key: one that changes `kind:` keeps the keys of the kind before.
     """
@@ -226,7 +226,7 @@ def _of_another_kind(document: Document, place: Place, data: object) -> tuple[Pl
 
 
 def _in_data(place: Place, data: object) -> Place:
-    """Return `place` without the names that pydantic inserts, like the kind in a union."""
+    """Return `place` without pydantic's insertions, like the kind in a union."""
     kept: list[int | str] = []
     for part in place[:-1]:
         try:

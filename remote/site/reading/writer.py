@@ -31,12 +31,12 @@ def marked(text: str) -> str:
 
 
 def remarked(text: str) -> str:
-    """Return the text with this version where lumitui wrote it; a user's own stays as it is."""
+    """Return the text with this version if lumitui wrote it; a user's own is unchanged."""
     return marked(text) if MARK.search(text) else text
 
 
 def writer_of(text: str) -> str:
-    """Return the version that a YAML file's comment names; "": it has none."""
+    """Return the version in a YAML file's comment, or ""."""
     match = MARK.search(text)
     return match[1] if match else ""
 
@@ -47,7 +47,7 @@ def is_newer(version: str) -> bool:
 
 
 def newer_words(what: str, version: str) -> str:
-    """Return the sentence about `what`, which a newer version wrote."""
+    """Return the error for `what`, which a newer version wrote."""
     return (
         f"lumitui {version} wrote {what}, which this version, {installed()}, cannot read "
         "completely."

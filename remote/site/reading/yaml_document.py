@@ -1,4 +1,4 @@
-"""YAML documents read as people mean them; every value knows its line.
+"""YAML documents in plain reading; every value knows its line.
 
 PyYAML follows YAML 1.1, where `10:00` is the number 600, `1e-3` is text, `yes` is True and
 `010` is 8. Here only YAML 1.2's core forms are numbers and booleans: `true`, `10`, `1.5`, `1e-3`.
@@ -98,7 +98,7 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
 class _PlainLoader(_Loader):
-    """Every scalar except null is text: for documents whose model knows what is a number."""
+    """Every scalar except null is text: for documents whose model knows the number types."""
 
 
 _PlainLoader.yaml_implicit_resolvers = {
@@ -111,7 +111,7 @@ _JOB_SCRIPT = re.compile(r"\A#!|^#SBATCH\b", re.MULTILINE)
 
 
 def _as_script(name: str, text: str) -> tuple[str, str] | None:
-    """Return the message and hint for a script in the place of a job file; None: it is not one."""
+    """Return the message and hint for a script instead of a job file, or None."""
     if not _JOB_SCRIPT.search(text):
         return None
     script = name if "." in name else "SCRIPT"
@@ -122,7 +122,7 @@ def _as_script(name: str, text: str) -> tuple[str, str] | None:
 
 
 class NotYaml(InputError):
-    """A text that is no YAML mapping, or one that is not allowed here."""
+    """A text that is not a YAML mapping, or that uses unsupported YAML."""
 
     def __init__(self, message: str, hint: str, line: int = 1) -> None:
         """Keep the 1-based `line` where reading stopped."""
@@ -134,18 +134,18 @@ class Document:
     """A parsed YAML mapping that knows the line of every value."""
 
     def __init__(self, text: str, name: str, *, plain: bool = False) -> None:
-        """Parse `text`; `name` (a path) is what errors show; `plain` leaves scalars as text.
+        """Parse `text`; errors show `name` (a path); `plain` leaves scalars as text.
 
         Raises:
             InputError: not YAML, or not a mapping.
         """
         self.name = name
         self.writer = writer_of(text)
-        """The lumitui that wrote it, as its comment says; "": nobody says."""
+        """The lumitui version that wrote it, from its comment, or ""."""
         self.below: Document | None = None
         """The document that this one extends."""
         self.root: yaml.MappingNode | None = None
-        """The mapping with the marks of every key and value; None: the text has none."""
+        """The mapping with the marks of every key and value; None for an empty text."""
         loader = None
         if len(text) > _MOST_BYTES:
             raise InputError(*_too_large(name))
@@ -186,7 +186,7 @@ class Document:
         return self._lines.get(place, 1)
 
     def level(self, place: Place) -> int | None:
-        """Return which document has `place`: 0 is this one, 1 the one below; None: no one."""
+        """Return the document with `place`: 0 is this one, 1 the one below; None for neither."""
         number, document = 0, self
         while place not in document._lines:
             if document.below is None:
@@ -227,7 +227,7 @@ def read_document(path: Path, *, plain: bool = False) -> Document:
         document.data = copy.deepcopy(document.data)
         return document
     except FileNotFoundError as error:
-        raise InputError(f"There is no file {path}.", "Check the path.") from error
+        raise InputError(f"The file {path} does not exist.", "Check the path.") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text.", "Save it as UTF-8.") from error
     except OSError as error:

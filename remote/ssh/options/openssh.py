@@ -1,4 +1,4 @@
-"""Lets OpenSSH read the configuration (`ssh -G`), with Include, Match, tokens and variables.
+"""Has OpenSSH read the configuration (`ssh -G`), with Include, Match, tokens and variables.
 
 Since 9.6, OpenSSH refuses some names of hosts and users (`ssh_valid_hostname`, `ssh_valid_ruser` in
 readconf.c). lumitui refuses them with every version, before it starts a command with such a name.
@@ -96,7 +96,7 @@ def from_home(text: str) -> str:
 
 
 def local_path(login: Login, text: str) -> Path:
-    """Return the file that a value names; OpenSSH expands `~name`, tokens and variables.
+    """Return the file of a value; OpenSSH expands `~name`, tokens and variables.
 
     `ssh -G` expands ControlPath, which allows the same tokens as IdentityFile and CertificateFile,
     but prints those two as written.

@@ -26,7 +26,7 @@ class Row:
     why: str
     """How it is honoured, why ignoring it is harmless, or why lumitui cannot honour it."""
     fix: str = ""
-    """What to do if it is refused."""
+    """The fix if it is refused."""
     note: str = ""
     """A note for the user if its value is not among `unless`."""
     unless: tuple[str, ...] = _OFF
@@ -75,7 +75,7 @@ _ROWS = (
         "Put the keys into known_hosts, each in a line that begins with `@revoked *`, and remove "
         "RevokedHostKeys for this host."),
     Row("KnownHostsCommand", "refused", "it reads known host keys only from files"),
-    Row("CheckHostIP", "refused", "it checks a host by its name, not by its address"),
+    Row("CheckHostIP", "refused", "it identifies a host by name, not by address"),
     Row("ProxyUseFdpass", "refused", "a ProxyCommand must relay the connection itself"),
     Row("BindInterface", "refused", "it connects from an address, not from an interface",
         "Use BindAddress with the address of this interface instead."),
@@ -83,7 +83,7 @@ _ROWS = (
     Row("RekeyLimit", "honoured", "it renews session keys after this many bytes",
         note="lumitui renews session keys after this many bytes, at least 1 MiB, but not by time.",
         unless=("0 0", "???????* 0")),
-    Row("StrictHostKeyChecking", "honoured", "yes never asks, accept-new not about a new key",
+    Row("StrictHostKeyChecking", "honoured", "yes never asks, and accept-new accepts a new key",
         note="lumitui asks about a new host key, and refuses a changed or revoked one.",
         unless=("yes", "true", "ask", "accept-new")),
     Row("NoHostAuthenticationForLocalhost", "harmless", "lumitui also checks this machine's key",

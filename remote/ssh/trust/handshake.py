@@ -27,7 +27,7 @@ _MORE = (
 
 
 class TurnedAway(LinkError):
-    """The server has too many concurrent logins (MaxStartups); it accepts one in a moment."""
+    """The server has too many concurrent logins (MaxStartups); it will accept one soon."""
 
 
 def shake_hands(
@@ -88,7 +88,7 @@ def _check_macs(transport: paramiko.Transport, host: HostConfig) -> None:
 
 
 def _lacking(transport: SshTransport) -> str:
-    """Return the server's offer for which there is no common algorithm; "" if that is unclear.
+    """Return the server's offer without a common algorithm; "" if that is unclear.
 
     No checksum protects its lists yet. Servers send the same lists for both directions, with names
     in printable ASCII (RFC 4251, 6) and the compression `none` (RFC 4253, 6.2).

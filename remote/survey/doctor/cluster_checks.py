@@ -215,7 +215,7 @@ def _most_nodes(record: Mapping[str, str], planned: int) -> str:
 
 
 _NO_LIMIT = 100 * 86_400
-"""Seconds that stand for no limit in a profile, or more: no site lets a job run so long."""
+"""Seconds from which a profile's limit means none: no site lets a job run so long."""
 
 
 def _same(key: str, real: str, planned: str) -> bool:

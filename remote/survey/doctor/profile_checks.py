@@ -25,7 +25,7 @@ _RATES = {
     "slice": "add `per_slice_hour: 1`",
     "sum": "add `per_gpu_hour: 1`",
 }
-"""What ends a price of nothing, by the kind of billing."""
+"""The key for a missing price, by the kind of billing."""
 _SAY_SOURCE = "add one above it, with a page or a command"
 
 
@@ -126,7 +126,7 @@ def _cores(site: Site, document: Document) -> Iterator[Found]:
     if len(sizes) > 1:
         words = " and ".join(map(str, sizes))
         words = f"ranks get {words} cores, and the rank with the fewest slows down the others"
-        words += "; give each GPU as many"
+        words += "; give each GPU the same number"
         yield ("node", "gpu_cores"), words
     elif sizes[0] > site.cores_per_gpu and len(node.usable_cores) >= sizes[0] * node.gpus:
         yield (

@@ -1,4 +1,4 @@
-"""Queries a cluster that has no profile, in one request, and types what Slurm said of it."""
+"""Queries a cluster without a profile, in one request, and types Slurm's answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class WritableFolder:
 
 @dataclass(frozen=True)
 class Cluster:
-    """All that one request brought. What was not answered is empty."""
+    """The result of the single request. Unanswered parts are empty."""
 
     user: str
     host: str
@@ -62,7 +62,7 @@ class Cluster:
     """One node of each kind that has GPUs, as scontrol shows it."""
     associations: tuple[Association, ...]
     default: str
-    """The account without another word."""
+    """The default account."""
     qos: tuple[Qos, ...]
     commands: frozenset[str]
     places: tuple[WritableFolder, ...]
@@ -70,7 +70,7 @@ class Cluster:
 
     @property
     def name(self) -> str:
-        """The cluster's own name; "": unknown."""
+        """The cluster's own name, or ""."""
         name = self.config.get("ClusterName", "")
         return name if slurm.is_name(name) else ""
 
@@ -109,14 +109,14 @@ def login(text: str) -> tuple[str, str, str, str, frozenset[str]]:
 
 
 def version(text: str) -> str:
-    """Return Slurm's version as sbatch prints it; "": it prints none."""
+    """Return Slurm's version printed by sbatch, or ""."""
     words = text.split()
     last = words[-1] if words and words[-1][:1].isdigit() else ""
     return last if slurm.is_name(last) else ""
 
 
 def groups(text: str) -> tuple[Group, ...]:
-    """Return the lines of sinfo, but for those that are none, like an error message."""
+    """Return the lines of sinfo, except others like an error message."""
     return tuple(filter(None, map(_group, lines(text))))
 
 
@@ -166,15 +166,15 @@ def _place(line: str) -> WritableFolder | None:
 MOST_GROUPS = 4_000
 """Most lines of sinfo to read: a site has a few hundred kinds of nodes by partition."""
 SAMPLES = 8
-"""Most nodes to query for what sinfo does not show: the reserved cores of each kind."""
+"""Maximum number of nodes to query for facts that sinfo lacks: the reserved cores of each kind."""
 CONTAINERS = ("singularity", "apptainer", "enroot", "podman-hpc", "podman", "sarus", "shifter")
 """Commands with which sites run containers."""
 NO_PYTHON = "no-python3"
-"""What is among the commands of a login node that lacks python3."""
+"""A command of a login node that lacks python3."""
 _VARIABLES = "SCRATCH PSCRATCH WORK WORKDIR WORKSPACE PROJECT PROJECTDIR FLASH STORE"
-"""Variables in which sites name the folder for large files."""
+"""Sites' variables for the folder for large files."""
 _FOLDERS = "/scratch /work /gpfs/scratch /lustre/scratch /p/scratch /flash /project /projects"
-"""Folders below which sites keep a folder for each project or person."""
+"""Folders below which sites have a folder for each project or user."""
 _ASSOCIATIONS = "cluster,account,partition,qos,defaultqos"
 _QOS = "name,maxwall,maxtres,maxjobspu,mintres"
 
@@ -189,7 +189,7 @@ accounts=$($t sacctmgr -n -P show assoc user="$mine" format=account 2>/dev/null 
 for folder in {_FOLDERS}; do for name in $accounts $(id -Gn) $mine; do
   case $name in */* | .*) ;; *) show found "$folder/$name" ;; esac; done; done
 show home "$HOME"'''
-"""Prints folders for large files. A command's environment lacks what a login shell sets."""
+"""Prints folders for large files. A command's environment lacks a login shell's variables."""
 _KINDS = rf'''groups=$($t sinfo -h -e --local -o '%R|%D|%c|%X|%Y|%Z|%m|%G|%N' 2>&1 |
   head -n {MOST_GROUPS})
 printf "%s\n" "$groups"'''
@@ -221,12 +221,12 @@ QUESTIONS: tuple[Question[Any], ...] = (
     Question("places", _LARGE, places),
     Question("images", image_survey.images_sh(), image_survey.images),
 )
-"""Each, except for `login`, has the name of a field of `Cluster`."""
+"""Each, except `login`, has the name of a field of `Cluster`."""
 
 
 @dataclass(frozen=True)
 class HostAddress:
-    """How the user reaches the cluster, as they said it."""
+    """The user's way to the cluster, as given."""
 
     login: str
     user: str | None = None
@@ -236,7 +236,7 @@ class HostAddress:
 
 
 def unprofiled(name: str, host: HostAddress) -> Site:
-    """Return a placeholder for the profile to come, with only the way to the host."""
+    """Return a placeholder for the future profile, with only the way to the host."""
     node = NodeShape(cores=1, memory_gib=1, gpus=1, gpu="unknown", gpu_memory_gib=1)
     hosts = Hosts(login=host.login, user=host.user, port=host.port, ssh_config=host.ssh_config)
     return Site(name=name, title=name, hosts=hosts, work_root="/tmp", node=node, partitions={},

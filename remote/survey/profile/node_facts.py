@@ -18,7 +18,7 @@ class GpuType:
     name: str
     maker: Literal["nvidia", "amd", "intel"]
     memories: tuple[int, ...]
-    """GiB with which it is made, the least first."""
+    """GiB of its variants, the smallest first."""
 
     @property
     def memory_gib(self) -> int:
@@ -27,7 +27,7 @@ class GpuType:
 
     @property
     def several(self) -> bool:
-        """Whether it is made with more than one size."""
+        """Whether it exists in several sizes."""
         return len(self.memories) > 1
 
     @property
@@ -64,7 +64,7 @@ _TYPES = (
 
 
 def gpu_type(kind: str) -> GpuType | None:
-    """Return the GPU that Slurm's type means; None: none that is known."""
+    """Return the GPU of Slurm's type; None if it is unknown."""
     words = kind.lower()
     return next(
         (one for one in _TYPES if re.search(rf"(?<![a-z0-9]){one.name.lower()}", words)), None
@@ -88,18 +88,18 @@ class ProfileChange:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What a node's report means for a profile."""
+    """The changes of a profile from a node's report."""
 
     host: str
     changes: tuple[ProfileChange, ...]
     said: tuple[ProfileChange, ...]
-    """All that the node said, changed or as the profile has it: these keys are verified."""
+    """All values from the node, changed or confirmed: these keys are verified."""
     notes: tuple[str, ...]
-    """Sentences: what could not be measured, and what is for a user to use."""
+    """Sentences: unmeasured values, and values for the user to use."""
 
     @property
     def confirmed(self) -> tuple[tuple[str, ...], ...]:
-        """The keys that the node said."""
+        """The keys from the node."""
         return tuple(one.place for one in self.said)
 
 
@@ -201,7 +201,7 @@ def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[
 
 
 def _without_locality(report: NodeReport, shape: _Shape) -> list[int]:
-    """Return the GPUs whose near cores the kernel does not know.
+    """Return the GPUs whose near cores the kernel does not report.
 
     A virtual node or an incomplete BIOS reports domain -1, with all CPUs as local ones. On a node
     with one known domain, all cores are indeed near every GPU.
@@ -240,7 +240,7 @@ def shares(local: Sequence[frozenset[int]]) -> tuple[tuple[frozenset[int], ...],
 
 
 def _buses(addresses: Sequence[str]) -> tuple[str, ...]:
-    """Return only the buses if they identify the GPUs, as people write them."""
+    """Return only the buses if they identify the GPUs, in the usual form."""
     short = [address[5:7] for address in addresses]
     plain = all(one.startswith("0000:") and one.endswith(":00.0") for one in addresses)
     return tuple(short if plain and len(set(short)) == len(short) else addresses)
@@ -256,7 +256,7 @@ def _cores_per_gpu(facts: Sequence[ProfileChange], site: Site) -> Iterator[Profi
     if counts and site.cores_per_gpu > min(counts):
         # A job that asks for more would pay for cores that no rank's list has.
         yield ProfileChange(
-            ("cores_per_gpu",), str(min(counts)), "as many as `gpu_cores` gives each"
+            ("cores_per_gpu",), str(min(counts)), "the number of cores per GPU in `gpu_cores`"
         )
 
 
@@ -279,7 +279,7 @@ def _other_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
 
 
 def _has_python(report: NodeReport, site: Site) -> bool | None:
-    """Return whether the node has python3; None: unknown, or nothing that a profile must say."""
+    """Return whether the node has python3; None if unknown, or not needed in a profile."""
     if site.python != "python3" or site.modules:
         return None  # a path or a module: what the node has by itself is not what jobs use
     if report.python:

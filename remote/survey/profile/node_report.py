@@ -1,4 +1,4 @@
-"""What a compute node said of itself (templates/node.sh), typed. Pure; never raises."""
+"""A compute node's report on itself (templates/node.sh), typed. Pure; never raises."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ class PciGpu:
     address: str
     """`0000:c1:00.0`."""
     domain: int | None
-    """Its memory domain; None: the kernel does not know."""
+    """Its memory domain; None if the kernel does not report it."""
     cores: frozenset[int]
     """The CPUs that the kernel calls local to it."""
     maker: str
@@ -38,13 +38,13 @@ class Disk:
     """A path, or a variable like `$TMPDIR`."""
     path: str
     kind: str
-    """The file system, as stat names it."""
+    """The file system's name from stat."""
     free_gib: int
     writable: bool
 
     @property
     def is_memory(self) -> bool:
-        """Whether what is kept there takes the node's memory."""
+        """Whether it uses the node's memory."""
         return self.kind in _IN_MEMORY
 
     @property
@@ -55,12 +55,12 @@ class Disk:
 
 @dataclass(frozen=True)
 class NodeReport:
-    """One node. What it did not say is empty or None."""
+    """One node. Missing values are empty or None."""
 
     host: str
     arch: str
     job: frozenset[int]
-    """The CPUs of the whole job; empty: unknown."""
+    """The CPUs of the whole job; empty if unknown."""
     domains: Mapping[int, frozenset[int]]
     """The CPUs of each memory domain that has any."""
     threads: tuple[frozenset[int], ...]
@@ -83,7 +83,7 @@ class NodeReport:
 
 
 def read(text: str) -> NodeReport:
-    """Return what the lines of a report say."""
+    """Return the node in a report's lines."""
     rows: dict[str, list[list[str]]] = {}
     for line in lines(text, most=_MOST):
         key, _, rest = line.partition(" ")

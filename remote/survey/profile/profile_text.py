@@ -17,7 +17,7 @@ _Tree = dict[str, "ProfileLine | MissingFact | _Tree"]
 
 
 def text_of(proposal: Proposal, host: str, today: date) -> str:
-    """Return the profile as text: for each line where it comes from, or that it is a guess."""
+    """Return the profile as text, each line with its source or marked as a guess."""
     tree: _Tree = {}
     for line in proposal.lines:
         level = tree
@@ -75,7 +75,7 @@ def _comment(words: str, indent: str) -> list[str]:
 
 
 def _shown(words: str) -> str:
-    """Return a site's words without what controls a terminal or ends a comment."""
+    """Return a site's text without control characters and ends of comments."""
     return _UNSEEN.sub("?", words)
 
 
@@ -90,7 +90,7 @@ def _value(value: Value) -> str:
 
 
 def scalar(text: str) -> str:
-    """Return a text as a YAML scalar that is read as this text and nothing else."""
+    """Return a text as a YAML scalar that parses as exactly this text."""
     if re.fullmatch(r"[\w/.~+-][\w/.~+=@%{}$()-]*(?: [\w/.~+=@%{}$()-]+)*", text, re.ASCII):
         try:
             if _same(Document(f"a: {text}\nb: [{text}]", "a scalar").data, text):

@@ -1,4 +1,4 @@
-"""A profile from what Slurm said: every value with its source, or marked as a guess. Pure."""
+"""A profile from Slurm's answers: every value with its source, or marked as a guess. Pure."""
 
 import math
 import re
@@ -21,7 +21,7 @@ from lumitui.remote.survey.profile.shape_choice import ProfilePartition, ShapeCh
 from lumitui.remote.survey.slurm_records import Qos
 
 Value = str | int | float | bool | tuple[str, ...]
-"""What a line of a profile holds."""
+"""The value of a profile's line."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ class ProfileLine:
     place: tuple[str, ...]
     value: Value
     why: str = ""
-    """Where it comes from, or why it is guessed."""
+    """Its source, or the reason for the guess."""
     guess: bool = False
 
 
 @dataclass(frozen=True)
 class MissingFact:
-    """A key that nothing could be said about."""
+    """A missing key."""
 
     place: tuple[str, ...]
     what: str
-    """What it would be good for, and who knows it."""
+    """Its use, and its possible source."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Proposal:
 
     @property
     def guessed(self) -> tuple[str, ...]:
-        """The keys that nobody has said, like `work_root`."""
+        """The keys without a source, like `work_root`."""
         return tuple(
             ".".join(one.place) for one in self.lines if isinstance(one, ProfileLine) and one.guess
         )
@@ -130,7 +130,7 @@ def _number(text: str) -> float:
 
 
 def _per_gib(memory: str) -> float:
-    """Return what a weight per M (Slurm's unit without a letter), G or T is per GiB."""
+    """Return a weight per M (Slurm's unit without a letter), G or T as one per GiB."""
     unit = memory[-1:].upper()
     return {"K": 1048576.0, "G": 1.0, "T": 1 / 1024}.get(unit, 1024.0)
 
@@ -148,11 +148,11 @@ UNMEASURED = (
     "the cores nearest to each GPU are unverified; `lumitui site check {} --probe` measures them"
 )
 _ENDLESS = 365 * 86_400
-"""What stands for no time limit."""
+"""The value for no time limit."""
 
 
 def propose(name: str, host: HostAddress, cluster: Cluster, choice: ShapeChoice) -> Proposal:
-    """Return the profile `name` of a cluster, for the nodes that were chosen."""
+    """Return the profile `name` of a cluster, for the chosen nodes."""
     lines = (
         *_head(name, host, cluster),
         *_work(cluster),
@@ -226,7 +226,7 @@ def _template(path: str, cluster: Cluster) -> str:
 
 
 def _folders(cluster: Cluster) -> Iterator[ProfileLine]:
-    """Yield what `$HOME`, `$SCRATCH` and the like are in a job file.
+    """Yield the values of `$HOME`, `$SCRATCH` and the like in a job file.
 
     What a variable of a login shell names was found; a folder without one gets a guessed name.
     """
@@ -277,7 +277,7 @@ def _node(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
         yield ProfileLine(("node", "reserved_cores"), format_cores(kept), why)
     yield ProfileLine(("node", "memory_gib"), _memory_gib(cluster, choice), f"{sinfo}: RealMemory")
     yield ProfileLine(
-        ("node", "gpus"), gpus.number, f"{sinfo}: Gres" if gpus.kind else "what you said"
+        ("node", "gpus"), gpus.number, f"{sinfo}: Gres" if gpus.kind else "given by you"
     )
     yield ProfileLine(("node", "gpu"), gpus.kind or "GPU", f"{sinfo}: Gres", guess=not gpus.kind)
     if kind:
@@ -290,7 +290,7 @@ def _node(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
 
 
 def sample_of(cluster: Cluster, choice: ShapeChoice) -> dict[str, str]:
-    """Return the node that stands for the chosen ones, as scontrol shows it; {}: none."""
+    """Return the node that represents the chosen ones, from scontrol, or {}."""
     threads = str(choice.cores * choice.threads)
     for node in cluster.nodes:
         named = f"gpu:{choice.gpus.kind}" if choice.gpus.kind else "gpu"
@@ -354,7 +354,7 @@ def _partition(
 
 
 def _qos(queue: ProfilePartition, cluster: Cluster) -> list[Qos]:
-    """Return the QOS whose limits hold: the one that a job names, and the partition's own."""
+    """Return the QOS with limits: the one that a job names, and the partition's own."""
     by_name = {one.name: one for one in cluster.qos}
     names = dict.fromkeys((queue.qos, queue.record.own_qos))
     return [by_name[name] for name in names if name in by_name]
@@ -476,5 +476,5 @@ def _notes(cluster: Cluster) -> tuple[str, ...]:
         notes.append(f"Your accounts: {', '.join(cluster.accounts[:20])}.")
     if "qos" in cluster.config.get("AccountingStorageEnforce", "").lower() and cluster.qos:
         own = sorted({name for one in cluster.own for name in one.qos})
-        notes.append(f"QOS that you may name: {', '.join(own[:20]) or 'none'}.")
+        notes.append(f"QOS that you may use: {', '.join(own[:20]) or 'none'}.")
     return tuple(notes)

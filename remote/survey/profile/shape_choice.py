@@ -18,7 +18,7 @@ class ProfilePartition:
     groups: tuple[Group, ...]
     """Its nodes of the chosen shape."""
     qos: str = ""
-    """The QOS that a job here must name; "": none."""
+    """The QOS that a job here must name, or ""."""
 
     @property
     def nodes(self) -> int:
@@ -28,7 +28,7 @@ class ProfilePartition:
 
 @dataclass(frozen=True)
 class ShapeChoice:
-    """The nodes and partitions of a profile, and what was left out."""
+    """The nodes and partitions of a profile, and the omitted ones."""
 
     gpus: Gpus
     cores: int
@@ -36,7 +36,7 @@ class ShapeChoice:
     memory_mib: int
     queues: tuple[ProfilePartition, ...]
     typed: bool
-    """Whether a job must name the type of its GPUs: its partitions have others, too."""
+    """Whether a job must name the type of its GPUs, because its partitions also have others."""
     left_out: tuple[str, ...]
     """Sentences for the profile's reader."""
 
@@ -89,7 +89,7 @@ def _most_common(groups: list[Group]) -> tuple[int, int]:
 
 
 def _distinct(queues: list[ProfilePartition]) -> tuple[ProfilePartition, ...]:
-    """Return the queues with names of their own: a QOS may be that of several partitions."""
+    """Return the queues with their own names: a QOS may belong to several partitions."""
     names = Counter(queue.name for queue in queues)
     return tuple(
         queue
@@ -136,7 +136,7 @@ def _usable(
 
 
 def _refusal(record: PartitionRecord, cluster: Cluster) -> str:
-    """Return why the user cannot use a partition now; "": nothing says so."""
+    """Return why the user cannot use a partition now; "" if nothing indicates that."""
     own = frozenset(cluster.accounts)
     if record.state != "UP":
         return "it is not up"
@@ -181,7 +181,7 @@ def _left(shapes: dict[Gpus, int], best: Gpus) -> list[str]:
 def _queues(
     record: PartitionRecord, groups: tuple[Group, ...], cluster: Cluster
 ) -> list[ProfilePartition]:
-    """Return the profile's partitions for one of Slurm's: one for each QOS that must be named."""
+    """Return the profile's partitions for one of Slurm's: one for each required QOS."""
     own = tuple(dict.fromkeys(name for one in cluster.own for name in one.qos))
     default = next((one.default_qos for one in cluster.own if one.default_qos), "")
     enforced = "qos" in cluster.config.get("AccountingStorageEnforce", "").lower()

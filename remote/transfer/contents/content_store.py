@@ -26,9 +26,9 @@ from lumitui.remote.source.manifest import Manifest, ManifestEntry
 from lumitui.remote.source.scan import FileState, changed, file_state
 
 LARGE = 8 << 20
-"""Bytes from which a file is sent by itself, and continued where a cut link left it."""
+"""Minimum bytes of a file sent by itself, which resumes where a cut link left it."""
 BATCH = 256 << 20
-"""Bytes of small files in one request: what has arrived whole before a cut is kept anyway."""
+"""Bytes of small files in one request: complete ones are kept even after a cut."""
 
 # `sums [FILE...]`: hash and name, from openssl where it works: it uses the processor's own
 # instructions. `named FOLDER 1`: the contents in it whose hash is their name; with 0 the others.
@@ -264,16 +264,16 @@ def script(folder: str, *steps: str, **values: str | int) -> str:
 
 @dataclass(frozen=True)
 class Item:
-    """Files that belong together, with their hashes: what gets one tree."""
+    """Files that belong together, with their hashes: the content of one tree."""
 
     name: str
-    """What messages call it."""
+    """Its name in messages."""
     manifest: Manifest
     sources: Mapping[str, Path] = field(repr=False)
     seen: Mapping[str, FileState] = field(repr=False)
-    """What stat said of each file when it was read; a file that is not in it is only hashed."""
+    """The stat of each file when it was read; a file that is not in it is only hashed."""
     single: str = ""
-    """The name of the one file; "" for a folder."""
+    """The name of the single file; "" for a folder."""
     sums: bytes | None = None
     """Of code: the hash of each file, by which every copy of the tree is checked."""
 
@@ -283,7 +283,7 @@ class Item:
         return self.sums is not None
 
     def unchanged(self, path: str) -> bool:
-        """Whether the file at `path` is what was read, as far as stat says."""
+        """Whether the file at `path` is unchanged since it was read, according to stat."""
         try:
             state = file_state(os.lstat(self.sources[path]))
         except OSError:
@@ -296,7 +296,7 @@ class Item:
 
 
 def stage_changed(name: str, path: str) -> InputError:
-    """Return the error for a file of the item `name` that was written to meanwhile."""
+    """Return the error for a file of the item `name` that changed meanwhile."""
     return InputError(
         f"stage: {name}: the file {path!r} changed while it was sent.",
         "Wait until no program writes to it, then send again: lumitui does not upload the same "
@@ -320,13 +320,13 @@ class Store:
 
     folder: str
     site: str
-    """Its name, for messages; "": they advise as for code."""
+    """Its name for messages; "" if they should advise as for code."""
     group: str = ""
     """The group that the files get; "": the user's own."""
 
 
 def opened(store: Store) -> str:
-    """Return sh that makes `store` where it is missing."""
+    """Return sh that creates `store` if it is missing."""
     return fill(_OPEN, folder=quote(store.folder), group=quote(store.group))
 
 
@@ -344,12 +344,12 @@ def blobs_of(item: Item) -> list[Blob]:
 
 
 def short_name(blob: Blob) -> str:
-    """Return enough of the name of a content to know it by."""
+    """Return a sufficient prefix of a content's name."""
     return blob.name[:16] + blob.name[64:]
 
 
 def values(item: Item, base: str = "") -> dict[str, str | int]:
-    """Return what the scripts need of an item, and of the tree that it is built on."""
+    """Return the scripts' variables for an item, and for the tree it is based on."""
     entries = item.manifest.entries
     links = [e.target.encode("utf-8", "surrogateescape") for e in entries if e.target]
     name = item.manifest.id

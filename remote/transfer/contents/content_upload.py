@@ -1,4 +1,4 @@
-"""Shipping one item: ask what is missing, send that, put the tree together.
+"""Sending one item: query the missing parts, send them, combine the tree.
 
 One request is enough when the site has the item. Otherwise a second one brings the small files and
 makes the tree, with one more for each large file and each further 256 MiB of small ones. A cut link
@@ -37,7 +37,7 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Result, Transport
 
 PATIENCE = 600.0
-"""Seconds that a site may take to hash and to list, besides what the sending takes."""
+"""Seconds that a site may take to hash and list, besides the transfer."""
 _MISSING = re.compile(r"m ([0-9]{1,9}) ([0-9]{1,9})")
 _PART = re.compile(r"p (([0-9a-f]{64}x?)-([0-9]{1,15})-[0-9a-f]{8}) ([0-9]{1,15})")
 
@@ -54,17 +54,17 @@ class ContentPart:
 
 @dataclass(frozen=True)
 class MissingContents:
-    """What a site lacks of an item."""
+    """The parts of an item that a site lacks."""
 
     blobs: Sequence[Blob]
     parts: dict[str, list[ContentPart]]
-    """By the name of the blob that they are of."""
+    """By blob name."""
     linked: bool = True
-    """Whether the file system links a file into another folder."""
+    """Whether the file system supports links to files in other folders."""
 
 
 def ask(transport: Transport, store: Store, item: Item) -> MissingContents | None:
-    """Return what `store` lacks of `item`; None: it has it. Makes the store.
+    """Return the parts of `item` that `store` lacks, or None. Creates the store.
 
     Raises:
         RefusedError: the store cannot be made, or staged files need hard links that it has not.
@@ -89,7 +89,7 @@ def ask(transport: Transport, store: Store, item: Item) -> MissingContents | Non
 
 
 def check(result: Result, name: str, store: Store) -> None:
-    """Raise RefusedError when a script that stores `name` in `store` failed."""
+    """Raise RefusedError if a script that stores `name` in `store` failed."""
     if result.code == 74 and b"not what was sent" in result.err and store.site:
         raise wrong(name, store.folder)
     if result.code:
@@ -105,7 +105,7 @@ def check(result: Result, name: str, store: Store) -> None:
 
 
 def reason(result: Result) -> str:
-    """Return the line of standard error that says why; tar's own last line never does."""
+    """Return the line of standard error with the reason; tar's own last line never has it."""
     errors = result.err.decode("utf-8", "replace").strip().splitlines()
     reasons = [line for line in errors if "xiting with failure" not in line]
     full = [line for line in reasons if re.search("space|quota", line, re.IGNORECASE)]
@@ -115,7 +115,7 @@ def reason(result: Result) -> str:
 
 
 def wrong(name: str, folder: str) -> RefusedError:
-    """Return the error for contents whose hash on the site is another one than here."""
+    """Return the error for contents whose hash on the site differs from here."""
     return RefusedError(
         f"{name} was corrupted on its way to {folder}.",
         "Send again; if it happens twice, ask the site's support to check the disk there.",
@@ -123,7 +123,7 @@ def wrong(name: str, folder: str) -> RefusedError:
 
 
 def unusable(line: str, folder: str) -> AnswerUnusable:
-    """Return the error for an answer that is none."""
+    """Return the error for an unusable answer."""
     return AnswerUnusable(
         f"The site answered with {last_words(line)} instead of its files in {folder}.",
         "Check what your login files print there, and send again.",
@@ -131,7 +131,7 @@ def unusable(line: str, folder: str) -> AnswerUnusable:
 
 
 def missing_in(result: Result, blobs: Sequence[Blob], folder: str) -> MissingContents | None:
-    """Return what an answer says is missing of `blobs`; None: the site has the item."""
+    """Return the missing parts of `blobs` from an answer; None if the site has the item."""
     *rows, last = list(lines(result.out)) or [""]
     if not rows and last == "stands":
         return None
@@ -185,7 +185,7 @@ _TRIES = 3  # of a large file from its start: another send may take its part whi
 
 @dataclass(frozen=True)
 class Shipped:
-    """An item that is on the site, and what it took to get it there."""
+    """An item on the site, and the effort of getting it there."""
 
     path: str
     """Of the file or folder there."""
@@ -200,7 +200,7 @@ class Shipped:
 def stage(
     transport: Transport, folder: str, item: Item, *, site: str, group: str = "", report: Report
 ) -> Shipped:
-    """Put `item` into the store at `folder`, and send only what is not there; see `run`.
+    """Put `item` into the store at `folder`, sending only missing parts; see `run`.
 
     `site` is its name, for messages; `group` the group that the files get, "": the user's own.
     """
@@ -225,7 +225,7 @@ class ContentUpload:
         self.requests = self.files = self.bytes = 0
 
     def run(self, base: Manifest | None = None) -> Shipped:
-        """Put the item into the store; send only what is not there.
+        """Put the item into the store, sending only missing parts.
 
         With `base`, a tree that was sent before, nothing is asked: what differs is sent, and
         everything when that tree has gone.
@@ -284,7 +284,7 @@ class ContentUpload:
         raise wrong(self.item.name, self.store.folder)
 
     def _send_rest(self, blob: Blob, chain: Sequence[tuple[str, int]], offset: int) -> bool:
-        """Send the bytes from `offset` on; return whether the whole has its hash."""
+        """Send the bytes from `offset` on; return whether the whole file has its hash."""
         entry = blob.entry
         if not self.item.unchanged(entry.path):
             raise self.item.changed(entry.path)
@@ -329,7 +329,7 @@ class ContentUpload:
         base: Manifest | None = None,
         linked: bool = True,
     ) -> bool:
-        """Send a batch of small files; with `places` the item gets its place.
+        """Send a batch of small files; with `places`, the item gets its place.
 
         Without `linked` the tree has every content itself.
 
@@ -397,5 +397,5 @@ def _batches(blobs: Sequence[Blob]) -> list[list[Blob]]:
 
 
 def _label(item: Item) -> str:
-    """Return what a list calls the item: the name in the job file."""
+    """Return the item's name in a list: the one in the job file."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", item.name)

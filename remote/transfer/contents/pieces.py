@@ -20,7 +20,7 @@ from lumitui.remote.transfer.contents.shipment_progress import Meter
 
 CHUNK = 1 << 18
 _PIECE = 1 << 20
-"""Most compressed bytes that go to the link at once: smaller ones turn it round more often."""
+"""Maximum compressed bytes per write to the link: smaller ones turn it round more often."""
 _AHEAD = 2  # pieces
 
 
@@ -45,7 +45,7 @@ def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield `pieces`, which a thread takes ahead; what they raise is raised here."""
+    """Yield `pieces`, read ahead by a thread; their exceptions are raised here."""
     taken: Queue[bytes | BaseException | None] = Queue(_AHEAD)
     stop = threading.Event()
 
@@ -100,7 +100,7 @@ def header(
     kind: bytes = tarfile.REGTYPE,
     target: str = "",
 ) -> bytes:
-    """Return what is before the content of one file, or for a folder or link by itself."""
+    """Return the header before one file's content, or of a folder or link."""
     raw, to = (text.encode("utf-8", "surrogateescape") for text in (name, target))
     if len(raw) > 100 or len(to) > 100 or size >> 33:
         info = tarfile.TarInfo(name)
@@ -116,7 +116,7 @@ def header(
 
 
 def file(name: str, pieces: Iterable[bytes], size: int, mode: int, mtime: int) -> Iterator[bytes]:
-    """Yield one file of a tar, whose content is `pieces` of `size` bytes together."""
+    """Yield one file of a tar, whose content is `pieces` with `size` bytes in total."""
     yield header(name, mtime, size=size, mode=mode)
     yield from pieces
     yield bytes(-size % tarfile.BLOCKSIZE)
@@ -176,7 +176,7 @@ def _tree(
     base: Manifest | None,
     whole: Callable[[str, ManifestEntry], Iterator[bytes]] | None,
 ) -> Iterator[bytes]:
-    """Yield the folders, hard links and links of the item's tree; `whole` gives a file instead."""
+    """Yield the folders and links of the item's tree; `whole` replaces a link by a file."""
     made: set[str] = set()
     same = set(base.entries if base is not None else ())
     for entry in item.manifest.entries:

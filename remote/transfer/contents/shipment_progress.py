@@ -1,4 +1,4 @@
-"""How far a shipment is, and what a user is told of it while it continues."""
+"""The progress of a shipment, and its words for the user."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -16,18 +16,18 @@ class ShipmentProgress:
     """A moment of a shipment."""
 
     name: str
-    """What is shipped, as the job file calls it."""
+    """The item, by its name in the job file."""
     phase: Phase
     """`reading`: hashed on this machine; `checking`: hashed on the site."""
     done: int = 0
-    """Bytes; what the site had already counts as done."""
+    """Bytes; those already on the site count as done."""
     total: int = 0
     rate: float = 0.0
     """Bytes per second of late; 0: not known yet."""
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the rest takes at this rate; None: not known."""
+        """The remaining time at this rate; None if unknown."""
         return (self.total - self.done) / self.rate if self.rate else None
 
 
@@ -48,7 +48,7 @@ class Meter:
         self._marks: list[tuple[float, int]] = []
 
     def begin(self, phase: Phase, total: int = 0, done: int = 0) -> None:
-        """Enter a phase, of whose `total` bytes `done` are done."""
+        """Enter a phase with `total` bytes, of which `done` are done."""
         self._phase, self._total, self._done = phase, total, done
         self._marks = [(self._now(), done)]
         self._tell()

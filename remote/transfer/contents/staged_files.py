@@ -1,4 +1,4 @@
-"""What is staged, read on this machine: one file, or all of a folder, as a manifest.
+"""Items to stage, read on this machine: one file, or a whole folder, as a manifest.
 
 Unlike code, data is sent whole: no ignore file counts, hidden files and any size are welcome. Links
 inside the folder stay links. A link out of it is refused, unless a pattern of `follow_links:` names
@@ -23,22 +23,22 @@ from lumitui.remote.transfer.contents.content_store import Item, stage_changed
 MOST_FILES = 200_000
 """More files in one item load a parallel file system more than they help; packed they are one."""
 _MOST_REFUSED = 1000
-"""What cannot be sent is named; after so many the rest is not looked at."""
+"""Maximum number of listed refused files; after that, the rest is not checked."""
 _SEARCHED = 1 << 18  # bytes: a key has less; larger files are searched when they are sent
 _MOST_SEARCHED = 200
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """The files of an item that the user wants to be sent, whatever they look like."""
+    """The files of an item to send, whatever they look like."""
 
     words: Sequence[str] = ()
     """Patterns as `ship_secrets:` has them: from the item, or from the folder that it is in."""
     heeded: set[str] = field(default_factory=set)
-    """Those that name a file which looks like a secret, or which others may not read."""
+    """Those that match a file that looks like a secret or that others may not read."""
 
     def names(self, root: Path, path: str) -> bool:
-        """Whether a pattern names the file at `path` of the item at `root`."""
+        """Whether a pattern matches the file at `path` of the item at `root`."""
         own = root.name if path == "." else f"{root.name}/{path}"
         word = covering(self.words, path) or covering(self.words, own)
         if word is not None:
@@ -47,7 +47,7 @@ class Allowed:
 
 
 def looks_like(root: Path, path: str) -> str:
-    """Return which secret the file at `path` of the folder `root` seems to be; "": none.
+    """Return the apparent secret of the file at `path` of the folder `root`, or "".
 
     The names of the folders count that the item is in: all of `~/.ssh` is one.
 
@@ -63,16 +63,16 @@ def looks_like(root: Path, path: str) -> str:
 
 
 class StagedFiles(FolderWalk):
-    """What there is to stage under one name, before a byte of it is read: all, or it is refused."""
+    """The files to stage under one name, before any byte is read: all, or it is refused."""
 
     def __init__(
         self, name: str, root: Path, allow: Allowed, follow: Follow, enough: int | None = None
     ) -> None:
-        """Stop after `enough` files and links; None: after the most that can be sent."""
+        """Stop after `enough` files and links; None: at the maximum that can be sent."""
         super().__init__(root, follow)
         self.name, self.allow = name, allow
         self.private: list[str] = []
-        """What other people of this machine may not read: files, or "." for the folder."""
+        """Files that other users of this machine may not read, or "." for the folder."""
         self._enough = MOST_FILES + 1 if enough is None else enough
 
     @property
@@ -82,7 +82,7 @@ class StagedFiles(FolderWalk):
 
     @property
     def single(self) -> str:
-        """The name of the one file; "" for a folder."""
+        """The name of the single file; "" for a folder."""
         return "" if self.root.is_dir() else self.root.name
 
     @property
@@ -91,7 +91,7 @@ class StagedFiles(FolderWalk):
         return self.root.parent if self.single else self.root
 
     def find_private(self) -> None:
-        """Note what other people here may not read, unless a pattern names it."""
+        """Record unreadable files for other users, unless a pattern matches them."""
         paths = [path for path, info in self.files.items() if not info.st_mode & 0o004]
         if not self.single and not self.root.stat().st_mode & 0o004:
             paths = ["."]
@@ -140,7 +140,7 @@ class StagedFiles(FolderWalk):
 
 
 def key_in(real: Path, info: os.stat_result) -> str:
-    """Return what a small file holds that has the shape of a key, or ""."""
+    """Return the apparent key in a small file, or ""."""
     if info.st_size > _SEARCHED:
         return ""
     search = ShapeSearch()
@@ -149,7 +149,7 @@ def key_in(real: Path, info: os.stat_result) -> str:
 
 
 def said_of(real: Path, marks: Iterable[KeyMark]) -> str:
-    """Return what the first of the `marks` in the file at `real` shows, with its line, or ""."""
+    """Return the first of the `marks` in the file at `real`, with its line, or ""."""
     for mark in marks:
         shape = shape_of(mark)
         if not shape.settings_only or has_settings(real.name):
@@ -165,7 +165,7 @@ def find(
     *,
     enough: int | None = None,
 ) -> StagedFiles:
-    """Return what is to stage at `place`; only names are read, and small files behind links.
+    """Return the files to stage at `place`; reads only names, and small files behind links.
 
     Args:
         name: what the job file calls it.
@@ -188,10 +188,11 @@ def find(
         )
     if root == Path(root.anchor):
         raise InputError(
-            f"stage: {name} is {root}, which contains all files of this machine.", "Name less."
+            f"stage: {name} is {root}, which contains all files of this machine.",
+            "Choose a smaller folder.",
         )
     if is_system(root):
-        raise InputError(f"stage: {name} is {root}, a system folder.", "Name another.")
+        raise InputError(f"stage: {name} is {root}, a system folder.", "Choose another.")
     staged = StagedFiles(name, root, allow, Follow(follow), enough)
     staged.walk(root)
     if staged.refused:

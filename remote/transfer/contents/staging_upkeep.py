@@ -1,4 +1,4 @@
-"""What is staged on a site: listed, and removed when nobody needs it."""
+"""Staged data on a site: listed, and removed when unused."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -80,7 +80,7 @@ class StagedItem:
 
     id: str
     name: str
-    """What the job file called it that brought it."""
+    """Its name in the job file that sent it."""
     files: int
     bytes: int
     last_used: float
@@ -93,7 +93,7 @@ class StagedItem:
 
 @dataclass(frozen=True)
 class Loose:
-    """What sends left that did not end; the next send of the same continues with it."""
+    """Data of unfinished sends; the next send of the same item resumes with it."""
 
     files: int = 0
     bytes: int = 0
@@ -104,7 +104,7 @@ NOTHING_LOOSE = Loose()
 
 @dataclass(frozen=True)
 class Stock:
-    """What a store has."""
+    """The contents of a store."""
 
     folder: str
     items: tuple[StagedItem, ...]
@@ -117,7 +117,7 @@ FindUnfinished = Callable[[Sequence[RunUser]], Collection[str]]
 
 @purpose("stage")
 def stock(transport: Transport, folder: str, find_unfinished: FindUnfinished) -> Stock:
-    """Return what the store at `folder` has, and which of it unfinished runs need.
+    """Return the contents of the store at `folder`, and the items of unfinished runs.
 
     Raises:
         AnswerUnusable: the site does not say.
@@ -139,7 +139,7 @@ def stock(transport: Transport, folder: str, find_unfinished: FindUnfinished) ->
             raise AnswerUnusable(
                 f"The site answered with {last_words(line)} instead of the staged data in "
                 f"{folder}.",
-                "Check what your login files print there, and ask again.",
+                "Check the output of your login files there, and query again.",
             )
     runs = sorted({user for each in users.values() for user in each}, key=lambda one: one.folder)
     unfinished = set(find_unfinished(runs))
@@ -155,7 +155,7 @@ def stock(transport: Transport, folder: str, find_unfinished: FindUnfinished) ->
 def remove(
     transport: Transport, folder: str, ids: Collection[str], *, sweep: bool, dry: bool = False
 ) -> tuple[tuple[str, ...], Loose]:
-    """Remove items from the store at `folder`; with `sweep` also what unfinished sends left.
+    """Remove items from the store at `folder`; with `sweep`, also data of unfinished sends.
 
     Returns:
         The ids that were removed, and what went of unfinished sends. `dry` only counts.

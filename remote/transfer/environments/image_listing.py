@@ -1,4 +1,4 @@
-"""The container images of a site and what each holds, in one request."""
+"""The container images of a site and their contents, in one request."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -59,11 +59,11 @@ done
 
 @dataclass(frozen=True)
 class ImageContents:
-    """What an image answered about itself."""
+    """An image's answer about itself."""
 
     python: str = ""
     packages: Mapping[str, str] = field(default_factory=dict)
-    """Versions by name, the names as pip compares them."""
+    """Versions by name, with names normalized as in pip."""
     rocm: str = ""
     cuda: str = ""
     why_not: str = ""
@@ -81,19 +81,19 @@ class Image:
     size: int
     modified: int
     named: Mapping[str, str]
-    """The versions that its name has."""
+    """The versions in its name."""
     contents: ImageContents | None = None
-    """None: it was not asked."""
+    """None: it was not queried."""
 
     @property
     def key(self) -> str:
-        """What it is recognised by later: another file of the same name is another image."""
+        """Its later identity: another file of the same name is another image."""
         return f"{self.real} {self.size} {self.modified}"
 
 
 @purpose("images")
 def find_images(transport: Transport, site: Site, keys: Collection[str]) -> list[Image]:
-    """Return the images of `site`; those whose `key` is in `keys` are not asked what they hold.
+    """Return the images of `site`; those with a `key` in `keys` are not queried.
 
     Raises:
         RefusedError: the login node's shell refused.

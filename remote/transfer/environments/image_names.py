@@ -1,4 +1,4 @@
-"""What the name of an image says of its contents, by the profile's pattern. Pure."""
+"""The contents of an image according to its name and the profile's pattern. Pure."""
 
 import re
 

@@ -23,7 +23,7 @@ _REASON = re.compile(r"^lumitui: the environment could not be built: (.*)$")
 
 @purpose("send")
 def build(transport: Transport, folder: str, seconds: float, report: Callable[[str], None]) -> None:
-    """Build the environment of the run in `folder`, unless it is there or another run builds it.
+    """Build the environment of the run in `folder`, unless it exists or another run builds it.
 
     The build ends with the connection, and leaves nothing that is used.
 
@@ -71,7 +71,7 @@ def reason_of(output: list[str]) -> str:
     if errors:
         return "; ".join(dict.fromkeys(text.rstrip(". ") for text in errors[-2:]))[:MOST_WORDS]
     reasons = [match[1] for line in output if (match := _REASON.match(line))]
-    return last_words(*reasons[-1:], "\n".join(output), default="it said nothing")
+    return last_words(*reasons[-1:], "\n".join(output), default="it printed nothing")
 
 
 _NAME = r"[0-9a-f]{16}(?:-[0-9]{1,10})?"
@@ -131,18 +131,18 @@ class Venv:
     requirements: tuple[str, ...]
     python: str
     packages: Mapping[str, str]
-    """What was installed into it, with the versions."""
+    """Its installed packages, with the versions."""
     kib: int
     used: float | None
-    """When a job or a send asked for it last, in epoch seconds by the site's clock."""
+    """Its last use by a job or a send, in epoch seconds by the site's clock."""
 
 
 @dataclass(frozen=True)
 class RemovedVenvs:
-    """What was removed, or would be."""
+    """The result of a removal, or of a dry run."""
 
     names: tuple[str, ...]
-    """`-`: what a killed build had left."""
+    """`-`: the rest of a killed build."""
     kib: int
 
 

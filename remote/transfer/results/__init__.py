@@ -1,1 +1,1 @@
-"""The files of a run that come back: listed, hashed, sent, and put in their place."""
+"""A run's files on their way back: listed, hashed, sent, and put in place."""

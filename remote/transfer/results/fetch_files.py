@@ -1,4 +1,4 @@
-"""Files of a run brought back: listed, hashed, sent as one stream, and put in place when right.
+"""Fetches files of a run: listed, hashed, sent as one stream, and put in place if correct.
 
 What a site says is never believed further than one file: a name, a size or a content that cannot
 be right is reported under that file's name, and the other files come.
@@ -47,7 +47,7 @@ class Fetched:
 
 @dataclass(frozen=True)
 class FetchOutcome:
-    """What a fetch brought, and what it did not."""
+    """The result of a fetch."""
 
     files: tuple[Fetched, ...]
     left: tuple[NotFetched, ...] = ()
@@ -57,7 +57,7 @@ class FetchOutcome:
     unmatched: tuple[str, ...] = ()
     """The patterns that brought nothing."""
     troubles: tuple[str, ...] = ()
-    """The site's own words about what it could not read."""
+    """The site's own messages about unreadable files."""
 
 
 def fetch(
@@ -68,7 +68,7 @@ def fetch(
     *,
     stop: Callable[[], bool] = lambda: False,
 ) -> FetchOutcome:
-    """Bring the files below remote `folder` that match `patterns` under `target`.
+    """Fetch the files below remote `folder` that match `patterns` to `target`.
 
     `patterns` are shell patterns (`checkpoints/*.pt`), relative to `folder`; a folder that fits
     brings everything in it. Equal files are not brought again, and a file of which a cut fetch left
@@ -96,7 +96,7 @@ def fetch(
                 work.leave(name, "it does not exist or is unreadable")
             elif name in still:
                 changed = name in work.digests.sums
-                work.leave(name, "it changed meanwhile" if changed else work.digests.why(name))
+                work.leave(name, "it changed in between" if changed else work.digests.why(name))
         work.troubles += again.troubles
     if not stop():
         work.parts.sweep()
@@ -110,7 +110,7 @@ def fetch(
 
 
 class _Fetch:
-    """One fetch: what has come so far, and what will not."""
+    """One fetch: the received files, and the failed ones."""
 
     def __init__(
         self, transport: Transport, folder: str, target: Path, stop: Callable[[], bool]
@@ -122,7 +122,7 @@ class _Fetch:
         self.left: list[NotFetched] = []
         self.troubles: list[str] = []
         self.digests = Digests()
-        """What the site said of the files in the last round."""
+        """The site's data on the files in the last round."""
         self._over: set[str] = set()
 
     def leave(self, name: str, reason: str) -> None:
@@ -131,7 +131,7 @@ class _Fetch:
         self.left.append(NotFetched(shown(name), reason))
 
     def round(self, sizes: Mapping[str, int], growing: Callable[[str], bool]) -> list[str]:
-        """Bring what has a place here; return the files that did not come as they were listed."""
+        """Fetch files that fit here; return those that did not match the list."""
         candidates = {name: size for name, size in sizes.items() if self._has_place(name, size)}
         digests = digests_of(self.transport, self.folder, candidates, growing, self.stop)
         self.troubles += digests.troubles
@@ -148,7 +148,7 @@ class _Fetch:
         return [name for name in candidates if name not in self._over]
 
     def _has_place(self, name: str, size: int) -> bool:
-        """Whether `name` can be put here; else leave it, before the site reads a byte of it."""
+        """Whether `name` can be written here; else skip it before the site reads it."""
         try:
             self.places.check(name)
             free = self.places.free()
@@ -172,7 +172,7 @@ class _Fetch:
                 self.leave(item.name, _too_large(item.size, max(0, room)))
 
     def _bring(self, groups: Mapping[str, list[WantedFile]]) -> None:
-        """Bring the first file of each group of equal files, and copy it to their other names."""
+        """Fetch the first file of each group of equal files, and copy it to their other names."""
         for portion in portions(list(groups)):
             if self.stop():
                 return
@@ -216,7 +216,7 @@ class _Fetch:
 
 
 def _is_appended_to(name: str) -> bool:
-    """Whether a running job appends to the file, so that its beginning is what was listed."""
+    """Whether a running job appends to the file, so that its beginning matches the list."""
     last = name.rpartition("/")[2]
     return last == METRICS or fnmatchcase(last, attempt_log("*"))
 

@@ -1,4 +1,4 @@
-"""The laptop's side of a fetch: names, parts on their way, and places.
+"""The laptop's side of a fetch: names, partial files, and places.
 
 A file is written under another name, kept when the link is cut, and swept when the fetch is over.
 Its part lies in one folder below the target, under the hash of the file's name: twelve killed
@@ -23,7 +23,7 @@ from pathlib import Path
 from lumitui.remote.site.errors import LumiError
 
 LONGEST_NAME = 4096
-"""Most bytes of a path (Linux's PATH_MAX): nothing longer can be a file's name on the site."""
+"""Maximum bytes of a path (Linux's PATH_MAX), and so of a file's name on the site."""
 LONGEST_PART = 255
 """Most bytes of one part of a path (NAME_MAX of ext4, XFS, Lustre, APFS and others)."""
 MOST_PARTS = 128
@@ -38,7 +38,7 @@ class NameFault(ValueError):
 
 
 def name_of(path: bytes) -> str:
-    """Return the name below the folder of a `path` that begins with `./`, in its shortest form.
+    """Return the shortest form of a `path` that begins with `./`, below the folder.
 
     Raises:
         NameFault: the name cannot be kept, is no text, or leads out of the folder.
@@ -63,7 +63,7 @@ def name_of(path: bytes) -> str:
 
 
 def shown(path: bytes | str) -> str:
-    """Return a name for a message: without `./`, and a long one with its middle left out."""
+    """Return a name for a message: without `./`, and without the middle of a long one."""
     raw = path.encode("utf-8", "surrogateescape") if isinstance(path, str) else path
     text = raw.removeprefix(b"./")
     if len(text) > 4 * _SHOWN:
@@ -78,7 +78,7 @@ class PartialFile:
     """One file that is being written; it belongs to this process until it is closed."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
-        """Take what is there already: the beginning of the file, if a fetch was cut."""
+        """Take the existing beginning of the file, if a fetch was cut."""
         self._file = os.fdopen(descriptor, "r+b")
         self.path = path
         self._sum = hashlib.sha256()
@@ -90,23 +90,23 @@ class PartialFile:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what is written so far."""
+        """SHA-256 of the written bytes."""
         return self._sum.hexdigest()
 
     def restart(self) -> None:
-        """Drop what is written."""
+        """Drop the written bytes."""
         self._file.seek(0)
         self._file.truncate()
         self._sum, self.size = hashlib.sha256(), 0
 
     def write(self, piece: bytes | memoryview) -> None:
-        """Append `piece`; OSError as the disk says."""
+        """Append `piece`; raises the disk's OSError."""
         self._file.write(piece)
         self._sum.update(piece)
         self.size += len(piece)
 
     def put(self, path: Path) -> None:
-        """Make it the file at `path`; OSError when something else has that name."""
+        """Rename it to `path`; raises OSError if that name is taken."""
         self._file.flush()
         os.replace(self.path, path)
         self._file.close()
@@ -136,7 +136,7 @@ class PartialFiles:
         return 0
 
     def open(self, name: str) -> PartialFile:
-        """Return the part of `name`; a new one when another fetch is writing that one.
+        """Return the part of `name`; a new one if another fetch is writing that one.
 
         Raises:
             OSError: the disk refuses.
@@ -159,7 +159,7 @@ class PartialFiles:
         raise AssertionError("the last round returns or raises")
 
     def sweep(self, names: Collection[str] = ()) -> None:
-        """Remove parts that nobody writes, but those of `names`; and the folder when it is empty.
+        """Remove unused parts except those of `names`; and the folder if it is empty.
 
         An OSError is not a reason to stop a fetch, so none is raised.
         """
@@ -186,7 +186,7 @@ def _key(name: str) -> str:
 
 
 def _locked(descriptor: int, path: Path) -> bool:
-    """Lock an open file; False when another has it, or when it is no longer the one at `path`."""
+    """Lock an open file; False if another process has it, or it is no longer at `path`."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
@@ -200,7 +200,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class PlaceFault(Exception):
-    """Why a file cannot be put in its place, as the end of a sentence."""
+    """Why a file cannot be written here, as the end of a sentence."""
 
 
 class FetchTargets:
@@ -231,7 +231,7 @@ class FetchTargets:
             raise LumiError(f"{self.target} cannot be read: {error.strerror}.") from error
 
     def check(self, name: str) -> None:
-        """Raise PlaceFault when `name` cannot be put below the target; change nothing."""
+        """Raise PlaceFault if `name` cannot be written below the target; change nothing."""
         folder = name.rpartition("/")[0]
         if folder not in self._checked:
             for at in _folders(name):
@@ -276,7 +276,7 @@ class FetchTargets:
         return own == digest
 
     def size(self, name: str) -> int | None:
-        """Return the bytes of the file `name`; None when there is none."""
+        """Return the bytes of the file `name`, or None."""
         try:
             info = (self.target / name).stat()
         except OSError:
@@ -303,7 +303,7 @@ class FetchTargets:
         return part
 
     def _check_case(self, name: str) -> None:
-        """Raise PlaceFault when the disk takes `name` for another file that is here already.
+        """Raise PlaceFault if the disk treats `name` as another existing file.
 
         A disk like macOS's ignores case and keeps one form of composed characters.
         """
@@ -314,7 +314,7 @@ class FetchTargets:
                 raise PlaceFault(f"this disk cannot distinguish its name from {other}")
 
     def _stands(self, folder: str) -> bool:
-        """Whether the folder is there; PlaceFault when something else is."""
+        """Whether the folder exists; PlaceFault if something else does."""
         mode = self._mode(folder)
         if stat.S_ISLNK(mode):
             real = Path(os.path.realpath(self.target / folder))
@@ -327,7 +327,7 @@ class FetchTargets:
         raise PlaceFault(f"{folder} is not a folder here")
 
     def _mode(self, name: str) -> int:
-        """Return the mode of what is at `name`; 0 when nothing is."""
+        """Return the mode of `name`, or 0 if it does not exist."""
         try:
             return os.lstat(self.target / name).st_mode
         except (FileNotFoundError, NotADirectoryError):
@@ -345,7 +345,7 @@ def why(error: OSError) -> str:
     if error.errno in _FULL:
         raise LumiError(
             f"The disk here is full: {error.strerror}.",
-            "Free space and fetch again: whole files stay.",
+            "Free some space and fetch again: lumitui keeps complete files.",
         ) from error
     return f"it cannot be written here: {error.strerror or error}"
 

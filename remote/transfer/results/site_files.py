@@ -1,4 +1,4 @@
-"""What a site says of the files of a run's folder: names and sizes, then hashes.
+"""A site's data on the files of a run's folder: names and sizes, then hashes.
 
 The script of a query prints records `KIND REST`, each ended by a NUL, and last `end`. A NUL is in
 no name, so no name can be taken for the end of a record. What the site's commands write to standard
@@ -26,15 +26,15 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
 LONGEST_RECORD = 1 << 16
-"""Most bytes of one record. Linux allows 4,096 in a path (PATH_MAX); what is longer up to this is
-reported as one file's name, and beyond it the answer is not a list of files."""
+"""Maximum bytes of one record. Linux allows 4,096 in a path (PATH_MAX); a longer name up to this
+limit is reported for its file, and beyond it the answer is not a list of files."""
 SAID_BYTES = 2000
-"""Most bytes of the site's own words that are kept: about twenty messages of `find`."""
+"""Maximum bytes of the site's own messages to keep: about twenty messages of `find`."""
 COMPLAINTS_BYTES = 4 << 20
 """Bytes of complaints after which their writer is ended (SIGPIPE): 20,000 long names."""
 SILENT_SECONDS = 120.0
-"""Seconds without a byte after which a list is given up. `find` prints after a hundred names at the
-least, for which a busy Lustre takes seconds; a site that hangs says nothing for ever."""
+"""Seconds without a byte after which a list fails. `find` prints at least every hundred names, for
+which a busy Lustre takes seconds; a hung site stays silent for ever."""
 
 _ENDING_SECONDS = 0.5
 
@@ -104,7 +104,7 @@ def ask(
 
 @contextmanager
 def ended(chunks: Iterator[bytes]) -> Iterator[Iterator[bytes]]:
-    """End a stream when the block ends: an error that is kept keeps no process on the site.
+    """End a stream when the block ends, so that a stored error keeps no process on the site.
 
     After its last record a script ends by itself in a moment, which is quicker than to end it.
     """
@@ -120,7 +120,7 @@ def ended(chunks: Iterator[bytes]) -> Iterator[Iterator[bytes]]:
 
 
 def said_lines(words: bytes) -> list[str]:
-    """Return the site's own words as lines that are not blank; at least one."""
+    """Return the site's own messages as non-empty lines; at least one."""
     text = words[:SAID_BYTES].decode("utf-8", "replace")
     return [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
 
@@ -146,15 +146,15 @@ def _unusable(why: str) -> AnswerUnusable:
 
 
 MOST_FILES = 50_000
-"""Most names of one list. Ten checkpoints of 1,024 ranks with two files each are 20,480; a run with
-a million files cannot be meant as a whole, and the list alone would take a minute and 1 GB."""
+"""Maximum names in one list. Ten checkpoints of 1,024 ranks with two files each are 20,480; no user
+wants a run with a million files as a whole, and the list alone would take a minute and 1 GB."""
 MOST_LIST_BYTES = 32 << 20
-"""Most bytes of one list: 50,000 names of 600 bytes."""
+"""Maximum bytes of one list: 50,000 names of 600 bytes."""
 PORTION = 1 << 18
-"""Most bytes of names in one request, at four bytes a character: the words of one command may have
-as many on macOS, and the site's shell reads its script byte by byte."""
+"""Maximum bytes of names in one request, at four bytes a character: the limit of one command's
+words on macOS; also, the site's shell reads its script byte by byte."""
 MOST_TROUBLES = 5
-"""Most lines of the site's own words that are kept."""
+"""Maximum lines of the site's own messages to keep."""
 _KILLED = 126  # sh's status from 126 on: not started, not found, or 128 and the signal
 
 SIZES = r"""
@@ -225,7 +225,7 @@ class NotFetched:
 
 
 class FileListing:
-    """What fits the patterns, record by record as it comes; see `fetch.FetchOutcome`."""
+    """The matching files, record by record on arrival; see `fetch.FetchOutcome`."""
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
         """Nothing was listed yet."""
@@ -242,7 +242,7 @@ class FileListing:
 
     @property
     def troubles(self) -> list[str]:
-        """The site's own words about what it could not read."""
+        """The site's own messages about unreadable files."""
         return (self._words or [self._trouble]) if self._trouble else []
 
     @property
@@ -261,7 +261,7 @@ class FileListing:
         ]
 
     def take(self, kind: str, rest: bytes) -> None:
-        """Keep one record; AnswerUnusable when it is none of a list."""
+        """Store one record; AnswerUnusable if it does not belong to a list."""
         first, _, second = rest.partition(b" ")
         if kind == "file":
             self._file(first, second)
@@ -323,7 +323,7 @@ def list_files(
 def list_again(
     transport: Transport, folder: str, names: Sequence[str], stop: Callable[[], bool]
 ) -> FileListing:
-    """Return those of `names` that are still there, with the size that each has now.
+    """Return those of `names` that still exist, with their current sizes.
 
     Raises:
         RefusedError, LinkError: as `list_files`.
@@ -351,7 +351,7 @@ def portions(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _check_patterns(patterns: Sequence[str]) -> None:
-    """Raise an InputError that names all `patterns` that lead out of the folder."""
+    """Raise an InputError that lists all `patterns` that lead out of the folder."""
     outside = [
         repr(pattern)
         for pattern in dict.fromkeys(patterns)
@@ -388,7 +388,7 @@ def _list(
 
 
 def _failure(rest: bytes) -> str:
-    """Return what a command's failure says where the command itself says nothing.
+    """Return the message for a failed command without its own message.
 
     Raises:
         AnswerUnusable: it did not end by itself: a signal ended it, or it could not be started.
@@ -437,12 +437,12 @@ _SUM = re.compile(rb"([0-9a-f]{64})  ?[ *]?(\./.*)", re.DOTALL)
 
 @dataclass
 class Digests:
-    """What a site says about the content of files."""
+    """A site's data on the content of files."""
 
     sums: dict[str, str] = field(default_factory=dict)
-    """SHA-256 by name; a file that is gone or cannot be read is not in it."""
+    """SHA-256 by name, without missing and unreadable files."""
     troubles: list[str] = field(default_factory=list)
-    """The site's own words about files that it could not read."""
+    """The site's own messages about unreadable files."""
 
     def why(self, name: str) -> str:
         """Return why the site gave no hash of a file, as the end of a sentence."""
@@ -503,7 +503,7 @@ def _commands(
 
 
 def _take(rest: bytes, sizes: Mapping[str, int], sums: dict[str, str]) -> None:
-    """Keep a hash of a file that was requested; anything else is as if it had not come."""
+    """Store a hash of a requested file; ignore any other."""
     match = _SUM.fullmatch(rest)
     if match is None:
         return

@@ -1,4 +1,4 @@
-"""The content of files, as one stream: a line, then exactly the bytes asked for.
+"""The content of files as one stream: a line, then exactly the requested bytes.
 
     MARK 0 0
     ...bytes of the first file...MARK 1 4096
@@ -26,18 +26,18 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
 STALL_SECONDS = 300.0
-"""Seconds in which LEAST_BYTES must come. A file system that is failing over is silent for minutes;
-the connection itself is watched by the transport."""
+"""Seconds for LEAST_BYTES to arrive. A file system during failover is silent for minutes; the
+transport watches the connection itself."""
 LEAST_BYTES = 32_768
-"""About 100 bytes a second: a modem is faster, and a site that drips is given up."""
+"""About 100 bytes a second: a modem is faster, and lumitui gives up on a slower site."""
 MOST_SURPLUS = 1 << 20
-"""Most bytes beyond what was asked for that are skipped before the stream is given up."""
+"""Maximum extra bytes to skip before giving up the stream."""
 SMALL = 1 << 16
-"""Bytes of a file that comes together with others: one process then sends a hundred of them."""
+"""Maximum bytes of a file sent together with others: one process then sends a hundred of them."""
 TOGETHER = 100
-"""Most files that come together: so many are requested one by one when one of them changed."""
+"""Maximum number of files sent together: if one changes, all are requested one by one."""
 MOST_TOGETHER = 1 << 20
-"""Most bytes of files that come together."""
+"""Maximum bytes of files sent together."""
 MOST_AT_ONCE = 64
 """Most parts that are opened ahead to be continued; a laptop allows 256 open files."""
 
@@ -70,29 +70,29 @@ printf '%s end\\n' $m
 
 
 Open = Callable[[str, bool], PartialFile | None]
-"""Returns the part of a name; for True only one that has bytes already, else None."""
+"""Returns the part of a name; for True, only one that has bytes already, else None."""
 
 
 @dataclass
 class WantedFile:
-    """One file whose content is requested, and what has come of it."""
+    """One file to receive, and its state."""
 
     name: str
     size: int
-    """Bytes; what the site has beyond them is not asked for."""
+    """Bytes; the site's further bytes are not requested."""
     digest: str
     """SHA-256 of these bytes."""
     steady: bool
-    """Whether nothing is known to write to it: it may come together with others, and when one of
+    """Whether no known program writes to it, so that it may be sent together with others; if one of
     them changes after all, they are requested one by one."""
     part: PartialFile | None = None
-    """What is here of it; once it has ended, whole and of the right hash, or None."""
+    """Its local part; once it has ended, complete with the right hash, or None."""
     fault: str = ""
     """Why it cannot be written here."""
     skip: int = 0
     """Bytes that were here already."""
     left: int = 0
-    """Bytes that must still come."""
+    """Remaining bytes."""
 
     def resume(self, open_part: Open) -> None:
         """Take the part that an earlier fetch left."""
@@ -127,7 +127,7 @@ class WantedFile:
         return len(data) - len(piece)
 
     def end(self) -> "WantedFile":
-        """Drop what came otherwise than it was listed."""
+        """Drop files that differ from the list."""
         if self.part is not None and (self.left or self.part.digest != self.digest):
             self.part.discard()
             self.part = None
@@ -136,7 +136,7 @@ class WantedFile:
 
 @dataclass
 class _Unit:
-    """Files that come after one line: one, or small ones without anything between them."""
+    """Files after one line: one, or small ones without anything between them."""
 
     files: list[WantedFile]
     at: int = 0
@@ -224,7 +224,7 @@ class _Stream:
             raise _wrong("it is truncated")
 
     def _events(self) -> Iterator[bytes | tuple[int, int] | None]:
-        """Yield bytes of files, number and offset of a unit that begins, and None at the end."""
+        """Yield bytes of files, number and offset of each new unit, and None at the end."""
         mark, held = self._mark.encode(), b""
         for chunk in self._paced():
             held += chunk
@@ -272,7 +272,7 @@ class _Stream:
         return unit
 
     def _filled(self, unit: _Unit, data: bytes) -> Iterator[WantedFile]:
-        """Write `data` to the files of `unit`, and yield those that are followed by another."""
+        """Write `data` to the files of `unit`, and yield those followed by another."""
         while True:
             piece = data if unit.is_last else data[: unit.file.left]
             self._surplus += unit.file.write(piece)
@@ -287,7 +287,7 @@ class _Stream:
 
 
 def _units(files: Sequence[WantedFile]) -> list[_Unit]:
-    """Return `files` in order; small ones that follow one another come together."""
+    """Return `files` in order, with consecutive small ones together."""
     units: list[_Unit] = []
     room = -1
     for file in files:

@@ -16,28 +16,28 @@ from lumitui.remote.site.shell_text import fill
 SENT = "sent"
 """The folder of the marks, beside `runs/`."""
 _LONGEST = 2 * COPYING_SECONDS
-"""A send that began earlier and has no lock is given up: copying and building take less."""
+"""A send that began earlier and has no lock is abandoned: copying and building take less."""
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
 class Once:
-    """What a run is the only one of."""
+    """The unique identity of a run."""
 
     keys: tuple[str, ...]
     """Names of marks, the same in each copy of the history."""
     gone: tuple[str, ...]
-    """Earlier tries that this history takes for never sent; the site decides whether they were."""
+    """Earlier attempts that this history considers unsent; the site decides."""
     run: str
     host: str
-    """This laptop's name, for the other one's person."""
+    """This laptop's name, for the user of another one."""
 
 
 class AlreadySent(RefusedError):
     """Another laptop has sent the same run, or is sending it."""
 
     def __init__(self, run: str, host: str, since: float | None, job: str, *, begun: bool) -> None:
-        """Say who sent it and when; `begun`: its submit step has been reached."""
+        """Report its sender and time; `begun`: its submit step has been reached."""
         at = time.strftime(" at %Y-%m-%d %H:%M", time.localtime(since)) if since else ""
         verb, by = "already sent" if begun else "being sent", f" by {host}" if host else ""
         super().__init__(
@@ -89,7 +89,7 @@ done
 
 
 def once_script(once: Once) -> str:
-    """Return the lines that mark a run, or end with 8 when another one has its place."""
+    """Return the lines that mark a run, or exit with 8 if another one has its place."""
     return fill(
         _SCRIPT,
         keys=_names(once.keys),
@@ -105,7 +105,7 @@ def once_script(once: Once) -> str:
 
 
 def already_sent(text: str) -> AlreadySent:
-    """Return what the script said when it ended with 8."""
+    """Return the error for the script's exit code 8."""
     line = text.partition("sent-already ")[2].splitlines()[0]
     run, host, since, begun, job = (part[:100] for part in (line + "|||||").split("|")[:5])
     when = float(since) if re.fullmatch("[0-9]{1,12}", since) else None

@@ -1,4 +1,4 @@
-"""A run's folder on a site, made by one request: files, code, links and checkpoints."""
+"""A run's folder on a site, created by one request: files, code, links and checkpoints."""
 
 import gzip
 import time
@@ -34,25 +34,25 @@ class PlacedFile:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run's folder is made of."""
+    """The contents of a run's folder."""
 
     folder: str
     """Its path on the site, absolute; it must not be there yet."""
     files: Sequence[PlacedFile]
     snapshot: str
-    """The path of the snapshot that the run gets a copy of."""
+    """The path of the snapshot to copy for the run."""
     links: Mapping[str, str]
-    """Names below the code to what each links to."""
+    """Names below the code, each with its link's target."""
     checkpoints_from: str | None
-    """The folder of the run whose checkpoints are copied; `files` then has RECORD_FROM_SCRATCH."""
+    """The folder of the run whose checkpoints to copy; `files` then has RECORD_FROM_SCRATCH."""
     needs_checkpoints: bool
-    """Whether it is an error that there are none."""
+    """Whether it is an error if they are missing."""
     staged: Mapping[str, str] = field(default_factory=dict)
-    """What is staged for the run: its name to its path on the site."""
+    """The staged items of the run: name to path on the site."""
     staged_from: str | None = None
-    """The folder of the run whose staged things it shares; None: `staged` has them."""
+    """The folder of the run whose staged items it shares; None: `staged` has them."""
     once: Once | None = None
-    """What the run is the only one of; None: another run like it may be sent."""
+    """The unique identity of the run; None: another run like it may be sent."""
 
 
 class SnapshotGone(RefusedError):

@@ -71,7 +71,7 @@ mv "$w" "$t"
 
 
 def copy_script(snapshot: str, target: str) -> str:
-    """Return one shell command that gives a run its own writable, checked copy of `snapshot`.
+    """Return a shell command that gives a run its own writable, verified copy of `snapshot`.
 
     When it fails it leaves nothing at `target`: with status 4 it prints `no-snapshot`, with 5
     `damaged-snapshot`. When `target` is there it does nothing, so that it may be repeated.
@@ -98,7 +98,7 @@ def sync(
     where: Callable[[str], Path],
     base: Manifest | None = None,
 ) -> Shipped:
-    """Put `manifest` on the site as a snapshot below `folder`; send only what is missing.
+    """Put `manifest` on the site as a snapshot below `folder`, sending only missing parts.
 
     One request is enough when the snapshot is there already, or when `base`, one sent before, is
     there. Otherwise a second one sends what is missing.
@@ -127,7 +127,7 @@ def sync(
 
 
 def refuse_names(manifest: Manifest, folder: str) -> None:
-    """Raise RefusedError when the site may not be able to keep or check a name.
+    """Raise RefusedError if the site may not be able to store or verify a name.
 
     Two names that differ only in case are one file on a disk like macOS's; busybox's sha256sum does
     not find a name with a backslash in a list.
@@ -246,7 +246,7 @@ _REMOVED = re.compile(r"(-|[0-9a-f]{24}) ([0-9]{1,15}) ([0-9]{1,15})")
 
 @dataclass(frozen=True)
 class Pruned:
-    """What `prune` removed, or would remove."""
+    """The result of `prune`, or of a dry run."""
 
     snapshots: tuple[str, ...]
     files: int
@@ -256,7 +256,7 @@ class Pruned:
 
 
 def prune_script(folder: str, keep: Collection[str], *, dry: bool = False) -> str:
-    """Return sh that removes all snapshots below `folder` but those whose ids are in `keep`."""
+    """Return sh that removes all snapshots below `folder` except those with ids in `keep`."""
     names = quote(f" {' '.join(sorted(keep))} ")
     there = f"[ -d {quote(folder)} ] || exit 0\n"
     return there + content_store.script(folder, _PRUNE, keep=names, dry=int(dry))
@@ -264,7 +264,7 @@ def prune_script(folder: str, keep: Collection[str], *, dry: bool = False) -> st
 
 @purpose("prune")
 def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool = False) -> Pruned:
-    """Remove all snapshots below `folder` but those whose ids are in `keep`; `dry` only counts.
+    """Remove all snapshots below `folder` except those with ids in `keep`; `dry` only counts.
 
     Runs have their own copies, so a prune takes nothing from a run.
 

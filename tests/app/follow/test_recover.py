@@ -260,7 +260,7 @@ def test_recover_says_what_it_needs(here: Here) -> None:
     assert here("history", "--recover", "nowhere").returncode == 2
     done = here("history", "--recover", "laptop")
     assert done.returncode == 0
-    assert "warning: There is no folder" in done.stderr
+    assert "warning: There is no readable folder" in done.stderr
 
 
 # -- on the cluster

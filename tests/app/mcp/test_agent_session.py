@@ -101,7 +101,7 @@ async def test_an_agent_learns_why_a_run_failed(settings: Settings, work: Path) 
         assert (await ended(agent, run["id"]))["state"] == "failed"
         (why, *_) = (await agent.call("why", run_id="last"))["untrusted_text"]
         assert "nowhere_at_all" in why["cause"] + why["line"]
-        assert "There is no run 'none'." in await agent.refused("why", run_id="none")
+        assert "'none' is not a run." in await agent.refused("why", run_id="none")
 
 
 async def test_an_agent_finds_the_documentation_the_examples_and_the_schema(

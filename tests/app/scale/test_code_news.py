@@ -15,9 +15,9 @@ from tests.support.jobs.made_runs import SPEC, a_run
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        (("train.py",), "train.py differs from what ran."),
-        (("a.py", "b.py"), "a.py and b.py differ from what ran."),
-        (tuple("abcd"), "a, b, c and 1 more file differ from what ran."),
+        (("train.py",), "train.py differs from the code that ran."),
+        (("a.py", "b.py"), "a.py and b.py differ from the code that ran."),
+        (tuple("abcd"), "a, b, c and 1 more file differ from the code that ran."),
         ((), "The project has changed since this run; lumitui does not know which files."),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_run_of_a_grid_over_workers_says_how_many_to_take(tmp_path: Path) -> N
         history.metrics.add(f"w{at}", lines, (0, 100))
     overviews = Overviews(history)
     (advice,) = overviews.of("w1").advice
-    assert advice.startswith("Take --workers=2: 3.0 times as fast as --workers=1.")
+    assert advice.startswith("Use --workers=2: 3.0 times as fast as --workers=1.")
     assert with_grid([("loss", "1"), ("next", "x")], (advice,))[1:] == [
         ("grid", advice),
         ("next", "x"),

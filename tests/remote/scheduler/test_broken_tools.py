@@ -36,7 +36,7 @@ def test_words_that_list_no_job_are_a_failed_squeue(words: str) -> None:
     text = f"M queue 0\n{words}\nM end\nM account 0\n{ACCOUNT}M end\n"
     poll = parse_poll(text.encode(), "M", WATCHES)
     assert poll.gone == frozenset() and poll.jobs == {} and poll.others == ()
-    assert poll.warning == f"squeue lists no job, but says: {words}"
+    assert poll.warning == f"squeue lists no job, but prints: {words}"
 
 
 @pytest.mark.parametrize("words", ["", "squeue: warning: a plugin is old"])

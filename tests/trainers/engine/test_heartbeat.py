@@ -164,7 +164,7 @@ def test_a_hang_ends_the_training_where_that_is_asked_for(tmp_path: Path) -> Non
         assert job.processes[0].wait(timeout=60) == HUNG
         node = os.uname().nodename.partition(".")[0]
         assert f"Rank 1 on {node} has not moved for " in job.output()
-        assert "The training ends, as `hang` says." in job.output()
+        assert "The training ends, because `hang:` is set." in job.output()
 
 
 @pytest.mark.parametrize(("version", "old"), [("2.2.0", "2000"), ("2.11.0+rocm7.2", None)])

@@ -1,4 +1,4 @@
-"""The verb that holds a job's nodes to work in."""
+"""The verb that holds a job's nodes for shells."""
 
 from pathlib import Path
 

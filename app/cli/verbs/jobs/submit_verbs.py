@@ -174,7 +174,7 @@ def submit(
             changes = _first_site(runs, job, first)
         if rest:
             if after:
-                raise InputError("--rest and --after exclude each other.", "Leave out --after.")
+                raise InputError("--rest and --after cannot be combined.", "Omit --after.")
             refuse_wait(wait or timeout is not None)
             series_verbs.submit_rest(reply, runs, job, yes=yes, force=force)
             return
@@ -201,13 +201,13 @@ def submit(
 
 
 def _first_site(runs: "Runs", job: Path, sites: str) -> "Mapping[str, object]":
-    """Return what makes the job one for the place where it starts first; the places are shown.
+    """Return the changes for the place that starts the job first, after showing all places.
 
     It is chosen once, before the question: if the send fails, no other site is tried.
     """
     accounts = accounts_of(sites)
     if not accounts:
-        raise InputError("--first names no site.", "Name some, like --first lumi,roihu.")
+        raise InputError("--first has no sites.", "Pass some, like --first lumi,roihu.")
     places = runs.start_places(job, sites=accounts)
     say_rows(places_table(places))
     place = first_place(places)

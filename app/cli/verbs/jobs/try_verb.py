@@ -50,7 +50,7 @@ def try_(reply: Reply, job: Path, force: bool, yes: bool) -> None:
 
 
 def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
-    """Print what the trial means for the job.
+    """Print the result of the trial for the job.
 
     Raises:
         RunFailed: the job would fail too.

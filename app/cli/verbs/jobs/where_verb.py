@@ -52,7 +52,7 @@ def accounts_of(sites: str) -> dict[str, str]:
 
 
 def places_table(places: Sequence["StartPlace"]) -> str:
-    """Return the table of the places that take a job; why others do not is said on stderr.
+    """Return the table of places that accept a job; print on stderr why others do not.
 
     Raises:
         InputError: none takes it.
@@ -74,7 +74,7 @@ def places_table(places: Sequence["StartPlace"]) -> str:
     if not rows:
         raise InputError(
             "The job would not run in any of these partitions.",
-            "See the reasons above; change the job file, or name other sites.",
+            "See the reasons above; change the job file, or choose other sites.",
         )
     titles = ("SITE", "PARTITION", "NODES", "STARTS", "WAITING", "LATEST END", "PRICE", "CHANGES")
     return table(titles, rows, columns(), shrink=(7, 1))

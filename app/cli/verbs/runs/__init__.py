@@ -1,1 +1,1 @@
-"""The verbs about runs: what they do, why they failed, what they left."""
+"""The verbs about runs: their state, failures and results."""

@@ -98,7 +98,7 @@ def history(
     source: Path | None,
     **filters: Unpack[_Filters],
 ) -> None:
-    """List runs, take them to another laptop, or rebuild lost ones.
+    """List runs, move them to another laptop, or rebuild lost ones.
 
     The list shows the last known states; `lumitui status` queries the sites. --import merges run by
     run: a final state replaces an unfinished one; otherwise the newer state counts. Importing a

@@ -121,7 +121,7 @@ def diff(reply: Reply, first: str, second: str) -> None:
 def logs(run_id: str, follow: bool, attempt: int | None, last: int) -> None:
     """Print the end of a run's log."""
     if follow and attempt is not None:
-        raise InputError("--follow prints only the current attempt.", "Leave out --attempt.")
+        raise InputError("--follow prints only the current attempt.", "Omit --attempt.")
     with core() as runs:
         if follow:
             follow_log(runs, run_id, last)

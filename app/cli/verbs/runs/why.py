@@ -68,7 +68,7 @@ def why(
     if (run_id is None) == (log is None):
         raise InputError("Give either RUN or --log FILE.", "`lumitui history` lists the runs.")
     if log is None and (state is not None or code is not None):
-        raise InputError("--state and --exit work only with --log.", "Leave them out.")
+        raise InputError("--state and --exit work only with --log.", "Omit them.")
     if log is not None and helpdesk:
         raise InputError("--helpdesk works only with a RUN.", "Pass the run instead of its log.")
     if log is not None and user:

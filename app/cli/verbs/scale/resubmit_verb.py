@@ -34,7 +34,7 @@ class _Changes(TypedDict):
 
 
 def _remedies(run: "Run", exclude: str | None, batch: str | None) -> tuple[str, ...]:
-    """Return the settings that `--exclude` and `--batch` stand for."""
+    """Return the settings for `--exclude` and `--batch`."""
     from lumitui.app.job.setting import half_batch, without_nodes
 
     kept_off = [without_nodes(run.spec, exclude)] if exclude else []
@@ -42,7 +42,7 @@ def _remedies(run: "Run", exclude: str | None, batch: str | None) -> tuple[str, 
 
 
 _PLANNED = ("ladder", "then", "nodes", "settings", "code", "start", "exclude", "batch")
-"""The options that change what is sent; --rest sends what was planned before."""
+"""The options that change the resubmission; --rest sends the remaining planned runs."""
 
 
 @click.command()
@@ -112,7 +112,7 @@ def resubmit(
         for option, given in (("--nodes", changes["nodes"] is not None), ("--then", then)):
             if ladder is not None and given:
                 raise InputError(
-                    f"{option} and --ladder exclude each other.", "Choose one of them."
+                    f"{option} and --ladder cannot be combined.", "Choose one of them."
                 )
         if rest:
             refuse_options("changes what --rest sends, which was planned before", *_PLANNED)

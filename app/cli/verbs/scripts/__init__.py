@@ -1,1 +1,1 @@
-"""The verbs about any script, and about masks: what is wrong, and by which rule."""
+"""The verbs about scripts and masks: their mistakes, and the rules."""

@@ -1,4 +1,4 @@
-"""`lumitui bind`: the cores of each rank of a node, and what any set of masks gives it."""
+"""`lumitui bind`: the cores of each rank of a node, or of each task for any set of masks."""
 
 from typing import TYPE_CHECKING
 

@@ -76,7 +76,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
     read.
     """
     if reply.json and options["layout"] != "text":
-        raise InputError("--json and --format exclude each other.", "Omit one of them.")
+        raise InputError("--json and --format cannot be combined.", "Omit one of them.")
     if options["diff"]:
         refuse_options("has no effect with --diff", "fail_on")
     from lumitui.app.runs import findings_summary
@@ -122,7 +122,7 @@ def _scripts(options: _LintOptions) -> "Iterator[Scripts]":
 
 
 def _profile_file(site: str | None) -> Path | None:
-    """Return the path that --site names; None: it names a site or nothing."""
+    """Return the path given with --site, or None if it is a site's name or missing."""
     path = Path(site or "")
     return path if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 else None
 

@@ -1,1 +1,1 @@
-"""The verbs about sites: their profiles, their nodes, and what is kept there."""
+"""The verbs about sites: their profiles, nodes and stored data."""

@@ -69,7 +69,7 @@ def check(
     """
     if profile is not None:
         if site_name is not None:
-            raise InputError("--file and SITE exclude each other.", "Omit one of them.")
+            raise InputError("--file and SITE cannot be combined.", "Omit one of them.")
         refuse_options("queries a cluster, but --file does not", "account", "probe", *_PROBE)
         return _of_file(reply, profile)
     if site_name is None:
@@ -102,7 +102,7 @@ def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
             run = runs.history.get(options["run"])
             if run.site != site_name:
                 raise InputError(
-                    f"{run.id} ran at {run.site}, not at {site_name}.", "Name another."
+                    f"{run.id} ran at {run.site}, not at {site_name}.", "Choose another."
                 )
         else:
             run = _sent(runs, site_name, account, options)

@@ -70,7 +70,7 @@ def venvs(
     Keeps those of unfinished runs. lumitui rebuilds a removed environment when a run needs it.
     """
     if prune and names:
-        raise InputError("--prune and --remove exclude each other.", "Choose one of them.")
+        raise InputError("--prune and --remove cannot be combined.", "Choose one of them.")
     with core() as runs:
         if not prune and not names:
             listed = runs.environments.venvs(site_name, account)

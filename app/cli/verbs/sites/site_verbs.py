@@ -91,7 +91,7 @@ def data(
 ) -> None:
     """List or remove the data that `stage:` uploaded to a site."""
     if removed and pruned:
-        raise InputError("--remove and --prune exclude each other.", "Choose one of them.")
+        raise InputError("--remove and --prune cannot be combined.", "Choose one of them.")
     with core() as runs:
         if removed or pruned:
             names = list(removed) if removed else None

@@ -93,7 +93,7 @@ def _above(path: str) -> list[str]:
 
 
 _RESULT = 1_000_000
-"""Bytes; a smaller file with the name of a result is probably part of the code."""
+"""Minimum bytes; a smaller file with the name of a result is probably part of the code."""
 _LARGE = 10_000_000
 """Bytes; files of code are smaller."""
 _RESULTS = (
@@ -131,7 +131,7 @@ def weight_findings(files: Iterable[ManifestEntry]) -> Iterator[Finding]:
 
 
 def _odd(entry: ManifestEntry) -> str:
-    """Return the name to report for a file that is probably not code: its folder's or its own."""
+    """Return the reported name of a file that is probably not code: its folder's or its own."""
     parts = entry.path.split("/")
     for depth, part in enumerate(parts[:-1], 1):
         if part in _FOLDERS and not entry.path.endswith(".py"):
@@ -151,7 +151,7 @@ _MODULE_BYTES = 1_000_000
 def secret_findings(
     guard: ScanGuard, needed: Sequence[Suspect] = (), elsewhere: Set[str] = frozenset()
 ) -> Iterator[Finding]:
-    """Yield findings on the files that are kept back, and on suspect files that are sent.
+    """Yield findings on files that lumitui does not send, and on suspect files that it sends.
 
     The `needed` files have their own errors. The patterns `elsewhere` are about staged files.
     """
@@ -223,7 +223,7 @@ def _way_out(path: str) -> str:
 def needed_by(
     spec: JobSpec, root: Path, guard: ScanGuard, sent: Sequence[str]
 ) -> Iterator[tuple[Suspect, InputError]]:
-    """Yield the files that are kept back although the job needs them, each with the error.
+    """Yield the unsent files that the job needs, each with the error.
 
     A job needs its script, DeepSpeed's configuration, files that its arguments name, and modules
     that the `sent` files import.
@@ -248,7 +248,7 @@ def _uses(spec: JobSpec) -> Iterator[tuple[str, str]]:
     for text in spec.args:
         for part in (text, text.partition("=")[2]):
             for place in (part, posixpath.join(spec.workdir, part)):
-                yield posixpath.normpath(place), f"`args:` names it ({text})"
+                yield posixpath.normpath(place), f"`args:` contains it ({text})"
     if spec.deepspeed is not None:
         yield posixpath.normpath(spec.deepspeed.config), "it is DeepSpeed's configuration"
     if spec.script:

@@ -40,7 +40,7 @@ class Code:
     extra: Mapping[str, Path]
     """Files from outside the project, by their path in the code."""
     kept_back: tuple[Suspect, ...] = ()
-    """Files that look like secrets and are not sent."""
+    """Files that look like secrets, which lumitui does not send."""
 
 
 def project_folder(folder: Path, project: str) -> Path:
@@ -111,9 +111,9 @@ class Files:
 
     project: Path
     findings: tuple[Finding, ...]
-    """What the laptop lacks to send the job, and files that are kept back."""
+    """Files that the laptop lacks for the job, and files that lumitui does not send."""
     kept_back: tuple[Suspect, ...] = ()
-    """Files that look like secrets and are not sent."""
+    """Files that look like secrets, which lumitui does not send."""
     shipped: tuple[Suspect, ...] = ()
     """Files that look like secrets, but are sent because the job file lists them."""
     ships_code: bool = True
@@ -195,7 +195,7 @@ def _errors(problems: Sequence[Problem]) -> tuple[Finding, ...]:
 def _problems(
     spec: JobSpec, code: Code, guard: ScanGuard, needed: Sequence[tuple[Suspect, InputError]]
 ) -> Iterator[Problem]:
-    """Yield `needed` files that are kept back, and files that the job names but the code lacks."""
+    """Yield `needed` files that lumitui does not send, and files that the code lacks."""
     for _, error in needed:
         yield "secret-needed", "ship_secrets", error
     paths = {entry.path for entry in code.manifest.entries}

@@ -1,4 +1,4 @@
-"""Reads the project's files that `venv:` names, when lumitui prepares a launch."""
+"""Reads the project's files in `venv:` when lumitui prepares a launch."""
 
 import errno
 import hashlib
@@ -40,7 +40,7 @@ def with_requirements(spec: JobSpec, root: Path) -> JobSpec:
     lines, python = _requirements(root, venv.requirements) if venv.requirements else ((), "")
     if venv.packages and any(" --hash=" in line for line in lines):
         raise InputError(
-            f"{venv.requirements} has hashes, and pip then installs nothing without one.",
+            f"{venv.requirements} has hashes, so pip refuses packages without one.",
             f"Omit `packages:`, and add {', '.join(venv.packages)} to {venv.requirements}.",
             field="venv",
         )

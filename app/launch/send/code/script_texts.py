@@ -1,4 +1,4 @@
-"""Reads a job's script and the modules beside it, for the rules about their contents."""
+"""Reads a job's script and its neighbouring modules, for the rules about their contents."""
 
 import re
 from collections.abc import Iterator, Mapping

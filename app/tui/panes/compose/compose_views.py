@@ -23,14 +23,14 @@ from lumitui.app.tui.widgets.script_view import ScriptView
 View = Literal["form", "yaml", "script", "node"]
 VIEWS: dict[View, str] = {"form": "Form", "yaml": "YAML", "script": "Script", "node": "Node"}
 WIDE = 120
-"""Columns from which views are beside each other."""
+"""Minimum columns to show views side by side."""
 TALL = 36
 """Lines from which the node map is below the form, and the script below the text."""
 _PAUSE = 0.2  # seconds without a key before a text is checked
 
 
 def beside(opened: View, middle: View, width: int, height: int) -> tuple[View, ...]:
-    """Return the views that are on a screen of `width` columns and `height` lines at once.
+    """Return the views shown together on a screen of `width` columns and `height` lines.
 
     `middle` is the text that was opened last: the YAML or the script.
     """
@@ -42,11 +42,11 @@ def beside(opened: View, middle: View, width: int, height: int) -> tuple[View, .
 
 
 class DraftViews(Vertical):
-    """The views of one draft, as many at once as there is room for."""
+    """The views of one draft, as many together as fit."""
 
     @dataclass
     class Edited(Message):
-        """The draft has another text now."""
+        """The draft's text has changed."""
 
         text: str
 
@@ -94,7 +94,7 @@ class DraftViews(Vertical):
         self.post_message(self.CheckDue())
 
     def check(self, checked: CheckedDraft) -> None:
-        """Show what was found in the draft."""
+        """Show the findings of the draft."""
         self.query_one(FormPane).show(checked)
         self.query_one(TextPane).show(checked)
         preview = checked.previews[0] if checked.previews else None
@@ -158,7 +158,7 @@ class DraftViews(Vertical):
         self._draw_names()
 
     def _draw_names(self) -> None:
-        """Name the views: in a line where there are no frames, else in the frames' titles."""
+        """Name the views: in a line without frames, else in the frames' titles."""
         text = Text(no_wrap=True, overflow="ellipsis")
         panes = self._panes()
         alone = sum(pane.display for pane in panes.values()) == 1

@@ -30,7 +30,7 @@ def editor_words(environ: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def edited(app: App[int], text: str) -> str:
-    """Return `text` as it is after the editor has ended; the file it edits is a copy.
+    """Return `text` after editing; the editor works on a copy.
 
     Raises:
         InputError: there is no such editor, or this terminal cannot be lent.

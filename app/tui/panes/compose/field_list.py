@@ -1,4 +1,4 @@
-"""The fields of a job file, a line each, with what is wrong below them."""
+"""The fields of a job file, a line each, with their errors below them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ from lumitui.app.tui.widgets.launch_text import SEVERITY
 
 NO_FIX = "Nothing here needs a fix."
 REST = "rest"
-"""What is folded: fields at their defaults, but for `COMMON`."""
+"""Folded fields: those at their defaults, except `COMMON`."""
 COMMON = frozenset((
     "name", "site", "account", "partition", "nodes", "gpus_per_node", "time",
     "trainer", "script", "args",
 ))  # fmt: skip
-"""Fields that are shown also at their defaults: most edits are of these."""
+"""Fields shown even at their defaults: most edits concern them."""
 _LABEL = 15  # cells: `gpus_per_node`
 _NAMES = {"container.image": "image", "container.generation": "generation"}
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A field, a problem, or what is folded, by its key; a heading is none of them."""
+    """A field, an error, or a fold, by its key; not a heading."""
 
     field: Field | None
     problem: Finding | None
@@ -131,7 +131,7 @@ class FieldList(ScrollView, can_focus=True):
         self.action_move(0)
 
     def start_again(self) -> None:
-        """Begin at the first error with the next form, which is of another job file."""
+        """Start at the first error with the next form, of another job file."""
         self._first = True
         self._unfolded, self._shown = set(), set()
 
@@ -143,7 +143,7 @@ class FieldList(ScrollView, can_focus=True):
         return self._rows[self._at] if self._at < len(self._rows) else None
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap the problems again; what came before there was room begins here."""
+        """Rewrap the errors; those before there was room start here."""
         laid_out = bool(self._rows)
         self._lay_out()
         if not laid_out:
@@ -274,7 +274,7 @@ class FieldList(ScrollView, can_focus=True):
         self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse is; a second click changes the field."""
+        """Move the cursor to the mouse; a second click edits the field."""
         wanted = event.y + self.scroll_offset.y
         for at, row in enumerate(self._rows):
             if wanted < len(row.lines):
@@ -301,7 +301,7 @@ class FieldList(ScrollView, can_focus=True):
             self.post_message(self.Wanted(row.field))
 
     def action_fix(self) -> None:
-        """Apply the first fix at the cursor's field, or else of all; open a field without one."""
+        """Apply the first fix of the cursor's field, or else of all; or open the field."""
         key = self._key()
         wrong = [row for row in self._rows if row.problem and row.problem.severity != "note"]
         fixes = [row for row in self._rows if row.problem is not None and row.problem.fix]
@@ -316,7 +316,7 @@ class FieldList(ScrollView, can_focus=True):
         self.notify(NO_FIX)
 
     def open_wrong(self) -> None:
-        """Open the first field with an error that no fix mends."""
+        """Open the first field with an error that has no fix."""
         for row in self._rows:
             if _is_error(row) and row.field is not None and row.problem and not row.problem.fix:
                 self.post_message(self.Wanted(row.field))

@@ -47,7 +47,7 @@ class FormPane(Vertical):
     """The form of a draft. It edits the text; the screen checks it again."""
 
     class Edited(Message):
-        """The text of the draft is another one now."""
+        """The draft's text has changed."""
 
         def __init__(self, text: str) -> None:
             """The draft is now `text`."""
@@ -79,7 +79,7 @@ class FormPane(Vertical):
         self.query_one(FieldList).show(checked.fields, loose)
 
     def has_text(self, text: str) -> None:
-        """Edit this text from now on; its check comes later."""
+        """Edit this text from now on; its check follows later."""
         self._text = text
 
     # -- changes

@@ -1,4 +1,4 @@
-"""What a job file can begin with: a file here, an example, the job file of a run."""
+"""The starting points of a job file: a local file, an example, a run's job file."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,30 +14,30 @@ from lumitui.app.runs import Run, examples, files_here
 from lumitui.app.tui.widgets.styled import plain
 
 Beginning = Literal["file", "script", "example", "run"]
-"""What a draft can begin with."""
+"""A starting point of a draft."""
 
 _MOST_RUNS = 20
 _QUIT = "q"
 """The one letter that keeps its meaning on the list."""
 _PATH = "./~_-"
-"""What a path begins with, beside letters; digits open the other screens."""
+"""Possible first characters of a path besides letters; digits open other screens."""
 _RUN, _EXAMPLE, _SCRIPT = "run:", "example:", "script:"
 
 
 class StartList(OptionList):
-    """The beginnings, in their groups; letters are not for them, but for the path."""
+    """The starting points, in groups; letters go to the path instead."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "select", "Begin", id="start.open", tooltip="Begin with this"),
     ]
 
     def __init__(self, write: Callable[[str], None]) -> None:
-        """Offer nothing yet; `write` gets what is typed here, at once and in order."""
+        """Offer nothing yet; `write` gets typed text immediately and in order."""
         super().__init__(id="files", classes="frame", compact=True, markup=False)
         self.border_title = "Start from"
         self._write = write
         self.opening = False
-        """Whether a beginning is being read: keys are then meant for what it becomes."""
+        """Whether a starting point is loading: keys then belong to the result."""
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Whether the key begins a path, so that no binding of the screen gets it."""
@@ -91,7 +91,7 @@ class StartList(OptionList):
 
 
 def beginning(option: str) -> tuple[Beginning, str]:
-    """Return what an option of the list stands for."""
+    """Return the starting point of an option."""
     if option.startswith(_RUN):
         return "run", option.removeprefix(_RUN)
     if option.startswith(_EXAMPLE):

@@ -16,7 +16,7 @@ from lumitui.app.tui.widgets.styled import plain
 
 _NUMBER = re.compile(r"(?<=[:,\[ -])(?<![\w] )[-+]?\d[\d_]*(\.\d*)?(e[-+]?\d+)?(?=\s*($|[],}#]))")
 _COLOURS = {"$text-primary bold": "blue", "$text-success": "green", "$text 60%": "bright_black"}
-"""The colours of keys, quoted words and comments, by those of Textual's highlighter."""
+"""The colours of keys, quoted words and comments, from Textual's highlighter."""
 _MOST = 4  # problems below the text; the form has them all
 
 
@@ -45,7 +45,7 @@ class TextEditor(TextArea):
             self.refresh()
 
     def get_line(self, line_index: int) -> Text:
-        """Return a line as it is drawn."""
+        """Return a line ready to draw."""
         line = super().get_line(line_index)
         # Read alone: a key costs the lines on the screen, not the file.
         line.highlight_regex(_NUMBER, "yellow")
@@ -57,7 +57,7 @@ class TextEditor(TextArea):
 
 
 class TextPane(Vertical):
-    """The text of a draft, and what is wrong with it."""
+    """The text of a draft, and its errors."""
 
     def __init__(self) -> None:
         """Show no draft."""
@@ -85,7 +85,7 @@ class TextPane(Vertical):
         area.cursor_location = (line, min(at[1], len(area.document.get_line(line))))
 
     def show(self, checked: CheckedDraft) -> None:
-        """Mark what is wrong in a draft that was checked."""
+        """Mark the errors in a checked draft."""
         wrong = [item for item in checked.problems if item.severity != "note"]
         errors = frozenset(item.at.line for item in checked.errors if item.at.line)
         self.query_one(TextEditor).mark(errors)

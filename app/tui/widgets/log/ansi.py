@@ -12,7 +12,7 @@ NOTHING = Style()
 
 @lru_cache(maxsize=512)
 def after(style: Style, codes: str) -> Style:
-    """Return what `codes` (`1;31`) make of `style`.
+    """Return `style` changed by `codes` (`1;31`).
 
     Blinking, hidden text and black text without a background are left out: a user must be able
     to read the log.

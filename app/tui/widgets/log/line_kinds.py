@@ -1,4 +1,4 @@
-"""What kind of line a line of a log is: an error, a warning, or noise, which is folded. Pure."""
+"""The kind of a log line: an error, a warning, or noise, which is folded. Pure."""
 
 import re
 from collections import Counter
@@ -19,7 +19,7 @@ _FIGURES = re.compile(
     r"|(?P<rate>\d[\d.,]*k?)(?= ?\w+/s\b)",
     re.IGNORECASE,
 )
-"""In a line that a training writes each step: rules between its parts, and what one looks for."""
+"""Rules between the parts of a training's step line, and its important values."""
 _ERROR = re.compile(
     rf"{ERROR_PATTERN}|Traceback \(most recent call last\)|\b(?:ERROR|CRITICAL|FATAL)\b"
     r"|\b(?:[Ee]rror|[Ff]atal): |^E\d{4} "
@@ -40,7 +40,7 @@ _BEGINS = re.compile(
     r"|accelerate|deepspeed|lightning|pytorch_lightning|numpy|huggingface_hub|timm|apex|flash_attn"
     r"|tensorflow|keras|triton|xformers|diffusers|peft|trl)/\S*\.py:\d+: \w*Warning: )"
 )
-"""How a line of noise begins behind its labels, by who writes it."""
+"""The beginnings of noise lines after their labels, by writer."""
 _INSIDE = {
     "CCL ": ("NCCL", re.compile(r"(?:\S.{0,80} )?[NR]CCL (?:INFO|version)\b")),
     "distributed": (
@@ -51,12 +51,12 @@ _INSIDE = {
     ),
     " I ": ("TensorFlow", re.compile(r"\S+ \S+ I (?:tensorflow|external)/")),
 }
-"""The same of lines that have a text behind a time or a node: to look for it first is faster."""
+"""The same for lines with text after a time or a node: searching this first is faster."""
 
 
 @dataclass(slots=True, eq=False)
 class ShownLine:
-    """A line as it is on the screen. That of a progress bar is updated in its place."""
+    """A displayed line. A progress bar's line is updated in place."""
 
     offset: int
     """Where in the log it begins."""
@@ -76,16 +76,16 @@ class ShownLine:
 
     @property
     def folds(self) -> "Fold | NoiseFold | None":
-        """What folds it."""
+        """Its fold."""
         return self.noise or self.fold
 
 
 @dataclass(eq=False)
 class NoiseFold:
-    """Consecutive lines of noise, which one line stands for while it is closed."""
+    """Consecutive lines of noise, replaced by one line while folded."""
 
     families: dict[str, None] = field(default_factory=dict)
-    """Who wrote them, in their order."""
+    """Their writers, in order."""
     counts: Counter[int | None] = field(default_factory=Counter)
     """Lines of each rank, and of all at None."""
     heads: dict[int | None, ShownLine] = field(default_factory=dict)
@@ -101,11 +101,11 @@ class NoiseFold:
 
     @property
     def closed(self) -> bool:
-        """Whether one line stands for all."""
+        """Whether one line replaces all."""
         return self.counts[None] >= LEAST and not self.open
 
     def words(self, rank: int | None) -> str:
-        """Return what stands for the lines of `rank`, or for all; "" for a few lines."""
+        """Return the text for the lines of `rank`, or all; "" for a few lines."""
         if self.counts[None] < LEAST:
             return ""
         first, *others = self.families
@@ -116,13 +116,13 @@ class NoiseFold:
 
 
 class NoiseFolder:
-    """Finds consecutive lines of noise as lines come."""
+    """Finds consecutive noise lines in a stream."""
 
     def __init__(self) -> None:
-        """Nothing came yet."""
+        """No line so far."""
         self._fold: NoiseFold | None = None
         self._warned: set[str] = set()
-        """Whose last line was a warning of Python, which quotes the line of code below it."""
+        """Writers whose last line was a Python warning, which quotes the code line below it."""
 
     def feed(self, line: ShownLine) -> bool:
         """Take the next line; return whether lines before it are folded now."""
@@ -148,7 +148,7 @@ class NoiseFolder:
 
 
 def _written_by(text: str) -> str:
-    """Return who writes a line of noise; "": it is not noise."""
+    """Return the writer of a noise line; "" if it is not noise."""
     if found := _BEGINS.match(text):
         return {"cpu_bind": "cpu-bind", "Python_warnings": _WARNS}.get(
             found.lastgroup or "", found.lastgroup or ""
@@ -169,7 +169,7 @@ def figures_of(text: str) -> list[tuple[int, int, Style]]:
 
 
 def tone_of(line: ShownLine) -> Style:
-    """Return the colour of a line that has none of its own; its words say the same."""
+    """Return the default colour of a line; its words have the same meaning."""
     if line.noise is not None:
         return DIM
     if _ERROR.search(line.text):

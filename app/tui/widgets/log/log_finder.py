@@ -1,4 +1,4 @@
-"""What is searched for in a log: the field, the places that are known, and the errors."""
+"""The search in a log: the field, the known matches, and the errors."""
 
 from bisect import bisect_left, bisect_right
 from typing import ClassVar
@@ -26,7 +26,7 @@ _ERRORS = Sought(ERROR_PATTERN, is_pattern=True)
 
 
 class LogMatchPlaces:
-    """The places in a log where something was found, as far as it was searched."""
+    """The known matches in the searched part of a log."""
 
     def __init__(self) -> None:
         """Nothing was searched yet."""
@@ -46,13 +46,13 @@ class LogMatchPlaces:
         self._to_end = self._to_end or found.last is None
 
     def after(self, at: int) -> int | None:
-        """Return the first place behind byte `at`; None: none is known."""
+        """Return the first known match after byte `at`, or None."""
         index = bisect_right(self._offsets, at)
         known = self._first <= at + 1 and index < len(self._offsets)
         return self._offsets[index] if known else None
 
     def before(self, at: int) -> int | None:
-        """Return the last place before byte `at`; None: none is known."""
+        """Return the last known match before byte `at`, or None."""
         index = bisect_left(self._offsets, at) - 1
         return self._offsets[index] if index >= 0 and (at <= self._last or self._to_end) else None
 
@@ -62,7 +62,7 @@ class LogMatchPlaces:
         return f"match {number:,} of {len(self._offsets):,}" if self._are_all(size) else "match"
 
     def are_none(self, size: int) -> bool:
-        """Return whether all of the log's `size` bytes were searched, and there is no place."""
+        """Return whether all `size` bytes of the log were searched without a match."""
         return not self._offsets and self._are_all(size)
 
     def _are_all(self, size: int) -> bool:
@@ -70,7 +70,7 @@ class LogMatchPlaces:
 
 
 class LogFinder(LineInput):
-    """The field of a search in a log, and what was found."""
+    """The field of a search in a log, and its result."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "Search", id="log-search.go",
@@ -79,10 +79,10 @@ class LogFinder(LineInput):
     ]  # fmt: skip
 
     class Jumped(Message):
-        """Show the line at a byte of the log, or only what was found out."""
+        """Show the line at a byte of the log, or only a message."""
 
         def __init__(self, offset: int | None) -> None:
-            """`offset` is where the line begins; None: there is none to show."""
+            """`offset` is the start of the line; None if there is none to show."""
             super().__init__()
             self.offset = offset
 
@@ -90,7 +90,7 @@ class LogFinder(LineInput):
         """The field was closed."""
 
         def __init__(self, *, searches: bool = False) -> None:
-            """`searches`: what was typed is to be found."""
+            """`searches`: whether typed text is searched for."""
             super().__init__()
             self.searches = searches
 
@@ -105,32 +105,32 @@ class LogFinder(LineInput):
         self.attempt: int | None = None
         self.label_is_rank = True
         self.found = ""
-        """What is searched for."""
+        """The search text."""
         self.words = ""
-        """What the search or the errors say now."""
+        """The current message of the search or the errors."""
         self.errors: list[LogError] | None = None
         self._places = LogMatchPlaces()
         self._searching: object | None = None
-        """The search under way; the answer to another one is dropped."""
+        """The running search; answers to another one are dropped."""
         self._at = self._of = 0
         self._forward = True
         self._turned = False
-        """Whether the other direction is searched, since nothing was found in the one asked for."""
+        """Whether the other direction is searched, because the requested one has no match."""
         self._error = -1
         self._errors_of = -1
 
     def begin(self, attempt: int, *, label_is_rank: bool) -> None:
-        """Forget what was found: another log is on the screen."""
+        """Clear the results, for another log."""
         self.attempt, self.label_is_rank = attempt, label_is_rank
         self._places, self.errors, self._error, self.words = LogMatchPlaces(), None, -1, ""
         self._searching = None
 
     def forget(self) -> None:
-        """Forget what was searched for."""
+        """Clear the search text."""
         self.found, self.words, self._places = "", "", LogMatchPlaces()
 
     def open(self) -> None:
-        """Let the user type."""
+        """Open the field."""
         self.display = True
         self.focus()
 
@@ -151,7 +151,7 @@ class LogFinder(LineInput):
     # -- matches
 
     def step(self, at: int, size: int, *, forward: bool) -> None:
-        """Go to the next place behind or before byte `at` of `size`; the site may be asked."""
+        """Go to the next match after or before byte `at` of `size`; may query the site."""
         if not self.found:
             self.open()
             return

@@ -22,7 +22,7 @@ class LogRow(NamedTuple):
     line: ShownLine
     first: int
     last: int
-    """Behind its last character; before the first: a fold's words stand for the line."""
+    """After its last character; before the first: a fold's text replaces the line."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class LineLayout:
     width: int
     """Cells to wrap at; 0: lines are not wrapped."""
     rank: int | None = None
-    """The only rank shown; None: all, and what has no rank."""
+    """The only displayed rank; None: all, and lines without a rank."""
 
     def rows(self, lines: Iterable[ShownLine]) -> list[LogRow]:
         """Return the rows of `lines`."""
@@ -47,11 +47,11 @@ class LineLayout:
         return line.fold is None or self.rank is not None or not line.fold.hides(line)
 
     def is_read(self, line: ShownLine) -> bool:
-        """Return whether the words of `line` are shown, not its fold's instead."""
+        """Return whether `line` itself is shown, not its fold's text."""
         return self.shows(line) and not (line.noise and line.noise.closed)
 
     def fold_words(self, line: ShownLine) -> str:
-        """Return what its fold says at `line`; usually ""."""
+        """Return its fold's text at `line`; usually ""."""
         if line.noise is not None:
             return line.noise.words(self.rank) if line.noise.heads.get(self.rank) is line else ""
         return line.fold.words if line.fold is not None and line.fold.head is line else ""
@@ -72,7 +72,7 @@ class LineLayout:
 
 
 def segments(row: LogRow, base: Style, words: str, *, marked: bool, found: str) -> list[Segment]:
-    """Return a row in its colours; what is `found` in it stands out, its fold's words follow."""
+    """Return a row in its colours, with `found` highlighted and its fold's text at the end."""
     line, base = row.line, base + _MARKED if marked else base
     if row.last < row.first:
         return [Segment(words, base + DIM)]

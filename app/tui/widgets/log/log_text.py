@@ -17,7 +17,7 @@ from lumitui.app.tui.widgets.log.ansi import NOTHING, after
 from lumitui.app.tui.widgets.log.line_kinds import ShownLine
 
 MAX_LINE = 8000
-"""Bytes; a longer line is shown in pieces, so that one line cannot fill the memory."""
+"""Maximum bytes of a line; a longer one is split, so that it cannot fill the memory."""
 _PIECE = 1024
 """Bytes of a task's output after which srun ends a line that has no end."""
 # As srun --label writes it.
@@ -31,30 +31,30 @@ class _Bar:
 
     line: ShownLine
     tail: str
-    """What came after the last carriage return."""
+    """The text after the last carriage return."""
     cut: bool
     """Whether the rest of `tail` is in the next piece."""
 
 
 def collapse(line: str) -> str:
-    r"""Return what stays of a line that overwrites itself with `\r`."""
+    r"""Return the final text of a line that overwrites itself with `\r`."""
     return line if "\r" not in line else line.rstrip("\r").rpartition("\r")[2]
 
 
 @dataclass(frozen=True)
 class Grown:
-    """What more bytes have added."""
+    """The lines from further bytes."""
 
     lines: Sequence[ShownLine]
     """Lines that are complete now."""
     partial: ShownLine | None
-    """The last line as far as it has come."""
+    """The unfinished last line."""
     updated: bool
-    """Whether a bar of an earlier line is another now."""
+    """Whether a bar of an earlier line has changed."""
 
 
 class LogText:
-    """Turns a log's bytes into lines as they come."""
+    """Turns a stream of log bytes into lines."""
 
     def __init__(self, offset: int = 0, *, label_is_rank: bool = True) -> None:
         """Start at the beginning of a line, which is at byte `offset`.
@@ -90,13 +90,13 @@ class LogText:
         return Grown(lines, partial, self._updated)
 
     def forget_bars(self, before: int) -> None:
-        """Forget the bars of lines that begin before byte `before`: they are no longer kept."""
+        """Forget the bars of dropped lines, which begin before byte `before`."""
         self._bars = {
             source: bar for source, bar in self._bars.items() if bar.line.offset >= before
         }
 
     def _pieces(self, data: bytes) -> list[ShownLine]:
-        """Return a line; a long one in pieces, and nothing for a piece of a bar that is shown."""
+        """Return a line, split if long; nothing for a displayed piece of a bar."""
         text = data.decode("utf-8", "replace")
         if len(data) <= MAX_LINE:
             line = self._bar(text, len(data)) if "\r" in text or self._bars else self._shown(text)
@@ -106,7 +106,7 @@ class LogText:
         return [self._shown(piece) for piece in pieces] or [self._shown("")]
 
     def _bar(self, text: str, size: int) -> ShownLine | None:
-        """Return a line, its bar collapsed; None where it updates the bar of its rank."""
+        """Return a line with its bar collapsed; None if it updates its rank's bar."""
         label = _LABEL.match(text)
         if label is None:
             return self._shown(_collapsed(text))
@@ -150,7 +150,7 @@ def _styled(parts: list[tuple[str, str]]) -> tuple[str, tuple[tuple[int, int, St
 
 
 def _collapsed(text: str) -> str:
-    """Return what stays of a line, its label included."""
+    """Return the final text of a line, including its label."""
     if "\r" not in text:
         return text
     label = _LABEL.match(text)

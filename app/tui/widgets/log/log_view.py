@@ -24,7 +24,7 @@ BETWEEN = 1.0
 
 
 class LogView(RowView, can_focus=True):
-    """Lines of remote text, drawn as they are: no markup, no control characters."""
+    """Lines of remote text, drawn literally: no markup, no control characters."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "scroll_down", "Down", show=False, id="log.down", tooltip="One line down"),
@@ -50,13 +50,13 @@ class LogView(RowView, can_focus=True):
     follow: reactive[bool] = reactive(True)
     wrap: reactive[bool] = reactive(False)
     rank: reactive[int | None] = reactive(None)
-    """The only rank shown; None: all."""
+    """The only displayed rank; None: all."""
 
     class Changed(Message):
-        """What is shown, following or wrapping changed."""
+        """The displayed lines, following or wrapping changed."""
 
     class Wanted(Message):
-        """A part of the log that is not in the window is to be shown."""
+        """A part of the log outside the window was requested."""
 
         def __init__(self, where: str) -> None:
             """`where`: before, after, start or end."""
@@ -68,9 +68,9 @@ class LogView(RowView, can_focus=True):
         super().__init__(id=id)
         self.window = LogWindow()
         self.mark: int | None = None
-        """The byte at which the marked line begins: what was jumped to."""
+        """The byte at which the marked line begins: the jump's target."""
         self.found = ""
-        """What is searched for."""
+        """The search text."""
         self._rows: list[LogRow] = []
         self._tail: list[LogRow] = []
         """Rows of the last line, which has not ended."""
@@ -80,7 +80,7 @@ class LogView(RowView, can_focus=True):
 
     @property
     def lines(self) -> list[str]:
-        """The lines of the window as they are shown; the last may be a part of one."""
+        """The displayed lines of the window; the last may be incomplete."""
         shown = [line.text for line in self.window.lines if self._layout.shows(line)]
         partial = self.window.partial
         return [*shown, *([partial.text] if partial and self._layout.shows(partial) else [])]
@@ -93,13 +93,13 @@ class LogView(RowView, can_focus=True):
         self._rebuild()
 
     def note(self, text: str) -> None:
-        """Show a sentence where there are no lines."""
+        """Show a sentence if there are no lines."""
         if text != self._note:
             self._note = text
             self.refresh()
 
     def feed(self, data: bytes, start: int | None = None) -> None:
-        """Take bytes of the log from byte `start` on; None: they continue the window."""
+        """Add bytes of the log from byte `start` on; None: they continue the window."""
         self._note = ""
         full = len(self.window.lines) >= KEPT_LINES
         grows = self.follow or not full or self.scroll_offset.y > len(self._rows) // 2
@@ -110,7 +110,7 @@ class LogView(RowView, can_focus=True):
         self._changed(change)
 
     def feed_after(self, start: int, data: bytes) -> None:
-        """Take the page behind the window, or as many lines of it as leave what is read."""
+        """Add the page after the window, or as many of its lines as keep the reading position."""
         lines = data.split(b"\n", KEPT_LINES // 2)
         if len(lines) > KEPT_LINES // 2:
             data = data[: len(data) - len(lines[-1])]
@@ -173,7 +173,7 @@ class LogView(RowView, can_focus=True):
 
     @property
     def below(self) -> int | None:
-        """Lines below the screen that are shown; None where not all of them are in the window."""
+        """Number of displayed lines below the screen; None if some are outside the window."""
         if not self.window.is_at_end:
             return None
         last = self.scroll_offset.y + self.scrollable_content_region.height
@@ -202,7 +202,7 @@ class LogView(RowView, can_focus=True):
             self.set_timer(wait, self._resized)
 
     def _rebuild(self) -> None:
-        """Lay all lines out again; what is read stays where it is."""
+        """Lay out all lines again; keep the reading position."""
         top = self._rows[self.scroll_offset.y :][:1]
         self._rows = self._layout.rows(self.window.lines)
         self._widest = 0
@@ -242,7 +242,7 @@ class LogView(RowView, can_focus=True):
 
     @property
     def third(self) -> int:
-        """The row of the screen at which a line is shown that is gone to."""
+        """The screen row of a jump's target."""
         return self.scrollable_content_region.height // 3
 
     def set_virtual_size(self, size: Size) -> bool:
@@ -260,7 +260,7 @@ class LogView(RowView, can_focus=True):
         return not same_bars
 
     def watch_show_vertical_scrollbar(self, shown: bool) -> None:
-        """Put a bar that comes where the rows are: Textual moves only a bar that is shown."""
+        """Place a new scrollbar next to the rows: Textual moves only a visible one."""
         if shown:
             self.vertical_scrollbar.position = self.scroll_y
 
@@ -285,7 +285,7 @@ class LogView(RowView, can_focus=True):
     # -- where a user reads
 
     def watch_scroll_y(self, old: float, new: float) -> None:
-        """Want the page before or after the window when its edge comes near."""
+        """Request the page before or after the window near its edge."""
         super().watch_scroll_y(old, new)
         self._want_more()
 

@@ -1,4 +1,4 @@
-"""The part of a log that is kept in memory: lines between two of its bytes. Pure.
+"""The part of a log in memory: lines between two of its bytes. Pure.
 
 The rest of the log stays on the site, and is read in pages before or after the window.
 """
@@ -14,14 +14,14 @@ from lumitui.app.tui.widgets.log.log_text import LogText
 KEPT_LINES = 10_000
 """Most lines of a window."""
 PAGE = 65_536
-"""Bytes that are read at once of what is before or after the window; pages begin at multiples."""
+"""Bytes to read at a time before or after the window; pages begin at multiples."""
 _SLACK = 500
-"""Lines above KEPT_LINES that are dropped at once: to drop them one by one costs more."""
+"""Number of lines above KEPT_LINES to drop together: dropping single lines costs more."""
 
 
 @dataclass(frozen=True)
 class LineChange:
-    """What became of the lines."""
+    """The changes to the lines."""
 
     added: Sequence[ShownLine] = ()
     """Lines that are new at the end."""
@@ -65,20 +65,20 @@ class LogWindow:
         return bisect_left(self.lines, line.offset, key=lambda other: other.offset)
 
     def before(self) -> tuple[int, int] | None:
-        """Return where the page above the window begins and ends; None at the log's beginning."""
+        """Return the bounds of the page above the window; None at the log's beginning."""
         if not self.start:
             return None
         return (self.start - 1) // PAGE * PAGE, self.start
 
     def append_page(self, start: int, data: bytes) -> LineChange:
-        """Take a page behind the window; what it has was there before: none of it is news."""
+        """Add a page after the window; its lines existed before, so they are not new."""
         unseen = self.unseen
         change = self.append(start, data)
         self.unseen = unseen
         return change
 
     def append(self, start: int, data: bytes, *, grows: bool = True) -> LineChange:
-        """Take `data` from byte `start` of the log on; after a gap the window stays as it is.
+        """Add `data` from byte `start` of the log on; after a gap, the window does not change.
 
         So it does where it must not grow, since a user reads what would be dropped at its top.
         """
@@ -156,11 +156,11 @@ class LogWindow:
         self._text = LogText(self.end, label_is_rank=self._label_is_rank)
 
     def _fold(self, lines: Sequence[ShownLine]) -> bool:
-        """Fold what more lines allow; return whether that changes lines before them."""
+        """Fold as far as new lines allow; return whether earlier lines changed."""
         return any([self._tracebacks.feed(line) | self._noise.feed(line) for line in lines])
 
     def _fold_again(self) -> None:
-        """Fold anew: lines came before those that are known, or the first ones are dropped."""
+        """Fold again: there are new lines at the beginning, or dropped ones."""
         opened = {line.offset for line in self.lines if line.folds and line.folds.open}
         self._tracebacks, self._noise = TracebackFolder(), NoiseFolder()
         for line in self.lines:

@@ -35,7 +35,7 @@ class RankChips(Static):
         self._places = _Places()
 
     def show(self, ranks: Sequence[int], chosen: int | None, mark: RankMark | None) -> None:
-        """Show `ranks`, in order, with what is said of one of them."""
+        """Show `ranks` in order, with a message about one of them."""
         width = self.size.width or self.app.size.width
         if self._shown == (ranks, chosen, mark, width):
             return
@@ -51,7 +51,7 @@ class RankChips(Static):
         return " ".join(found.get(name, usual) for name, usual in _KEYS.items())
 
     def on_click(self, event: events.Click) -> None:
-        """Choose what is under the mouse."""
+        """Select the rank under the mouse."""
         for first, last, rank in self._places:
             if first <= event.x < last:
                 self.post_message(self.Chosen(rank))
@@ -60,7 +60,7 @@ class RankChips(Static):
 def chips(
     ranks: Sequence[int], chosen: int | None, mark: RankMark | None, width: int, keys: str = ", ."
 ) -> tuple[Text, _Places]:
-    """Return the row, at most `width` cells, and which cells choose which rank (None: all).
+    """Return the row, at most `width` cells, and the cells of each rank (None: all).
 
     The rank that failed comes first; one that only raised an error stays in its place. Of many
     ranks those around the chosen one are shown. `keys` choose the rank before and the next one.
@@ -100,7 +100,7 @@ def chips(
 
 
 def neighbour(ranks: Sequence[int], chosen: int | None, step: int) -> int | None:
-    """Return what is chosen `step` places on; before the first rank is `all`."""
+    """Return the choice `step` places on; `all` is before the first rank."""
     order: list[int | None] = [None, *ranks]
     at = order.index(chosen) if chosen in order else 0
     return order[(at + step) % len(order)]

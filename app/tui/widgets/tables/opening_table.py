@@ -1,4 +1,4 @@
-"""A table whose rows are runs; enter opens one."""
+"""A table of runs; enter opens one."""
 
 from typing import ClassVar
 

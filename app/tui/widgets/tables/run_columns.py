@@ -44,7 +44,7 @@ class Column:
     heading: str
     cell: Callable[[RowValues, int], Part]
     by: OrderBy | None = None
-    """What a click on its heading sorts by."""
+    """The sort key of a heading's click."""
     right: bool = False
     least: int = 0
     """Cells for words that grow with time."""
@@ -70,7 +70,7 @@ def _run(shown: RowValues, width: int) -> Part:
 
 
 def _chips(run: Run, room: int) -> str:
-    """Return a run's tags as they stand behind its id, which keeps at least `_LEAST_ID` cells."""
+    """Return a run's tags for the space after its id, which keeps at least `_LEAST_ID` cells."""
     tags = log_line(split_tags(run.note)[1])
     left = room - min(cell_len(run.id), max(_LEAST_ID, room - _LEAST_CHIP)) - 1
     return f" {styled.fit(tags, min(left, cell_len(tags)))}" if tags and left > 1 else ""
@@ -110,7 +110,7 @@ def _note(shown: RowValues, width: int) -> Part:
 
 
 def _is_series(line: TreeLine) -> bool:
-    """Return whether a row is a folded series, all of whose runs it stands for."""
+    """Return whether a row represents all runs of a folded series."""
     return line.folded and bool(line.summary)
 
 
@@ -135,14 +135,14 @@ _COLUMNS = (
     Column("note", "Note", _note, most=200),
 )
 _OF_ONE = frozenset({"bar", "time", "shape", "loss", "speed", "cost"})
-"""Columns that a folded series has not: what its first run says would be taken for all."""
+"""Columns that a folded series lacks: its first run's values would seem to apply to all."""
 _PRIORITY = (
     "state", "run", "age", "size", "time", "site", "note", "loss", "bar", "speed", "cost", "shape",
 )  # fmt: skip
 
 
 def cells_of(shown: RowValues) -> list[int]:
-    """Return how many cells each column needs for a run; none for a column that says nothing."""
+    """Return the cells that each column needs for a run; 0 for an empty column."""
     return [cell_len(_cell(column, shown, column.most)[0]) for column in _COLUMNS]
 
 
@@ -181,7 +181,7 @@ def columns_for(
 
 
 def heading(columns: tuple[Column, ...], order: Order) -> list[Part]:
-    """Return the line of headings; an arrow is beside what the list is sorted by."""
+    """Return the line of headings; an arrow marks the sort key."""
     parts = []
     for column in columns:
         sorts = column.by is order.by
@@ -210,5 +210,5 @@ def _cell(column: Column, shown: RowValues, width: int) -> Part:
 
 
 def moves(run: Run, now: float) -> bool:
-    """Return whether the words of a run's row move by seconds; an age does in its first minute."""
+    """Return whether a row changes every second, like an age in its first minute."""
     return not run.state.is_final or now - run.created < 60

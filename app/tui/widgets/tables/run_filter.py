@@ -1,4 +1,4 @@
-"""The filter of the runs: a line to type in, what is active, and what is wrong where it stands."""
+"""The filter of the runs: an input line, the active terms, and errors at their position."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RunFilter(Vertical):
-    """A line that is shown while it is typed in, and below it one with the active terms."""
+    """An input line, shown while typing, and below it the active terms."""
 
     @dataclass
     class Changed(Message):
@@ -35,14 +35,14 @@ class RunFilter(Vertical):
         """The line was left: the keys are the runs' again."""
 
     def __init__(self) -> None:
-        """Let all runs pass."""
+        """Match all runs."""
         super().__init__(id="filtering")
         self.terms: tuple[FilterTerm, ...] = ()
-        """The active ones: without what is typed and means nothing."""
+        """The active terms: without invalid ones."""
         self._found = 0
 
     def compose(self) -> ComposeResult:
-        """Yield the line to type in, and what it does."""
+        """Yield the input line, and its effect."""
         yield FilterInput(id="filter", compact=True)
         yield Static(id="chips", markup=False)
 
@@ -52,11 +52,11 @@ class RunFilter(Vertical):
 
     @property
     def text(self) -> str:
-        """What is typed."""
+        """The typed text."""
         return self._input.value
 
     def open(self) -> None:
-        """Let the user type."""
+        """Open the input line."""
         from lumitui.app.runs import FILTER_EXAMPLES
 
         self._input.placeholder = FILTER_EXAMPLES
@@ -64,7 +64,7 @@ class RunFilter(Vertical):
         self._input.focus()
 
     def clear(self) -> None:
-        """Let all runs pass, and take the line away."""
+        """Match all runs, and close the input line."""
         self._input.value = ""
         self._input.display = False
 
@@ -110,7 +110,7 @@ def _active(terms: tuple[FilterTerm, ...], found: int) -> Text:
 
 
 def _wrong(text: str, error: FilterError) -> Text:
-    """Return a mark below the characters that are wrong, and what is wrong with them."""
+    """Return a mark below the invalid characters, and their error."""
     before = cell_len(text[: error.begin])
     under = "^" * max(1, cell_len(text[error.begin : error.end]))
     # Far to the right the words would not fit: the mark is before them, wherever it is.

@@ -38,7 +38,7 @@ from lumitui.app.tui.widgets.tables.run_columns import (
 )
 
 OLD = 10.0
-"""Seconds between two looks at the rows of runs that have ended: their ages move by minutes."""
+"""Seconds between updates of ended runs' rows: their ages change by minutes."""
 _NOTHING = Glance()
 
 
@@ -80,12 +80,12 @@ class RunTable(ScrollView, can_focus=True):
 
     @dataclass
     class Sorted(Message):
-        """The list is to be sorted by something else."""
+        """The sort key should change."""
 
         by: OrderBy
 
     def __init__(self, window: RunWindow, glances: Glances, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """Show what `window` lists, with the `glances` that are known."""
+        """Show the list of `window`, with the known `glances`."""
         super().__init__(id=id)
         self._window, self._glances = window, glances
         self._at = 0
@@ -94,13 +94,13 @@ class RunTable(ScrollView, can_focus=True):
         self._asked: frozenset[GlanceKey] = frozenset()
         self._sites: set[str] = set()
         self._cells: tuple[int, ...] = ()
-        """What each column needs for the runs that were shown of this list."""
+        """The needs of each column for the displayed runs of this list."""
         self._measured: dict[str, Run] = {}
         """The runs that are counted there."""
         self._all_due = 0.0
         """When the rows of runs that have ended are inspected again; epoch seconds."""
         self._drawn: dict[int, tuple[int, list[Part]]] = {}
-        """What the rows of the screen say: for each its place in the list and its cells."""
+        """The contents of the screen's rows: for each its position in the list and its cells."""
         self.marks: dict[str, None] = {}
         """The ids of the marked runs, in the order in which they were marked."""
 
@@ -120,7 +120,7 @@ class RunTable(ScrollView, can_focus=True):
         return self._window.stood_for(self._chosen) if self._chosen else ()
 
     def choose(self, run_id: str) -> None:
-        """Put the cursor on a run as soon as the list has it."""
+        """Move the cursor to a run as soon as the list has it."""
         self._wanted = run_id
 
     def changed(self) -> None:
@@ -139,7 +139,7 @@ class RunTable(ScrollView, can_focus=True):
         self._arrive()
 
     def tick(self) -> None:
-        """Draw the rows again whose words time has changed."""
+        """Redraw the rows with words that depend on the time."""
         window, now = self._window, time.time()
         all_due = now >= self._all_due
         self._all_due = now + OLD if all_due else self._all_due
@@ -190,7 +190,7 @@ class RunTable(ScrollView, can_focus=True):
         self.post_message(self.Marked())
 
     def action_fold(self) -> None:
-        """Hide or show what is below the run, or below the one above it."""
+        """Hide or show the runs below this one, or below its parent."""
         if self._chosen is not None:
             line = self._window.lines[self._at]
             run = line.id if line.children else line.parent
@@ -198,7 +198,7 @@ class RunTable(ScrollView, can_focus=True):
                 self._fold(run, folded=not line.folded)
 
     def action_fold_in(self) -> None:
-        """Hide what is below the run; when nothing is, go to the one above it."""
+        """Hide the runs below this one; without any, go to its parent."""
         if self._chosen is not None:
             line = self._window.lines[self._at]
             if line.children and not line.folded:
@@ -207,7 +207,7 @@ class RunTable(ScrollView, can_focus=True):
                 self._go(above)
 
     def action_fold_out(self) -> None:
-        """Show what is below the run."""
+        """Show the runs below this one."""
         if self._chosen is not None and self._window.lines[self._at].folded:
             self._fold(self._chosen, folded=False)
 
@@ -226,7 +226,7 @@ class RunTable(ScrollView, can_focus=True):
                 self.refresh_line(line + 1)
 
     def _arrive(self) -> None:
-        """Bring the cursor's row onto the screen, and say which run it is on."""
+        """Scroll to the cursor's row, and report its run."""
         last, height = self.row_count - 1, self._height
         chosen = self._window.lines[self._at].id if last >= 0 else None
         if height and not self._top <= self._at < self._top + height:
@@ -262,7 +262,7 @@ class RunTable(ScrollView, can_focus=True):
         self._resize_list()
 
     def _read_rows(self) -> None:
-        """Read what the rows on the screen say, and go on with the list near its end."""
+        """Read the contents of the displayed rows, and extend the list near its end."""
         height = self._height or ROWS_AROUND
         top = self._top if self._height else max(0, self._at - ROWS_AROUND)
         try:
@@ -275,7 +275,7 @@ class RunTable(ScrollView, can_focus=True):
         self._look(top, height)
 
     def _look(self, top: int, height: int) -> None:
-        """Ask for a look at the metrics of the runs on the screen, where none was taken."""
+        """Request previews of the displayed runs' metrics if they are missing."""
         keys, before = set(), (self._cells, len(self._sites))
         for line in self._window.lines[top : top + height]:
             run = self._window.run(line.id)
@@ -301,13 +301,13 @@ class RunTable(ScrollView, can_focus=True):
             )
 
     def _looked(self, _: object) -> None:
-        """Show the looks that were taken."""
+        """Show the loaded previews."""
         self._measured = {}
         self._look(self._top, self._height)
         self.refresh()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Read the rows that have come onto the screen."""
+        """Read newly displayed rows."""
         super().watch_scroll_y(old_value, new_value)
         if round(old_value) != round(new_value):
             self._read_rows()

@@ -18,7 +18,7 @@ _INDENT = "    "
 
 
 class SizeLadder(OptionList):
-    """A line for each size; what is refused can be neither chosen nor marked."""
+    """A line for each size; a refused one cannot be selected or marked."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", "Mark", id="ladder.mark",
@@ -56,7 +56,7 @@ class SizeLadder(OptionList):
         self._mark(marked)
 
     def point_at(self, nodes: int | None) -> None:
-        """Put the cursor on a size; nowhere, if it is not among them."""
+        """Move the cursor to a size, if it exists."""
         at = next((i for i, rung in enumerate(self._rungs) if rung.nodes == nodes), None)
         with self.prevent(OptionList.OptionHighlighted):
             self.highlighted = None if at is None or self._rungs[at].refused else at
@@ -78,7 +78,7 @@ class SizeLadder(OptionList):
             self._mark(self.marked ^ {self.chosen})
 
     def action_mark_all(self) -> None:
-        """Mark every size; none, if all are marked."""
+        """Mark every size; if all are marked, none."""
         every = frozenset(rung.nodes for rung in self._rungs if not rung.refused)
         self._mark(frozenset() if self.marked == every else every)
 

@@ -31,7 +31,9 @@ def kept(home: Home) -> History:
 def test_an_unknown_site_is_an_error_that_names_the_known_ones(kept: History, here: Here) -> None:
     for verb in ("status", "history"):
         for more in ((), ("--json",)):
-            told(here(verb, "--site", "lummi", *more), 2, "called 'lummi'", "away, ", "laptop")
+            told(
+                here(verb, "--site", "lummi", *more), 2, "'lummi' is not a site", "away, ", "laptop"
+            )
     # The profile of this site is gone; its runs are still listed.
     assert "vit-ended-000002" in here("history", "--site", "closed").stdout
     assert here("status", "--site", "closed").returncode == 0

@@ -171,7 +171,7 @@ def test_beyond_16_nodes_the_first_and_the_last_are_enough() -> None:
     items = reports(layout, [0, 16])
     items[3]["cores"] = "1-7"
     assert "2 of the run's 17 nodes" in verdict_on(items, layout).sentence
-    assert "measured" not in verdict_on(reports(layout), layout).sentence
+    assert "The probe measured" not in verdict_on(reports(layout), layout).sentence
 
 
 def test_a_rank_without_cores_is_not_counted_as_measured() -> None:

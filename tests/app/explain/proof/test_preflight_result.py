@@ -134,7 +134,7 @@ def test_the_proof_shows_it_beside_the_binding() -> None:
     assert run_facts.preflight(found) == [f"Preflight: {SLOW}."]
     assert proof_lines(found)[-1].plain == f"Preflight: {SLOW}."
     found = verdict(json.dumps([{"preflight": GOOD}]), EXACT, proof="off")
-    assert found.sentence == "The job file says `proof: off`."
+    assert found.sentence == "The job file has `proof: off`."
     assert run_facts.preflight(found) == [
         "Preflight: good, a GEMM of 102 TFLOP/s a rank, all-reduce of 81 GB/s within a node, "
         "70.2 GB/s over all ranks."

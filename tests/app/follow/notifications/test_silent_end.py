@@ -52,7 +52,7 @@ def test_the_line_goes_to_the_address_of_the_jobs_own(monkeypatch: pytest.Monkey
             False,
         )
     ]
-    assert words.endswith("could send its notice; lumitui sent it from here.")
+    assert words.endswith("could send its notification; lumitui sent it from here.")
     how = {"webhook": "HOOK", "format": "json"}
     as_json = replace(ASKED, spec=changed(ASKED.spec, {"notify": how}, "t"))
     assert tell_silent_end(as_json, {"HOOK": SECRET}).endswith("hooks.example failed: 500.")

@@ -170,7 +170,7 @@ def test_an_exception_long_before_the_end_was_handled() -> None:
     steps = "".join(f"2: step {step} loss 0.5\n" for step in range(500))
     first, *perhaps = why(HANDLED.format(rank=2) + steps, rc=3)
     assert first.id == "unknown"
-    assert all(one.sentence.startswith("Perhaps: ") for one in perhaps)
+    assert all(one.sentence.startswith("Possibly: ") for one in perhaps)
     # No exception ends a process with a segmentation fault.
     killed = "srun: error: nid005001: task 2: Segmentation fault (core dumped)\n"
     found = why(HANDLED.format(rank=2) + killed, rc=139)

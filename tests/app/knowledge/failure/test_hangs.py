@@ -38,7 +38,7 @@ def test_a_running_job_says_everywhere_which_rank_hangs() -> None:
 
 @pytest.mark.parametrize("rc", [1, 88])  # torchrun makes 1 of every code
 def test_a_training_that_ended_itself_names_the_rank_that_hung(rc: int) -> None:
-    log = f"0: {SENTENCE} The training ends, as `hang` says.\n"
+    log = f"0: {SENTENCE} The training ends, because `hang:` is set.\n"
     log += "srun: error: nid005001: task 0: Exited with exit code 88\n"
     found = why(log, rc=rc, rank=0, spec=BUNDLED)[0]
     assert (found.id, found.rank) == ("hung", 9)

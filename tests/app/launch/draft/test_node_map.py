@@ -37,7 +37,7 @@ def test_a_wide_map_has_several_columns() -> None:
 
 def test_what_is_not_promised_says_why() -> None:
     shared = text(partition="small-g", gpus_per_node=2)
-    assert "No cores are promised: nodes are shared, and Slurm chooses the cores." in shared
+    assert "The cores are not planned: nodes are shared, and Slurm chooses the cores." in shared
     assert "  0-7   x......." in shared
     torchrun = text(partition="standard-g", launcher="torchrun")
     assert "* shared" in torchrun and "x*******" in torchrun

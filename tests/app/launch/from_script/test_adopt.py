@@ -184,7 +184,7 @@ def test_what_else_a_wrapper_does_is_kept_or_lost() -> None:
     text = WRAPPED.replace("{program}", "python train.py").replace("exec \\$*", more)
     found = imported(text, sites()["lumi"])
     assert found.spec.script == "train.py" and found.spec.env == {"OMP_NUM_THREADS": "3"}
-    for words in ("numactl: the new launch lacks it", "cp a b: the job runs", "if true"):
+    for words in ("numactl: the new launch does not have it", "cp a b: the job runs", "if true"):
         assert words in lost(found)
 
 

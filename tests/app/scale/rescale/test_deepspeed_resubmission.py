@@ -194,7 +194,7 @@ async def test_the_dialog_tells_both_and_lets_the_person_choose(home: Home, work
         job = ZERO + "deepspeed: {config: ds.json}\n"
         run = ran(app_of(pilot).runs, work, job, state=State.TIMEOUT)
         pilot.app.push_screen(ResubmitDialog(run, 2))
-        await sees(pilot, "It starts from scratch: DeepSpeed divides")
+        await sees(pilot, "It starts from scratch: DeepSpeed repartitions")
         await sees(pilot, "starts +from scratch")
         await pilot.click("#start")
         await sees(pilot, "cannot be continued")

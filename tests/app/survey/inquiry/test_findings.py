@@ -86,7 +86,7 @@ def test_a_job_that_the_cluster_has_nothing_against_is_told_when_it_would_start(
         ({"paths": (replace(GOOD, space=Space("/scratch", 0.2, 0.99)), ), "quotas": ()}, "disk",
          "warning", "99% of its files"),
         ({"paths": (replace(GOOD, kind="none", above="/scratch", above_writable=False),)},
-         "output", "error", "/scratch is not writable for you"),
+         "output", "error", "you cannot write to /scratch"),
     ],
 )  # fmt: skip
 def test_each_thing_that_is_wrong_is_said_once(

@@ -29,7 +29,7 @@ async def test_two_marked_sizes_are_sent_after_one_yes(settings: Settings, proje
         await sees(pilot, r"\[ \] +2 +4 +- +- +nothing")
         await sees(pilot, "space marks several")
         await pilot.press("?")  # in the field, where the dialog begins
-        await sees(pilot, "Send the code of this run, or the project's current code")
+        await sees(pilot, "Send the code of this run")
         await pilot.press("escape", "down")
         assert isinstance(pilot.app.screen.focused, SizeLadder), "as the frame says"
         await pilot.press("space", "g", "space")

@@ -235,7 +235,7 @@ async def test_leaving_waits_for_a_send(
     async with app.run_test(size=(80, 24)) as pilot:
         app.under_way.append("cancelling r-000001")
         await pilot.press("q")
-        await sees(pilot, "Quit when that is done")
+        await sees(pilot, "Quit when it is finished")
         app.under_way.clear()
         app.screen.post_message(messages.HistoryChanged())
         await until(pilot, lambda: not isinstance(app.screen, Confirm), "nothing to wait for")
@@ -251,7 +251,7 @@ async def test_leaving_waits_for_a_send(
         await sees(pilot, r"now +sync +sending the code +no answer for \d+ s")
         app.kept = app.runs.drafts.open(project / "long.yaml")
         await pilot.press("q")
-        await sees(pilot, "Quit when that is done and lose the edits")
+        await sees(pilot, "Quit when it is finished and lose the edits")
         await sees(pilot, r"in progress +sending hello[^$]+not saved +long\.yaml")
         await pilot.press("ctrl+q", "y")
         await until(pilot, lambda: isinstance(app.screen, SendingDialog), "one question in all")

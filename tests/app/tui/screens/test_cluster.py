@@ -74,7 +74,7 @@ async def test_sites_are_asked_when_they_are_shown(
             await pilot.pause(0.2)
             assert asked == ["lumi", "lumi"], "nobody is there"
             await pilot.press("right_square_bracket")
-            await sees(pilot, r"laptop +asked \d+s ago, no answer")
+            await sees(pilot, r"laptop +queried \d+s ago, no answer")
             await sees(pilot, r"(?s)No route to it\. Check the network\..*It has told nothing yet")
             assert asked == ["lumi", "lumi", "laptop"]
             await pilot.resize_terminal(170, 30)

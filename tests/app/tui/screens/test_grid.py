@@ -35,4 +35,4 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         app.open_run(lonely.id)
         await sees(pilot, "alone-000001")
         await pilot.press("x")
-        await sees(pilot, "alone-000001 is not one of the runs of a grid")
+        await sees(pilot, "alone-000001 is not part of a grid")

@@ -176,7 +176,7 @@ async def test_a_job_with_an_error_is_sent_after_a_question_that_names_it(
     job = project / "long.yaml"
     job.write_text(re.sub("time: .*", "time: 2-00:00:00", JOB.format(launcher="srun", args="")))
     async with LumiApp(settings, job).run_test(size=(100, 30)) as pilot:
-        await sees(pilot, "1 error; Submit asks first")
+        await sees(pilot, "1 error; Submit asks for confirmation")
         assert can_submit(pilot)
         await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")

@@ -86,9 +86,7 @@ async def test_closed_sites_are_at_the_end_and_say_what_takes_their_place(
         await pilot.press("3")
         await sees(pilot, r"(?s)laptop +This machine .*karolina .*roihu .*mahti .*puhti ")
         await pilot.press("end")
-        await sees(
-            pilot, r"Profile of puhti (?s:.*)no jobs since 2026-07-31; roihu takes its place"
-        )
+        await sees(pilot, r"Profile of puhti (?s:.*)no jobs since 2026-07-31; roihu replaces it")
 
 
 async def test_a_site_is_shown_as_a_page(settings: Settings) -> None:

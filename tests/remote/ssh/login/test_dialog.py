@@ -55,7 +55,7 @@ def test_a_question_asked_again_in_one_dialog_is_passed_on_once(
     with pytest.raises(LinkError, match="answers were not accepted"):
         connect(answers).run("true")
     assert len(answers.questions) == 2
-    assert "this is the last attempt" in answers.questions[1].text
+    assert "this is your last attempt" in answers.questions[1].text
 
 
 def test_a_refused_dialog_is_not_followed_by_another_method(

@@ -120,7 +120,7 @@ def test_a_wrong_code_may_be_corrected_once(site: Asking, connect: Connect) -> N
     connection = connect(site, answers)
     assert connection.run("echo in").text == "in\n"
     assert site.answers == [WRONG, RIGHT] and connection.connections == 1
-    assert "this is the last attempt" in answers.questions[1].text
+    assert "this is your last attempt" in answers.questions[1].text
 
 
 def test_a_wrong_code_twice_ends_the_login(site: Asking, connect: Connect) -> None:

@@ -74,7 +74,7 @@ def test_a_build_without_an_end_is_a_lost_link() -> None:
         (["ERROR: it needs b", "ERROR: ResolutionImpossible"], "it needs b; ResolutionImpossible"),
         (["x", "lumitui: the environment could not be built: no disk"], "no disk"),
         (["FATAL: no image"], "FATAL: no image"),
-        ([], "it said nothing"),
+        ([], "it printed nothing"),
     ],
 )
 def test_the_reason_is_pips_last_error(said: list[str], reason: str) -> None:

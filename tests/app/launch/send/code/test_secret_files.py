@@ -90,7 +90,7 @@ def test_the_command_line_names_them(here: Here, tmp_path: Path) -> None:
     (job.parent / "conf" / "site.txt").write_text(f"one\n\n{KEY}\n")
     done = here("preview", str(job))
     assert done.returncode == 0
-    assert "warning: Not sent" in done.stderr and ".env" in done.stderr
+    assert "warning: lumitui does not send" in done.stderr and ".env" in done.stderr
     assert "lumitui does not send conf/site.txt: line 3 looks like a token of GitHub" in done.stderr
     assert "ship_secrets: [conf/site.txt]" in done.stderr and KEY not in done.stderr
     data = envelope(here("preview", str(job), "--json"))["data"]

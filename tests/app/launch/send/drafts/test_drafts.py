@@ -49,7 +49,7 @@ def test_too_many_nodes_stand_at_nodes_and_one_fix_ends_it(runs: Runs, folder: P
     checked = check(runs, folder, JOB.replace("nodes: 2", "nodes: 9"))
     (problem,) = field(checked, "nodes").problems
     assert problem.at.line == 6 and problem.severity == "error" and problem.fix
-    assert problem.words.endswith("small-g gives a job (4). → use standard-g")
+    assert problem.words.endswith("small-g allows for a job (4). → use standard-g")
     fixed = apply_fix(checked.draft.text, problem.fix)
     assert fixed == JOB.replace("nodes: 2", "nodes: 9").replace("small-g", "standard-g")
     assert not check(runs, folder, fixed).errors
