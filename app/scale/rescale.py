@@ -76,6 +76,10 @@ def rescale(
     return compose(spec, site, deepspeed_config=text, dependency=dependency)
 
 
+_FIXED = ("site", "project", "grid", "at_once", "then")
+"""Keys that a resubmission cannot change."""
+
+
 def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
     """Return `spec` with `key=value` settings; a key is one of the job file or an argument.
 
@@ -90,6 +94,12 @@ def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
         if not sign or not key:
             raise InputError(
                 f"{setting!r} is not a setting.", "Write key=value, like --set time=02:00:00."
+            )
+        if (first := key.partition(".")[0]) in _FIXED:
+            raise InputError(
+                f"A resubmission is one run, at the site and with the project of its parent, so "
+                f"`{first}` cannot be set.",
+                "Submit the job file with another value: `lumitui submit JOB`.",
             )
         set_in(data, key, _value(text))
     return changed(JobSpec.model_construct(), data, "--set")

@@ -94,8 +94,28 @@ else
   done <"$chosen"
 fi
 {image}
+mark=${1-}
 set -- {words}
-exec {start} "$@"
+[[ $mark ]] || exec {start} "$@"
+{start} "$@"
+rc=$?
+rm -f -- "$mark"
+exit "$rc"
+"""
+
+# srun also ends with 0 where Slurm killed a step that ignored SIGTERM, so the command itself
+# removes the mark. A file system may show that late: it only counts once the job has gone.
+_STEP = r"""
+{clean}
+: >"$0.on"
+{step}
+rc=$?
+if [ "$rc" = 0 ] && [ -e "$0.on" ] && [ -z "$(squeue -h {job} -t R -o %i 2>/dev/null)" ]; then
+  echo "lumitui: the job ended before the command did." >&2
+  rc=143
+fi
+rm -f -- "$0.on"
+exit "$rc"
 """
 
 
@@ -110,7 +130,8 @@ def _slurm_step(call: StepCall, clean: str) -> str:
     words += ["--job-name=lumitui-shell"]
     words += ["--ntasks=1", "--cpu-bind=none", "--quiet", *(["--pty"] if call.terminal else [])]
     program = f"bash -c {quote(inside_script(call))}"
-    return f'{clean}\nexec {" ".join(map(quote, words))} --nodelist="$node" {program}'
+    step = f'{" ".join(map(quote, words))} --nodelist="$node" {program} lumitui "$0.on"'
+    return fill(_STEP, clean=clean, step=step, job=quote(f"--jobs={call.job_id}"))
 
 
 @purpose("shell")

@@ -110,6 +110,25 @@ def environment(home: Home, run_id: str, *options: str) -> tuple[dict[str, str],
 
 
 @pytest.mark.both_slurms
+def test_a_command_that_the_jobs_end_kills_has_not_succeeded(
+    cluster: Cluster, home: Home, tmp_path: Path
+) -> None:
+    home.add_cluster(cluster)
+    with running(home, tmp_path / "job.yaml", TWO_RANKS) as run_id:
+        environment(home, run_id)
+        deaf = "trap '' TERM; while :; do echo on; sleep 1; done"
+        command = subprocess.Popen(
+            [*PROGRAM, "shell", run_id, "--", "bash", "-c", deaf],
+            env=environ(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert command.stdout is not None
+        assert command.stdout.readline() == "on\n"
+        assert lt(home, "cancel", run_id, "--yes").returncode == 0
+        said = command.communicate(timeout=180)[1]
+    assert command.returncode in (137, 143), said
+
+
+@pytest.mark.both_slurms
 def test_a_command_has_a_ranks_container_its_variables_its_input_and_its_exit_code(
     inside: Inside,
 ) -> None:

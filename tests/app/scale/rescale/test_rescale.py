@@ -81,7 +81,10 @@ def test_settings_change_the_job(setting: str, check: object) -> None:
     assert check(apply_settings(DDP, [setting]))  # type: ignore[operator]  # a predicate
 
 
-@pytest.mark.parametrize("setting", ["time", "tiem=1", "time=10", "nodes=many", "name.x=1"])
+@pytest.mark.parametrize(
+    "setting",
+    ["time", "tiem=1", "time=10", "nodes=many", "name.x=1", "site=mn5", "project=..", "at_once=2"],
+)
 def test_a_wrong_setting_is_refused(setting: str) -> None:
     with pytest.raises(InputError):
         apply_settings(DDP, [setting])
