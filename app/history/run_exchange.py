@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import os
 import sqlite3
 import zlib
@@ -270,8 +271,9 @@ def _checked(number: int) -> dict[str, Row]:
 def _checked_row(row: dict[str, Any]) -> Row:
     """Return a run's row again, within the limits that a record on a site has."""
     run = from_row(row | {kind: EMPTY[kind] for kind in TEXTS if row[kind] is None})
-    if type(row["broken_metrics"]) is not int:
-        raise ValueError("broken_metrics: not an integer")
+    broken = row["broken_metrics"]
+    if type(broken) is not int or not 0 <= broken < 1 << 63:
+        raise ValueError("broken_metrics: not a count")
     recorded = run_of(record_text(run).encode(), run.folder)
     if recorded.root != run.root:
         raise ValueError(f"root: {run.root} is not beside {recorded.root}")
@@ -296,6 +298,8 @@ def _check_series(entry: dict[str, Any], runs: dict[str, Row]) -> None:
     kinds = (str, str, str, str, float, int)
     if [type(item) for item in entry["series"]] != list(kinds):
         raise ValueError("a series with other columns")
+    if not math.isfinite(entry["series"][4]) or abs(entry["series"][5]) >= 1 << 63:
+        raise ValueError("a series with a number that is too large")
     if entry["series"][1] not in KINDS:
         raise ValueError("a series of another kind")
     for place, words, plan in entry["members"]:

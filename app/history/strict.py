@@ -4,6 +4,7 @@ A failing disk gives anything, and pydantic takes longer to load than a list of 
 """
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType
@@ -43,6 +44,16 @@ def check_of(kind: Any) -> Check:
     return _plain(get_args(kind) or (kind,))
 
 
+_BEYOND = 1 << 63
+"""What neither a column of SQLite nor a clock can hold."""
+
+
+def _is_beyond(value: object) -> bool:
+    if isinstance(value, int):
+        return not -_BEYOND <= value < _BEYOND
+    return isinstance(value, float) and not math.isfinite(value)
+
+
 def _plain(kinds: tuple[type, ...]) -> Check:
     exact = frozenset(kinds)
     words = [_WORDS[kind] for kind in kinds if kind is not NoneType]
@@ -50,9 +61,9 @@ def _plain(kinds: tuple[type, ...]) -> Check:
 
     def check(value: object, place: str) -> object:
         # The exact type: True is not a number here.
-        if type(value) in exact:
+        if type(value) in exact and not _is_beyond(value):
             return value
-        if type(value) is int and float in exact:
+        if type(value) is int and float in exact and abs(value) < _BEYOND:
             return float(value)
         raise ValueError(f"{place}: {complaint}")
 

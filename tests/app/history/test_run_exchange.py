@@ -280,6 +280,22 @@ def test_a_run_that_lumitui_cannot_have_written_is_refused(
     assert words in refused(other, exported)
 
 
+@pytest.mark.parametrize("value", [10**30, -(10**40), float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize(
+    "name",
+    ["rc", "attempt", "failed_rank", "exits", "metrics_offset", "created", "started", "ended",
+     "updated", "submitted", "broken_metrics"],
+)  # fmt: skip
+def test_a_number_that_no_clock_or_column_holds_is_refused(
+    history: History, other: History, exported: Path, name: str, value: float
+) -> None:
+    history.begin(made("a-000001"))
+    history.exchange.export(exported)
+    rewritten(exported, {name: value})
+    assert "cannot be imported" in refused(other, exported)
+    assert other.page(limit=5) == []
+
+
 def test_a_file_of_a_newer_lumitui_says_so(
     history: History, other: History, exported: Path
 ) -> None:
