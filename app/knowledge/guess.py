@@ -100,7 +100,7 @@ class _Facts:
         ]
 
     def _of_account(self, site: Site) -> str:
-        default = ", your profile's default" if self.is_default(site) else ""
+        default = " (your profile's default)" if self.is_default(site) else ""
         return f"the account {self.account}{default}"
 
     def _partition(self, site: Site) -> int:

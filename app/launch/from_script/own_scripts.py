@@ -1,5 +1,6 @@
 """Writes a job file for a user's own sbatch script or Python program."""
 
+import re
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -7,13 +8,17 @@ from pathlib import Path
 from lumitui.app.job import examples
 from lumitui.app.job.edit import set_key
 from lumitui.app.knowledge.bash import read_script
+from lumitui.app.knowledge.bash.other_statements import referenced_files
 from lumitui.app.knowledge.guess import guess_site
 from lumitui.app.knowledge.program.program_facts import ProgramOption
 from lumitui.app.knowledge.program.python_reader import read_python
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.from_script.import_report import ImportReport, import_report, job_file_text
 from lumitui.app.launch.from_script.notes import ImportNote
+from lumitui.app.launch.from_script.wrapper_script import before_program, file_of
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.plain_file import read_plain
 from lumitui.remote.site.safe_text import comment
 from lumitui.remote.site.sites import Sites
 
@@ -25,6 +30,7 @@ _SIGNS: dict[str, tuple[str, ...]] = {
 """The beginnings of lines that identify a file, by its suffix."""
 
 
+_LARGEST_WRAPPER = 100_000
 _PACKAGES = ("requirements.txt", "uv.lock", "pyproject.toml")
 """Files of a project with its packages, as `venv:` takes them."""
 
@@ -83,6 +89,8 @@ def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") 
     site, because = _site_of(text, sites, site_name)
     folder = script.resolve().parent
     before = read_script(text, site=site, folder=str(folder))
+    if texts := _wrappers(before, folder):
+        before = read_script(text, site=site, files=texts, folder=str(folder))
     packages = next((name for name in _PACKAGES if (folder / name).is_file()), "")
     report = import_report(before, site, script.stem, packages)
     if odd:
@@ -90,6 +98,21 @@ def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") 
         note = ImportNote(lines, "Latin-1 → UTF-8, also in arguments and variables")
         report = replace(report, changed=(*report.changed, note))
     return ImportedScript(job_file_text(report, script.name), report, site, because)
+
+
+def _wrappers(job: ScriptJob, folder: Path) -> dict[str, str]:
+    """Return the texts of the shell scripts beside the script that start its program."""
+    names = {name for step in job.training[-1:] for name in before_program(job, step)}
+    texts = {}
+    for path in referenced_files(job):
+        if file_of(path) in names:
+            try:
+                text = read_plain(folder / path, _LARGEST_WRAPPER).decode()
+            except (OSError, UnicodeDecodeError):
+                continue
+            if re.match(r"#!.*\b(?:ba|da|z)?sh\b", text):
+                texts[path] = text
+    return texts
 
 
 def _site_of(text: str, sites: Sites, site_name: str) -> tuple[Site, str]:

@@ -1,4 +1,4 @@
-"""Notes on a wrapper script, like LUMI's `select_gpu`, that the script writes.
+"""Notes what becomes of a wrapper script, like LUMI's `select_gpu`.
 
 The ranks start the wrapper, and it starts the program. The reader follows it, so what it sets and
 runs is noted like the rest of the script; here is noted what is left: its name and its file.
@@ -24,15 +24,20 @@ def file_of(word: str) -> str:
 
 def wrappers(job: ScriptJob, step: JobStep) -> dict[str, str]:
     """Return the wrappers between the launcher and the program: each file's path and text."""
-    written = {file_of(path): job.files[path] for path in job.written}
+    texts = {file_of(path): text for path, text in job.files.items()}
+    return {
+        name: texts[name]
+        for name in before_program(job, step)
+        if name in texts and _PASSED_ON.search(texts[name])
+    }
+
+
+def before_program(job: ScriptJob, step: JobStep) -> list[str]:
+    """Return the words of a step's command line as paths, without its program."""
     outer = next((item for item in job.commands if item.at == step.at), None)
     program = file_of(step.program.known) if step.program else ""
     names = [file_of(word.known) for word in outer.words] if outer else []
-    return {
-        name: written[name]
-        for name in names
-        if name in written and name != program and _PASSED_ON.search(written[name])
-    }
+    return [name for name in names if name != program]
 
 
 def writes_wrapper(part: OtherStatement, names: dict[str, str]) -> bool:

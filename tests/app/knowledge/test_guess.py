@@ -54,7 +54,7 @@ def test_an_own_profile_with_the_scripts_account_as_its_default_is_meant() -> No
     text = "#!/bin/bash\n#SBATCH -p standard-g -A project_462000001\n"
     found = guess_site(text, [*SITES, mine], date(2026, 11, 23), ["mine"])
     assert found.site is mine
-    assert "the account project_462000001, your profile's default" in found.because
+    assert "the account project_462000001 (your profile's default)" in found.because
     assert "(the profile lumi also fits: --site)" in found.because
     other = guess_site(text.replace("0001", "0002"), [*SITES, mine], date(2026, 11, 23), ["mine"])
     assert other.site is not None and other.site.name == "lumi"

@@ -179,6 +179,24 @@ def test_a_wrapper_that_selects_the_gpu_is_derived_and_its_program_kept(program:
     assert lost(found) == ""
 
 
+@pytest.mark.parametrize("text", ['exec "$@"', "exec $*"])
+def test_a_wrapper_beside_the_script_is_read_as_one_that_it_writes(
+    text: str, tmp_path: Path
+) -> None:
+    here = f"#!/bin/bash\nexport ROCR_VISIBLE_DEVICES=$SLURM_LOCALID\n{text}\n"
+    (tmp_path / "select_gpu").write_text(here)
+    head, _, end = WRAPPED.partition("cat <<")
+    program = "singularity exec $SIF bash -c '$WITH_CONDA; python train.py --steps 5'"
+    script = head + "srun" + end.partition("srun")[2].replace("{program}", program)
+    found = import_script(script.encode(), tmp_path / "x.sh", Sites([BUILT_IN]))
+    assert found.report.spec.script == "train.py" and lost(found.report) == ""
+    derived = {item.what.partition("=")[0] for item in found.report.derived}
+    assert {"ROCR_VISIBLE_DEVICES", "./select_gpu"} <= derived
+    (tmp_path / "select_gpu").unlink()
+    alone = import_script(script.encode(), tmp_path / "x.sh", Sites([BUILT_IN])).report
+    assert alone.spec.script == "train.py" and "./select_gpu: the new launch" in lost(alone)
+
+
 def test_what_else_a_wrapper_does_is_kept_or_lost() -> None:
     more = "export OMP_NUM_THREADS=3\nif true; then export X=1; fi\ncp a b\nexec numactl \\$*"
     text = WRAPPED.replace("{program}", "python train.py").replace("exec \\$*", more)
