@@ -11,7 +11,7 @@ from tests.support.places import ROOT
 
 LINES = {
     "app/cli": 5010, "app/tui": 13240, "app/runs": 2770, "app/scale": 3030, "app/follow": 4160,
-    "app/survey": 1810, "app/launch": 8890, "app/explain": 2920, "app/history": 4270,
+    "app/survey": 1810, "app/launch": 8947, "app/explain": 2920, "app/history": 4270,
     "app/mcp": 890,
     "app/job": 2520, "app/knowledge": 16195, "remote/site": 2960, "remote/ssh": 3180,
     "remote/transport": 1120, "remote/scheduler": 2570, "remote/source": 1620,

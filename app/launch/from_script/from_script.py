@@ -7,15 +7,11 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.bash.other_statements import other_statements
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
+from lumitui.app.launch.from_script.own_environment import own_environments
 from lumitui.app.launch.from_script.plain_values import Values, numbers_of
 from lumitui.app.launch.from_script.program_keys import arguments_of, line_of, main_step, program_of
 from lumitui.app.launch.from_script.request_keys import request_of
-from lumitui.app.launch.from_script.script_environment import (
-    environment_of,
-    known_of,
-    settings_of,
-    venv_of,
-)
+from lumitui.app.launch.from_script.script_environment import environment_of, known_of, settings_of
 from lumitui.app.launch.from_script.shell_losses import modules_of, shell_of
 from lumitui.app.launch.job_price import memory_gib
 from lumitui.app.launch.layout import layout_of
@@ -55,13 +51,13 @@ def adopt(
         data["args"] = arguments
     environment = environment_of(settings, values, container_environment(place), notes)
     data |= _exported(job, environment, notes)
+    data |= own_environments(job, place, values, requirements, notes)
     _named(data, names, site, notes)
-    line_of(job, step, place.container.activate if place.container else "", notes)
+    base = place.container.activate if place.container else ""
+    line_of(job, step, base, notes, replaced="activate" in data)
     if modules := modules_of(job, place, notes):
         data["modules"] = modules
     shell_of(job, step, parts, notes)
-    if not place.spec.container.venv:
-        data |= venv_of(job, requirements, notes)
     return data
 
 
@@ -77,7 +73,8 @@ def _name(job: ScriptJob, name: str, notes: Notes) -> str:
 def _named(data: dict[str, object], names: tuple[str, ...], site: Site, notes: Notes) -> None:
     """Note which names lumitui expands."""
     spec = spec_of(data)
-    used = {name for text in (*spec.args, *spec.env.values()) for name in names_in(text, names)}
+    texts = (*spec.args, *spec.env.values(), *spec.activate)
+    used = {name for text in texts for name in names_in(text, names)}
     account = site.account.in_path(spec.account)
     for name in (name for name in names if name in used):
         path = templates_of(site)[name].format(account=account, user="USER", home="HOME")

@@ -22,6 +22,7 @@ from lumitui.app.knowledge.script_job import (
 )
 from lumitui.app.knowledge.site_facts.allocation import generation_of
 from lumitui.app.launch.from_script.notes import ImportNote, Notes
+from lumitui.app.launch.from_script.own_environment import activated
 from lumitui.app.launch.from_script.plain_values import (
     Values,
     spreads,
@@ -29,7 +30,6 @@ from lumitui.app.launch.from_script.plain_values import (
     within,
     written_at,
 )
-from lumitui.app.launch.from_script.script_environment import activates
 from lumitui.app.launch.from_script.wrapper_script import file_of, wrappers
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.errors import InputError
@@ -400,10 +400,13 @@ _SHELL = re.compile(
 _QUIET = {"export", "exec", "set", "wait", ":", "true", "exit", "echo", "printf", "unset"}
 
 
-def line_of(job: ScriptJob, step: JobStep, activate: str, notes: Notes) -> None:
+def line_of(
+    job: ScriptJob, step: JobStep, activate: str, notes: Notes, *, replaced: bool = False
+) -> None:
     """Note the words of the program's command line that the job file lacks.
 
-    `activate` is the command that the profile runs in its containers before the program.
+    `activate` is the command that the profile runs in its containers before the program, unless an
+    environment of the user's own has `replaced` it.
     """
     index, around = job.steps.index(step), wrappers(job, step)
     explained = [item.at for item in job.variables if item.step == index]
@@ -429,10 +432,11 @@ def line_of(job: ScriptJob, step: JobStep, activate: str, notes: Notes) -> None:
                 else:
                     notes.lose(words, "the new launch does not have it")
         elif activate and _text(job, command) == activate:
-            notes.derive(activate, "the launch also runs it")
+            words = "`activate:` replaces it" if replaced else "the launch also runs it"
+            notes.derive(activate, words)
         elif command.program in ("cd", "pushd"):
             notes.lose(_text(job, command), "the program starts in `workdir:`")
-        elif command.program not in _QUIET and not activates(command):
+        elif command.program not in _QUIET and not activated(command):
             notes.lose(_text(job, command), "the job runs only the program")
         elif command.program in ("echo", "printf"):
             notes.lose(_text(job, command), "it only prints")

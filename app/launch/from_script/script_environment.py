@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from lumitui.app.job.fields.text_fields import check_environment_name, check_secret_name, is_taken
 from lumitui.app.knowledge.bash.other_statements import OtherStatement
-from lumitui.app.knowledge.script_job import Command, JobStep, ScriptJob, Variable
+from lumitui.app.knowledge.script_job import JobStep, ScriptJob, Variable
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import Values, is_literal, within, written_at
 from lumitui.app.launch.from_script.wrapper_script import VISIBLE
@@ -15,7 +15,6 @@ from lumitui.remote.site.source_position import Position
 _INTO = re.compile(r"^(?:SINGULARITY|APPTAINER)ENV_")
 _BINDS = re.compile(r"^(?:SINGULARITY|APPTAINER)_BIND(?:PATH)?$")
 _THERE = "only the site knows its value"
-_ACTIVATE = re.compile(r"(?:.*/)?bin/activate$")
 _OPEN = re.compile(r"`|\$\(|\$\{\w+\W(?!\$)")
 _HOME = re.compile(r"^\w+\+?=~")
 
@@ -232,25 +231,3 @@ def _refused(name: str, words: str, notes: Notes, secrets: list[str]) -> None:
     notes.lose(
         name, "lumitui does not copy secrets; export it on your machine, and `secrets:` sends it"
     )
-
-
-def activates(command: Command) -> bool:
-    """Return whether a command activates a virtual environment: `source venv/bin/activate`."""
-    sources = command.program in ("source", ".") and bool(command.words)
-    return sources and bool(_ACTIVATE.match(command.words[0].text))
-
-
-def venv_of(job: ScriptJob, requirements: str, notes: Notes) -> dict[str, object]:
-    """Return `venv:` if the script activates an environment, of which only the site has a copy.
-
-    `requirements` is the project's file with packages; "": it has none, so that the preview
-    reports the missing file before a job waits in the queue and then finds no module.
-    """
-    found = [command for command in job.commands if activates(command)]
-    name = requirements or "requirements.txt"
-    words = f"list its packages in {name}, from which `venv:` builds the environment"
-    if requirements:
-        words = f"`venv:` builds the environment from {name}; check that it lists every package"
-    for command in found:
-        notes.lose(f"{command.program} {command.words[0].text}", words)
-    return {"venv": name} if found else {}

@@ -7,8 +7,8 @@ from lumitui.app.job.fields.text_fields import MODULE
 from lumitui.app.knowledge.bash.other_statements import OtherStatement, other_statements
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
+from lumitui.app.launch.from_script.own_environment import activated
 from lumitui.app.launch.from_script.plain_values import within
-from lumitui.app.launch.from_script.script_environment import activates
 from lumitui.app.launch.from_script.wrapper_script import program_in, wrappers, writes_wrapper
 from lumitui.app.launch.placement import Placement
 from lumitui.remote.site.source_position import NOWHERE, Position
@@ -109,8 +109,8 @@ def _command(job: ScriptJob, part: OtherStatement, notes: Notes, *, early: bool)
     if len(part.names) == 1 and name in ("cd", "unset"):
         return  # see `workdir:` and `_unset`
     here = (command for command in job.commands if within(command.at, part.at))
-    if len(part.names) == 1 and name in ("source", ".") and any(map(activates, here)):
-        return  # see `venv:`
+    if len(part.names) == 1 and any(map(activated, here)):
+        return  # see `activate:` and `venv:`
     if early and {"exit", "return"} & set(part.names):
         notes.lose(part.text, "the script may end here, before its program starts")
         return

@@ -246,12 +246,31 @@ def test_an_environment_of_the_site_becomes_venv_whose_file_the_preview_misses(
     found = import_script(GUIDE.encode(), tmp_path / "x.sh", Sites([BUILT_IN]))
     assert f"venv: {name or 'requirements.txt'}\n" in found.text
     told = lost(found.report)
-    asked = "check that it lists every package" if name else "list its packages in requirements.txt"
+    asked = "which must list every package" if name else "in which you list its packages"
     assert "source venv/bin/activate: " in told and asked in told
     if not name:
         with pytest.raises(InputError, match=r"Cannot read the requirements") as error:
             with_requirements(found.report.spec, tmp_path)
         assert error.value.hint == "Write the packages into it, or remove `venv:`."
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("source /project/p/venv/bin/activate", "/project/p/venv"),
+        ("source $HOME/envs/vit/bin/activate", "$HOME/envs/vit"),
+        (". ~/envs/vit/bin/activate", "$HOME/envs/vit"),
+        ("E=/project/p/venv\nsource $E/bin/activate", "/project/p/venv"),
+        ("conda activate vit", "vit"),
+    ],
+)
+def test_an_environment_whose_place_the_script_names_is_kept(line: str, kept: str) -> None:
+    head = LUMI[: LUMI.index("module load")]
+    found = imported(f"{head}{line}\nsrun python train.py\n", sites()["lumi"])
+    assert found.spec.activate == (kept,) and found.spec.venv is None
+    assert "activate" not in lost(found)
+    inside = GUIDE.replace("venv/bin", "/venv/bin")
+    assert imported(inside, sites()["lumi"]).spec.activate == ("/venv",)
 
 
 def test_another_version_of_a_module_than_the_profiles_is_lost() -> None:
