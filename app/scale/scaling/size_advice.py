@@ -156,11 +156,11 @@ def _too_dear(size: ScalingSize | None, base: ScalingSize) -> str:
     if size is None or size.whole is None or base.whole is None or not _paid(base):
         return ""
     saved = base.whole.seconds.middle - size.whole.seconds.middle
-    saves = f"{length(saved + 0.5)} of {length(base.whole.seconds.middle + 0.5)}"
+    of = f"of the {length(base.whole.seconds.middle + 0.5)} on {count(base.nodes, 'node')}"
+    saves = f"save {length(saved + 0.5)} {of}" if saved >= 1 else f"save nothing {of}"
     return (
-        f"{count(size.nodes, 'node')} would save {saves if saved >= 1 else 'nothing'} for "
-        f"{_paid(size) / _paid(base):,.1f} times the price: more nodes pay off only for longer "
-        "training."
+        f"{count(size.nodes, 'node')} would {saves} for {_paid(size) / _paid(base):,.1f} times the "
+        "price: more nodes pay off only for longer training."
     )
 
 

@@ -204,6 +204,8 @@ class SitesScreen(FullScreen):
         wait = self._schedule.next_refresh(name, time.monotonic()) if open_runs else None
         next_poll = "not polled" if wait is None else f"next poll in {words.short_length(wait)}"
         cost = self.runs.footprint(name)
+        if not open_runs:
+            return Text(f"not polled: no unfinished run; so far {hourly(cost, 3600.0)}")
         return Text(f"{next_poll}; an hour at this rate: {hourly(cost, seconds)}")
 
     def action_requests(self) -> None:

@@ -43,6 +43,8 @@ class TourApp(LumiApp):
     def __init__(self, runs: RecordedRuns) -> None:
         """Show `runs`."""
         super().__init__(runs.own, runs=runs)
+        self._reached = False
+        """Whether the user has seen where the stop leads."""
 
     def on_mount(self) -> None:
         """Begin with the first stop."""
@@ -60,6 +62,10 @@ class TourApp(LumiApp):
     def _look(self) -> None:
         """Go on to the next stop where the user has reached the end of this one."""
         if self.stop < len(STOPS) and self._user_at() == STOPS[self.stop].leads:
+            self._reached = True
+        # A dialog would take the next stop's keys: it is closed first.
+        if self._reached and not self.screen.is_modal:
+            self._reached = False
             self.stop += 1
 
     def _user_at(self) -> str:

@@ -1,6 +1,7 @@
 """The tour, walked from its first stop to its end by the keys that its line names."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 
 from textual.pilot import Pilot
 
@@ -17,12 +18,18 @@ async def stops(app: TourApp, pilot: Pilot[int], seconds: float) -> AsyncIterato
     for number, stop in enumerate(STOPS):
         await pilot.pause(seconds)
         yield number
-        if app.screen.is_modal:
-            await pilot.press("escape")
-            await pilot.pause(seconds)
         for key in stop.keys.split(", "):
             await pilot.press(NAMES.get(key, key))
             await pilot.pause(seconds)
-        await until(pilot, lambda after=number: app.stop > after, stop.words)  # type: ignore[misc]
+        await until(pilot, partial(_is_over, app, number, dialog=True), stop.words)
+        if app.screen.is_modal:
+            assert app.stop == number, "the next line names keys that the dialog would take"
+            await pilot.pause(seconds)
+            await pilot.press("escape")
+        await until(pilot, partial(_is_over, app, number), stop.words)
     await pilot.pause(seconds)
     yield len(STOPS)
+
+
+def _is_over(app: TourApp, number: int, *, dialog: bool = False) -> bool:
+    return app.stop > number or (dialog and app.screen.is_modal)

@@ -93,7 +93,7 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
     )
     said = scaling_words.recommendation(found, advise_size(found, SizeGoal()))
     assert "60,000" not in said and said.startswith(
-        "Take 1 node. 2 nodes would save 30 s of 2 min 10 s for 1.5 times the price: "
+        "Take 1 node. 2 nodes would save 30 s of the 2 min 10 s on 1 node for 1.5 times the price: "
     )
     assert next(scaling_words.notes(found)).startswith(
         "Times include start, tests and checkpoints: 1 min 10 s in the median run"

@@ -75,7 +75,7 @@ async def test_the_sites_screen_shows_what_was_asked(settings: Settings, project
         await pilot.press("escape")
         await sees(
             pilot,
-            r"Profile of laptop (?s:.*)not polled; an hour at this rate: [1-9]\d* requests, 0",
+            r"Profile of laptop (?s:.*)not polled: no unfinished run; so far [1-9]\d* requests, 0",
         )
 
 
