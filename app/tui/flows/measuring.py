@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.explain import words
 from lumitui.app.runs import InputError, LumiError
-from lumitui.app.tui.asking import ask
+from lumitui.app.tui.asking import ask, tui
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from textual.screen import Screen
+
     from lumitui.app.runs import Looked, Preview
-    from lumitui.app.tui.app import LumiApp
 
 _POLLS = (5, 12, 25, 45)
 """Seconds after the job was sent when the sites are polled: on a free node it ends before the usual
@@ -26,12 +27,16 @@ _UNSENT = 600
 class Measurement:
     """The measurement of a node of one site. Nothing is sent without a yes to the price."""
 
-    def __init__(self, app: LumiApp, site: str, account: str, saved: Callable[[], object]) -> None:
+    def __init__(
+        self, asker: Screen[None], site: str, account: str, saved: Callable[[], object]
+    ) -> None:
         """Measure a node of `site`; `account` pays if the profile names no default.
 
-        `saved` is called when the profile has changed.
+        `saved` is called when the profile has changed, unless `asker` was closed: a send leads to
+        the run's page.
         """
-        self._app, self._site, self._account, self._saved = app, site, account, saved
+        self._app, self._asker = tui(asker), asker
+        self._site, self._account, self._saved = site, account, saved
 
     def begin(self) -> None:
         """Offer the report of the last job that measured a node there, or to send one."""
@@ -118,4 +123,5 @@ class Measurement:
                 self._app.show_error(error)
             else:
                 self._app.notify(f"Wrote {path}.", markup=False)
-                self._saved()
+                if self._asker.is_attached:
+                    self._saved()

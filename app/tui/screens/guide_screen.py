@@ -312,7 +312,7 @@ class GuideScreen(FullScreen):
 
         if not self._stop_at("job"):
             site, account = self._progress.site, self._progress.account
-            Measurement(tui(self), site, account, self.reread).begin()
+            Measurement(self, site, account, self.reread).begin()
 
     def action_demo(self) -> None:
         """Open the demo's job on the screen New."""

@@ -242,7 +242,7 @@ class SitesScreen(FullScreen):
         from lumitui.app.tui.flows.measuring import Measurement
 
         if name := self._selected:
-            Measurement(tui(self), name, "", lambda: self._read(name)).begin()
+            Measurement(self, name, "", lambda: self._read(name)).begin()
 
     def action_filter(self) -> None:
         """Show the filter, ready to type in."""

@@ -13,7 +13,7 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.measured_dialog import MeasuredDialog
 from lumitui.app.tui.flows.sends import Sends
-from lumitui.app.tui.screens.sites_screen import SitesScreen
+from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.remote.survey.profile.node_facts import compare
 from lumitui.remote.survey.profile.node_report import read
 from tests.support.jobs.made_runs import a_run
@@ -41,8 +41,9 @@ async def test_a_node_is_measured_after_a_yes_to_the_price_and_the_result_saved(
         measured = compare(read(NODE), site)
         return Looked(measured, edited(measured, site, settings.profiles))
 
-    def send(_: Sends, preview: Preview) -> None:
+    def send(sends: Sends, preview: Preview) -> None:
         sent.append(preview.name)
+        sends._app.to_first()  # as a send does: the screen that asked is closed
 
     monkeypatch.setattr(Surveys, "looked", looked)
     monkeypatch.setattr(Surveys, "measured", lambda *_: over[0] if over else None)
@@ -64,10 +65,11 @@ async def test_a_node_is_measured_after_a_yes_to_the_price_and_the_result_saved(
         await sees(pilot, r"(?s)gx11, measured.*The node lacks python3.*\+python_on_compute_nodes")
         assert profile.read_text() == before
         await pilot.press("s")
-        await until(pilot, lambda: isinstance(app.screen, SitesScreen), "the sites")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the runs")
+        assert app.defect is None
         assert "gpu_cores: [13-23, 1-11, 37-47, 25-35]" in profile.read_text()
         # The report of the last job is offered again; now there is nothing to save.
-        await pilot.press("m")
+        await pilot.press("3", "slash", *"new", "enter", "m")
         await sees(pilot, "The profile has all of this already")
         await pilot.press("s")
         assert isinstance(app.screen, MeasuredDialog) and "Measure again" in shown(pilot)
