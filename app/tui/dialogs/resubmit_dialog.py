@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from difflib import SequenceMatcher
 from typing import ClassVar, Literal
 
 from rich.console import Group, RenderableType
@@ -98,7 +99,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     def content(self) -> ComposeResult:
         """Yield the fields, the sizes, the changes, and two buttons."""
         with Horizontal(classes="fields"):
-            yield Label("nodes ")
+            yield Label("nodes ", id="of-nodes")
             yield FigureInput(str(self._asked), type="integer", id="nodes", compact=True)
             yield Label("time ")
             yield FigureInput(self._time, id="time", compact=True)
@@ -254,11 +255,14 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             shown = self._plans.get(nodes)
         if isinstance(shown, Resubmission):
             self.query_one("#start", ChoiceButton).choose(shown.plan.start)
+        # With other sizes marked, the field only says whose plan is shown.
+        sent = nodes is None or nodes in self._to_send
+        self.query_one("#of-nodes", Label).update("nodes " if sent else "shown ")
         parts: list[RenderableType] = []
         if self._news and self._news.differs:
             parts.append(styled.plain(self._news.sentence, "bold yellow"))
         if self._followers:
-            fate = "is sent again" if self.takes_followers else "is not resubmitted"
+            fate = "is resubmitted" if self.takes_followers else "is not resubmitted"
             parts.append(
                 styled.plain(f"note  {', '.join(self._followers)} followed it and {fate}.", "cyan")
             )
@@ -348,6 +352,17 @@ def _described(outcome: Outcome, basis: str) -> RenderableType:
     return described(outcome, basis)
 
 
+def changed_words(before: str, after: str) -> Text:
+    """Return `after`, with the words in colour that `before` has not at their place."""
+    old, new = before.split(), after.split()
+    words = Text()
+    for same, _, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        style = "" if same == "equal" else "bold yellow"
+        words.append_text(styled.plain(" ".join([*new[start:end], ""]), style))
+    words.rstrip()
+    return words
+
+
 def described(made: Resubmission, basis: str = "") -> RenderableType:
     """Return the changes, their effect on the training, and the adviser's findings."""
     plan, table = made.plan, Table.grid(padding=(0, 2), expand=False)
@@ -357,7 +372,7 @@ def described(made: Resubmission, basis: str = "") -> RenderableType:
     table.add_row(*(Text(title, style="dim") for title in ("", "before", "after")))
     changed = [change for change in plan.changes if change.differs]
     for change in changed:
-        before, after = styled.plain(change.before), styled.plain(change.after, "bold yellow")
+        before, after = styled.plain(change.before), changed_words(change.before, change.after)
         table.add_row(Text(change.what, style="dim"), before, after)
     if not changed:
         table.add_row(Text("settings", style="dim"), Text(""), Text("all the same"))

@@ -41,6 +41,8 @@ class SizeLadder(OptionList):
         self._titles: Sequence[str] = ()
         self.marked: frozenset[int] = frozenset()
         """Numbers of nodes."""
+        self._pointed: int | None = None
+        """The number of nodes that is sent while none is marked; it is ticked too."""
 
     def show(self, rungs: Sequence[Rung], titles: Sequence[str], nodes: int | None) -> None:
         """Show `rungs` below `titles`, the cursor at `nodes`; marks stay where they can."""
@@ -50,13 +52,15 @@ class SizeLadder(OptionList):
             self.clear_options()
             self.add_options(
                 Option(text, id=str(rung.nodes), disabled=bool(rung.refused))
-                for rung, text in zip(rungs, self._prompts(marked), strict=True)
+                for rung, text in zip(rungs, self._prompts(), strict=True)
             )
         self.point_at(nodes)
         self._mark(marked)
 
     def point_at(self, nodes: int | None) -> None:
-        """Move the cursor to a size, if it exists."""
+        """Put the cursor on a size; nowhere, if it is not among them."""
+        self._pointed = nodes
+        self._tick()
         at = next((i for i, rung in enumerate(self._rungs) if rung.nodes == nodes), None)
         with self.prevent(OptionList.OptionHighlighted):
             self.highlighted = None if at is None or self._rungs[at].refused else at
@@ -86,14 +90,19 @@ class SizeLadder(OptionList):
         if marked == self.marked:
             return
         self.marked = marked
-        for at, text in enumerate(self._prompts(marked)):
-            self.replace_option_prompt_at_index(at, text)
+        self._tick()
         self.post_message(self.Marked())
 
-    def _prompts(self, marked: frozenset[int]) -> list[Text]:
+    def _tick(self) -> None:
+        """Tick what would be sent."""
+        for at, text in enumerate(self._prompts()):
+            self.replace_option_prompt_at_index(at, text)
+
+    def _prompts(self) -> list[Text]:
+        ticked = self.marked or {self._pointed}
         return [
             Text.assemble(
-                "[x]" if rung.nodes in marked else ("[ ]", "dim"),
+                "[x]" if rung.nodes in ticked and not rung.refused else ("[ ]", "dim"),
                 f" {self._aligned(rung.cells)}",
                 no_wrap=True,
                 overflow="ellipsis",

@@ -14,7 +14,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
-from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
+from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog, changed_words
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -60,6 +60,12 @@ async def test_plus_doubles_the_run_just_sent_and_sends_a_run_with_a_parent(
         await pilot.press("1", "G")
         table = app.screen.query_one(RunTable)
         await until(pilot, lambda: table.selected == older.id, "on the older run")
+
+
+def test_only_the_changed_words_are_in_colour() -> None:
+    text = changed_words("--lr 0.1 --steps 5", "--lr 0.2 --steps 5")
+    assert text.plain == "--lr 0.2 --steps 5"
+    assert [text.plain[span.start : span.end].strip() for span in text.spans] == ["0.2"]
 
 
 async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
@@ -149,7 +155,7 @@ async def test_what_followed_a_run_is_named_and_can_be_taken_along(
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
         await sees(pilot, "evaluate-000001 followed it and is not resubmitted.")
         await pilot.click("#then")
-        await sees(pilot, "evaluate-000001 followed it and is sent again.")
+        await sees(pilot, "evaluate-000001 followed it and is resubmitted.")
         button = app.screen.query_one("#yes", Button)
         await until(pilot, lambda: not button.disabled, "a plan that can be sent")
         await pilot.press("ctrl+s")
