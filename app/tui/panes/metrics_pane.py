@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
-from lumitui.app.explain import run_facts
+from lumitui.app.explain import run_facts, words
 from lumitui.app.explain.row_words import figure
 from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask
@@ -99,8 +99,10 @@ class MetricsPane(Scroll):
     def _want(self, run: Run, *, with_log: bool) -> None:
         self._points_at = run.metrics_offset
         if with_log:
-            self.query_one("#log-series", Static).update("Searching the end of the log …")
-            ask(self, lambda runs: runs.log_figures(run.id), self._log_figures_found, key="log")
+            below = self.query_one("#log-series", Static)
+            below.update("Searching the end of the log …")
+            ask(self, lambda runs: runs.log_figures(run.id),
+                lambda found: below.update(log_table(found)), key="log")  # fmt: skip
         ask(self, lambda runs: runs.figures(run.id), self._figures_found, key="figures")
 
     def _figures_found(self, found: Figures) -> None:
@@ -114,27 +116,26 @@ class MetricsPane(Scroll):
         figures, series = self._figures, self._series
         if figures is None:
             return
-        first = series[0] if series else None
-        drawn = next((one for one in series if one.name == self._chosen), first)
+        chosen = (one for one in series if one.name == self._chosen)
+        drawn = next(chosen, series[0] if series else None)
         summary = summary_table(figures, self.size.width)
         self.query_one("#metric-summary", Static).update(summary)
         chart = self.query_one("#loss", Chart)
-        chart.show(
-            lines_of([drawn.curve], [drawn.name]) if drawn else (), drawn.name if drawn else ""
-        )
+        lines = lines_of([drawn.curve], [drawn.name]) if drawn else []
+        chart.show(lines, drawn.name if drawn else "")
         if self.has_focus and chart.display:
             chart.focus()
         beside = self.has_class("beside")  # the chart has the last value of what it draws
         listed = [one for one in series if one is not drawn or not beside]
         self.query_one("#series", Static).update(series_table(listed, drawn, self.size.width))
 
-    def _log_figures_found(self, found: LogFigures) -> None:
-        self.query_one("#log-series", Static).update(log_table(found))
-
 
 def summary_table(found: Figures, width: int) -> RenderableType:
-    """Return the summary of a run's metrics, in two columns where `width` has room for them."""
-    rows = run_facts.metrics(found.summary, found.broken)
+    """Return the summary of a run's metrics, in two columns where `width` has room for them.
+
+    The last loss is at the curve.
+    """
+    rows = [row for row in run_facts.metrics(found.summary, found.broken) if row[0] != "last loss"]
     if not rows and not found.series:
         return Text(run_facts.NO_METRICS)
     half = (len(rows) + 1) // 2
@@ -155,7 +156,7 @@ def series_table(
     for one in series:
         name = plain(fit(one.name, name_width).rstrip(), "bold" if one is drawn else "dim")
         curve = Text(sparkline(one.curve.values, curve_width), SERIES[0])
-        cells = [name, Text(figure(one.last)), curve]
+        cells = [name, Text(words.number(one.last)), curve]
         if roomy and one.low != one.high:
             cells.append(Text(f"{figure(one.low)} to {figure(one.high)}", "dim"))
         table.add_row(*cells)

@@ -86,8 +86,6 @@ class NewScreen(DraftPage):
         self._job = job
         self._checked: CheckedDraft | None = None
         self._price: Outlook | None = None
-        self._where = ""
-        """The site and the partition, as far as a text could be read."""
         self._asked = 0
         self._checking = self._stale = False
         """Whether a check is under way, and whether its draft was edited since."""
@@ -106,11 +104,8 @@ class NewScreen(DraftPage):
             yield Button(Text("Submit"), action="screen.submit", compact=True, classes="action")
 
     def begin(self) -> None:
-        """Open the given job file, or the last unsaved draft, or offer starting points."""
-        self._offer(self._job.parent if self._job else Path.cwd())
-        self._show_parts()
-        self._enable()
-        self.title_text("2 New")
+        """Open the given job file, or what was left unsaved, or offer beginnings."""
+        self._start_again(self._job.parent if self._job else None)
         kept = tui(self).kept
         if self._job:
             self._open("file", str(self._job))
@@ -125,7 +120,16 @@ class NewScreen(DraftPage):
 
     # -- what to begin with
 
-    def _offer(self, folder: Path) -> None:
+    def action_start(self) -> None:
+        """Offer what to begin with."""
+        self._guard(self._start_again)
+
+    def _start_again(self, folder: Path | None = None) -> None:
+        """Offer what to begin with in `folder`, by default the one where lumitui was started."""
+        self._draft = self._checked = None
+        self._asked += 1
+        self.query_one("#path", Input).value = ""
+        self.title_text("2 New")
         try:
             runs = self.runs.history.page(limit=20)
         except LumiError as error:
@@ -133,21 +137,10 @@ class NewScreen(DraftPage):
             show_error(self, error)
         menu = self.query_one(StartList)
         menu.opening = False
-        menu.offer(folder, runs)
-        menu.focus()
-
-    def action_start(self) -> None:
-        """Offer the starting points."""
-        self._guard(self._start_again)
-
-    def _start_again(self) -> None:
-        self._draft = self._checked = None
-        self._asked += 1
-        self.query_one("#path", Input).value = ""
-        self.title_text("2 New")
-        self._offer(Path.cwd())
+        menu.offer(folder or Path.cwd(), runs)
         self._show_parts()
         self._enable()
+        menu.focus()
 
     @on(StartList.OptionSelected)
     def _chosen(self, event: StartList.OptionSelected) -> None:
@@ -166,13 +159,9 @@ class NewScreen(DraftPage):
     def _typed(self, event: Input.Submitted) -> None:
         path = path_of(event.value.strip() or ".")
         if os.path.isdir(path):  # Path.is_dir() raises where a name is too long
-            self._guard(lambda: self._to_folder(path))
+            self._guard(lambda: self._start_again(path))
         else:
             self._guard(lambda: self._open("file", str(path)))
-
-    def _to_folder(self, path: Path) -> None:
-        self._start_again()
-        self._offer(path)
 
     def _open(self, kind: Beginning, value: str) -> None:
         self._asked += 1
@@ -197,7 +186,7 @@ class NewScreen(DraftPage):
     def _take(self, draft: Draft, opened: str) -> None:
         """Show another draft, whose text was `opened` at first."""
         self._draft, self._opened = draft, opened
-        self._checked, self._where = None, ""
+        self._checked = None
         self._show_parts()
         self.query_one(DraftViews).begin(draft)
         self.show_saved()
@@ -245,20 +234,17 @@ class NewScreen(DraftPage):
         self._enable()
 
     def _draw_cost(self, checked: CheckedDraft) -> None:
-        self._where = checked.where or self._where
         path, origin = checked.draft.path, f"from {checked.draft.origin}"
         if path is not None:
             origin = str(path) if len(str(path)) <= PATH else f"…/{path.parent.name}/{path.name}"
-        self.title_text("2 New", origin, self._where)
-        errors = len(checked.errors)
-        if errors:
+        self.title_text("2 New", *filter(None, (origin, checked.where)))
+        text = Text()
+        if errors := len(checked.errors):
             then = " to fix before you can submit it"
-            then = "; Submit asks for confirmation" if _may_be_forced(checked) else then
-            text = Text.assemble((f"{count(errors, 'error')}{then}  ", SEVERITY["error"]))
-            if checked.previews:
-                text.append_text(cost_line(checked.previews, self._price))
-        else:
-            text = cost_line(checked.previews, self._price)
+            then = "; Submit asks first" if _may_be_forced(checked) else then
+            text.append(f"{count(errors, 'error')}{then}  ", SEVERITY["error"])
+        if checked.previews:
+            text.append_text(cost_line(checked.previews, self._price))
         self.query_one("#cost", Static).update(text)
 
     def _enable(self) -> None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
@@ -76,8 +76,7 @@ class Chart(Widget, can_focus=True):
             raw = [replace(line, name="", style="bright_black", mark="") for line in alone]
             lines = raw + [replace(line, points=smoothed(line.points, weight)) for line in lines]
         width, height = self.size
-        drawn = replace(self._plot, lines=lines, width=width, height=height - 1)
-        rows = drawn.rows()
+        rows = replace(self._plot, lines=lines, width=width, height=height - 1).rows()
         return Text("\n").join([self._legend(width), *rows]) if rows else Text()
 
     def _legend(self, width: int) -> Text:
@@ -115,23 +114,23 @@ class Chart(Widget, can_focus=True):
             if cursor is None
             else min(range(len(stops)), key=lambda i: abs(stops[i] - cursor))
         )
-        at = min(len(stops) - 1, max(0, at + step))
-        for chart in self.screen.query(Chart):
-            chart._plot = replace(chart._plot, cursor=stops[at])
-            chart.refresh()
+        self._change(cursor=stops[min(len(stops) - 1, max(0, at + step))])
 
     def action_log(self) -> None:
         """Change between a linear and a logarithmic axis."""
-        log = not self._plot.log_y
-        for chart in self.screen.query(Chart):
-            chart._plot = replace(chart._plot, log_y=log)
-            chart.refresh()
+        self._change(log_y=not self._plot.log_y)
 
     def action_smooth(self) -> None:
         """Smooth more, or no longer."""
         smoothing = (self._smoothing + 1) % len(SMOOTHING)
         for chart in self.screen.query(Chart):
             chart._smoothing = smoothing
+        self._change()
+
+    def _change(self, **changes: Any) -> None:
+        """Draw all charts of the screen with these changes of the plot."""
+        for chart in self.screen.query(Chart):
+            chart._plot = replace(chart._plot, **changes)
             chart.refresh()
 
 

@@ -15,7 +15,8 @@ _COLUMNS = {
     (side, top, bottom): sum(_DOTS[side][top : bottom + 1])
     for side in range(2) for top in range(4) for bottom in range(4)
 }  # fmt: skip
-"""The bits of one column between two of its dots. Computing them took half of a drawing."""
+"""The bits of one column between two of its dots. Summed anew they took half of a drawing."""
+_BARS = "▁▂▃▄▅▆▇"
 _LARGEST = 1e300
 """Sums and differences of larger numbers would be infinite; they are gaps in a line."""
 
@@ -51,6 +52,8 @@ class AxisScale:
     low: float
     high: float
     is_log: bool = False
+    step: float = 0.0
+    """Between two of its numbers; 0: as many as fit."""
 
     @classmethod
     def over(cls, values: Sequence[float], *, log: bool) -> "AxisScale":
@@ -80,11 +83,29 @@ class AxisScale:
                     return inside
             if len(inside) > most:
                 return inside[:: -(-len(inside) // most)]
-        least = max((self.high - self.low) / most, 1e-300)
-        power = 10.0 ** math.floor(math.log10(least))
-        step = next((digit * power for digit in (1, 2, 5) if digit * power >= least), 10 * power)
+        step = self.step or _steps((self.high - self.low) / most)[0]
         first, last = math.ceil(self.low / step), math.floor(self.high / step)
-        return [step * at for at in range(first, min(last, first + most) + 1)]
+        return [step * at for at in range(first, min(last, first + 99) + 1)]
+
+    def even(self, rows: int) -> "AxisScale":
+        """Return the scale, longer by a quarter at most, with its numbers whole `rows` apart.
+
+        Where that does not do, and with a log scale, it is left as it is.
+        """
+        span = self.high - self.low
+        for step in () if self.is_log else _steps(span / max(4, rows / 3)):
+            apart = step * (rows - 0.25) / span
+            growth = apart / max(1, int(apart)) - 1
+            if 0 <= growth <= 0.25 and 2 * step <= span:
+                more = span * growth / 2
+                return AxisScale(self.low - more, self.high + more, step=step)
+        return self
+
+
+def _steps(least: float) -> list[float]:
+    """Return the two smallest round numbers from `least`."""
+    power = 10.0 ** math.floor(math.log10(max(least, 1e-300)))
+    return [digit * power for digit in (1, 2, 5, 10, 20) if digit * power >= least][:2]
 
 
 def labels(values: Sequence[float]) -> list[str]:
@@ -122,7 +143,7 @@ class Plot:
 
     @cached_property
     def _y(self) -> AxisScale:
-        return AxisScale.over([y for _, y in self._points], log=self.log_y)
+        return AxisScale.over([y for _, y in self._points], log=self.log_y).even(self.height - 2)
 
     @cached_property
     def _left(self) -> tuple[dict[int, str], int]:
@@ -154,7 +175,7 @@ class Plot:
             return []
         rows, (words, left) = self.height - 2, self._left
         cells: list[list[tuple[str, str]]] = [
-            [("┈", "bright_black")] * self.room if at in words else [(" ", "")] * self.room
+            [("┈", "dim bright_black")] * self.room if at in words else [(" ", "")] * self.room
             for at in range(rows)
         ]
         if self.cursor is not None:
@@ -163,8 +184,8 @@ class Plot:
         self._draw(cells)
         made = []
         for at, row in enumerate(cells):
-            text = Text(f"{words.get(at, ''):>{left}}", "dim", no_wrap=True, end="")
-            text.append("┤" if at in words else "│", "dim")
+            text = Text(no_wrap=True, end="")
+            text.append(f"{words.get(at, ''):>{left}}{'┤' if at in words else '│'}", "dim")
             for style, group in groupby(row, key=lambda cell: cell[1]):
                 text.append("".join(char for char, _ in group), style)
             made.append(text)
@@ -173,12 +194,13 @@ class Plot:
     def _draw(self, cells: list[list[tuple[str, str]]]) -> None:
         masks: dict[tuple[int, int], int] = {}
         styles: dict[tuple[int, int], list[str]] = {}
+        dots = 2 if len(self.lines) == 1 else 1  # one alone looks dim; two would run together
         for line in self.lines:
             shares = [
                 (self._x.share(x), self._y.share(y)) if _finite((x, y)) else None
                 for x, y in (line.points if line.joined else ())
             ]
-            for row, column, mask in braille(shares, self.room, self.height - 2):
+            for row, column, mask in braille(shares, self.room, self.height - 2, dots):
                 masks[row, column] = whole = masks.get((row, column), 0) | mask
                 # Lines in the same cells take turns, as dashes; one without a name is behind.
                 there = styles.setdefault((row, column), []) if line.name else []
@@ -199,7 +221,8 @@ class Plot:
     def _below(self, left: int) -> tuple[str, str]:
         """Return the x axis and its labels, omitting those without room."""
         axis, below = ["─"] * self.room, [" "] * (self.room + left + 1)
-        every = list(self.places) or self._x.ticks(max(3, self.room // 12))
+        widest = len(f"{self._x.high:,.0f}")
+        every = list(self.places) or self._x.ticks(max(3, self.room // (widest + 4)))
         ticks = [tick for tick in every if tick == round(tick)]  # there is no half a step
         words = list(self.places.values()) or labels(ticks)
         for tick, word in zip(ticks, words, strict=False):
@@ -227,9 +250,9 @@ def smoothed(points: Sequence[Point], weight: float) -> list[Point]:
 
 
 def braille(
-    shares: Sequence[Point | None], width: int, rows: int
+    shares: Sequence[Point | None], width: int, rows: int, dots: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield row, column and dots of the cells that a line crosses.
+    """Yield row, column and bits of the cells that a line crosses, which is `dots` thick.
 
     Its points are shares, from 0 to 1, of the width and, upwards, of the height; None is a gap.
     """
@@ -251,23 +274,23 @@ def braille(
             spans[at] = (min(low, *ends), max(high, *ends))
         before = (x, y)
     for at, (low, high) in spans.items():
-        top, bottom = round(low), round(high)
+        top, bottom = round(low), min(below, max(round(low) + dots - 1, round(high)))
         for row in range(top // 4, bottom // 4 + 1):
             first, last = max(0, top - 4 * row), min(3, bottom - 4 * row)
             yield row, at // 2, _COLUMNS[at % 2, first, last]
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """Return `values` as one line of braille, `width` cells long; nothing without values."""
-    known = [value for value in values if abs(value) < _LARGEST]
-    if not known or width < 1:
+    """Return `values` as one line of bars, `width` cells long; nothing without values.
+
+    The first twentieth is left out where there are many: a warm-up would make the rest flat. The
+    highest bar leaves a gap below the line above.
+    """
+    shown = values[len(values) // 20 :]
+    if not (known := [value for value in shown if abs(value) < _LARGEST]):
         return ""
-    scale, last = AxisScale.over(known, log=False), max(1, len(values) - 1)
-    shares = [
-        (at / last, scale.share(value)) if abs(value) < _LARGEST else None
-        for at, value in enumerate(values)
-    ]
-    cells = [0x2800] * width
-    for _, column, mask in braille(shares, width, 1):
-        cells[column] |= mask
-    return "".join(map(chr, cells))
+    scale = AxisScale.over(known, log=False)
+    cells = (shown[at * len(shown) // width] for at in range(width))
+    last = len(_BARS) - 1
+    bars = (_BARS[round(scale.share(one) * last)] if abs(one) < _LARGEST else " " for one in cells)
+    return "".join(bars)

@@ -105,6 +105,8 @@ class FieldList(ScrollView, can_focus=True):
         self._fields: Sequence[Field] = ()
         self._loose: Sequence[Finding] = ()
         self._rows: list[_Row] = []
+        self._lines: list[tuple[int, int]] = []
+        """The row of each line, and which of the row's lines it is."""
         self._at = 0
         self._first = True
         self._unfolded: set[str] = set()
@@ -166,8 +168,9 @@ class FieldList(ScrollView, can_focus=True):
         if bar and sum(len(row.lines) for row in rows) > self.scrollable_content_region.height:
             rows = self._rows_of(width - bar)  # no resize tells of a scrollbar that comes
         self._rows = rows
+        self._lines = [(at, line) for at, row in enumerate(rows) for line in range(len(row.lines))]
         self._at = min(self._at, max(0, len(rows) - 1))
-        self.virtual_size = Size(width, sum(len(row.lines) for row in rows))
+        self.virtual_size = Size(width, len(self._lines))
         self.refresh()
 
     def _rows_of(self, width: int) -> list[_Row]:
@@ -215,9 +218,8 @@ class FieldList(ScrollView, can_focus=True):
         errors = {item.severity for item in field.problems}
         sign = "✖" if "error" in errors else "!" if "warning" in errors else " "
         name = _NAMES.get(field.key, field.key)
-        value = styled.plain(field.value) if field.value else Text(f"({field.default})", "dim")
-        if not field.value and not field.default:
-            value = Text("(missing)", "dim")
+        default = Text(f"({field.default or 'missing'})", "dim")
+        value = styled.plain(field.value) if field.value else default
         style = "bold red" if sign == "✖" else "yellow" if sign == "!" else "dim"
         return Text.assemble((f"{sign} ", style), (f"{name:<{_LABEL}}", style), value)
 
@@ -233,12 +235,10 @@ class FieldList(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
-        wanted = y + self.scroll_offset.y
-        for at, row in enumerate(self._rows):
-            if wanted < len(row.lines):
-                return self._strip(row, wanted, here=at == self._at)
-            wanted -= len(row.lines)
-        return Strip.blank(self.size.width, self.rich_style)
+        if (y := y + self.scroll_offset.y) >= len(self._lines):
+            return Strip.blank(self.size.width, self.rich_style)
+        at, line = self._lines[y]
+        return self._strip(self._rows[at], line, here=at == self._at)
 
     def _strip(self, row: _Row, at: int, *, here: bool) -> Strip:
         shown = here and self.has_focus
@@ -267,23 +267,19 @@ class FieldList(ScrollView, can_focus=True):
         self._reveal()
 
     def _reveal(self) -> None:
-        above = sum(len(row.lines) for row in self._rows[: self._at])
-        row = self._row()
-        height = len(row.lines) if row else 1
+        above = sum(at < self._at for at, _ in self._lines)
+        height = sum(at == self._at for at, _ in self._lines)
         self.scroll_to_region(Region(0, above, 1, height), animate=False, force=True)
         self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """Move the cursor to the mouse; a second click edits the field."""
-        wanted = event.y + self.scroll_offset.y
-        for at, row in enumerate(self._rows):
-            if wanted < len(row.lines):
-                again, self._at = at == self._at and event.chain > 1, at
-                self._reveal()
-                if again:
-                    self.action_act()
-                return
-            wanted -= len(row.lines)
+        """Put the cursor where the mouse is; a second click changes the field."""
+        if (y := event.y + self.scroll_offset.y) < len(self._lines):
+            at = self._lines[y][0]
+            again, self._at = at == self._at and event.chain > 1, at
+            self._reveal()
+            if again:
+                self.action_act()
 
     def action_act(self) -> None:
         """Apply the fix under the cursor, or change the field there."""

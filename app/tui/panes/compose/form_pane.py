@@ -1,6 +1,7 @@
 """The form: the list of fields, and the line in which one of them is typed."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
@@ -46,13 +47,11 @@ class FieldInput(LineInput):
 class FormPane(Vertical):
     """The form of a draft. It edits the text; the screen checks it again."""
 
+    @dataclass
     class Edited(Message):
         """The draft's text has changed."""
 
-        def __init__(self, text: str) -> None:
-            """The draft is now `text`."""
-            super().__init__()
-            self.text = text
+        text: str
 
     def __init__(self) -> None:
         """Show no draft."""

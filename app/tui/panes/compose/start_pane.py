@@ -91,11 +91,9 @@ class StartList(OptionList):
 
 
 def beginning(option: str) -> tuple[Beginning, str]:
-    """Return the starting point of an option."""
-    if option.startswith(_RUN):
-        return "run", option.removeprefix(_RUN)
-    if option.startswith(_EXAMPLE):
-        return "example", option.removeprefix(_EXAMPLE)
-    if option.startswith(_SCRIPT):
-        return "script", option.removeprefix(_SCRIPT)
+    """Return what an option of the list stands for."""
+    kinds: dict[str, Beginning] = {_RUN: "run", _EXAMPLE: "example", _SCRIPT: "script"}
+    for prefix, kind in kinds.items():
+        if option.startswith(prefix):
+            return kind, option.removeprefix(prefix)
     return "file", option

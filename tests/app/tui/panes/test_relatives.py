@@ -46,7 +46,7 @@ async def test_a_run_is_shown_with_its_relatives_and_read_once(
         screen = RunScreen(app.runs, "vit-4n")
         app.push_screen(screen)
         await sees(pilot, "efficiency +94 % of vit-1n: 3.76 x its throughput, 1 to 4 nodes")
-        await sees(pilot, "loss +[⠁-⣿]+ .* after 19 steps")
+        await sees(pilot, "loss +[▁-▇]+ .* after 19 steps")
         await sees(pilot, r"job +7, attempt 1 {5,}\w+ +\w")  # two columns of facts
         pane = screen.query_one(OverviewPane)
         # Text keeps its width when the scrollbar comes: it is laid out again for its height only.

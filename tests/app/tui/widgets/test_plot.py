@@ -43,6 +43,16 @@ def test_ticks_are_few_round_and_within_the_axis(low: float, span: float, most: 
         assert f"{after - before:.0e}"[0] in "125"
 
 
+@given(st.floats(-1e3, 1e3), st.floats(1e-3, 1e9), st.integers(9, 40))
+def test_numbers_of_an_even_axis_are_whole_rows_apart(low: float, span: float, rows: int) -> None:
+    scale = AxisScale(low, low + span).even(rows)
+    assert scale.low <= low and low + span <= scale.high + span / 1e6
+    ticks = scale.ticks(rows // 3) if scale.step else []
+    places = [(4 * rows - 1) * scale.share(tick) for tick in ticks]
+    for before, after in pairwise(places):
+        assert (after - before) % 4 == pytest.approx(0, abs=1e-3) or (after - before) % 4 > 3.999
+
+
 def test_labels_have_the_decimals_that_tell_them_apart() -> None:
     assert labels([0.5, 1.0, 1.5]) == ["0.5", "1.0", "1.5"]
     assert labels(AxisScale(600, 9648, True).ticks(6)) == ["1,000", "2,000", "5,000"]
@@ -78,8 +88,10 @@ def test_losses_beyond_all_measure_are_drawn(values: list[float]) -> None:
     assert all(len(row.plain) <= 40 for row in Plot(lines, 40, 9, log_y=True).rows())
 
 
-def test_a_little_curve_falls_with_its_values() -> None:
-    assert sparkline([3.0, 2.0, 1.0, 0.0], 2) == "⠹⢤"
+def test_a_little_curve_falls_with_its_values_and_leaves_the_warm_up_out() -> None:
+    assert sparkline([3.0, 2.0, 1.0, 0.0], 4) == "▇▅▃▁"
+    assert sparkline([3.0, 2.0, float("nan"), 0.0], 4) == "▇▅ ▁"
+    assert sparkline([0.0, *[9.0, 8.0] * 10], 20) == "▇▁" * 10
 
 
 async def test_keys_read_values_smooth_and_change_the_axis_of_all_charts(
