@@ -58,8 +58,6 @@ MARKS = {
     "done": ("✔", "green", ""), "next": ("▶", "bold magenta", "bold"), "later": ("·", "dim", "dim"),
 }  # fmt: skip
 """The sign of a step, its style, and the style of the step's name."""
-TALL = 36
-"""Lines from which there is a blank one above each step."""
 TITLES = ("site", "user", "key", "project", "check", "job")
 NOTHING = "choose …"
 HOST = "a host of ~/.ssh/config: survey it"
@@ -124,12 +122,7 @@ class GuideScreen(FullScreen):
                 yield Static(id="results", markup=False)
             with Vertical(classes="frame") as box:
                 box.border_title = "Then"
-                yield Static(styled.labelled(PLACES))
-
-    def on_resize(self) -> None:
-        """Leave as much blank as there is room for."""
-        super().on_resize()
-        self.reread()
+                yield Static(styled.labelled(PLACES), id="places")
 
     def begin(self) -> None:
         """Show the stored answers."""
@@ -204,7 +197,6 @@ class GuideScreen(FullScreen):
         self.title_text("0 Guide")
         for name in ("user", "key"):
             self.query_one(f"#{name}").visible = not self._around().foreign
-        self.query_one("#guide").set_class(self.app.size.height >= TALL, "tall")
         for number, step in enumerate(self._steps(), 1):
             sign, style, name_style = MARKS[step.mark]
             if step.name == "check" and self._differs:

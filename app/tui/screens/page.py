@@ -36,6 +36,9 @@ TABS = ("1 Runs", "2 New", "3 Sites", "4 Cluster", "0 Guide")
 """How the screens that digits open call themselves."""
 
 
+AIRY = 36
+"""Lines from which frames have a blank row below their top border."""
+
 EXPLAINED_WIDTH = 70
 """Cells of a line of the texts below the keys, as the box of `?` has room for it at 80 columns."""
 
@@ -171,6 +174,7 @@ class FullScreen(Screen[None]):
 
     def on_resize(self) -> None:
         """Show as much of the title bar as there is room for now."""
+        self.set_class(self.size.height >= AIRY, "-airy")
         if self.query("#title"):
             self._draw_title_bar()
 
