@@ -56,5 +56,4 @@ def map_texts(lines: Iterable[MapLine]) -> list[Text]:
 def _style(rank: int | None, text: str, *, is_core: bool) -> str:
     if rank is None:
         return "bright_black" if is_core and text[0] in "x." else ""
-    colour = SERIES[rank % len(SERIES)]
-    return f"black on {colour}" if is_core else colour
+    return SERIES[rank % len(SERIES)]
