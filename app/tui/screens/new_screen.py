@@ -241,7 +241,7 @@ class NewScreen(DraftPage):
         text = Text()
         if errors := len(checked.errors):
             then = " to fix before you can submit it"
-            then = "; Submit asks first" if _may_be_forced(checked) else then
+            then = "; Submit asks for confirmation" if _may_be_forced(checked) else then
             text.append(f"{count(errors, 'error')}{then}  ", SEVERITY["error"])
         if checked.previews:
             text.append_text(cost_line(checked.previews, self._price))

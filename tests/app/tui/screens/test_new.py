@@ -79,7 +79,7 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
     async with LumiApp(settings, bad).run_test(size=(80, 40)) as pilot:
         screen = await opened(pilot)
         await sees(pilot, r"line 9: error: nods: unknown key; did you mean `nodes`")
-        await sees(pilot, r"2 errors to fix before it can be sent")
+        await sees(pilot, r"2 errors to fix before you can submit it")
         await sees(pilot, r"bad.yaml  laptop local\n")
         assert not can_submit(pilot) and pilot.app.screen is screen, "no dialog"
         await pilot.press("enter")
@@ -134,7 +134,7 @@ async def test_one_key_asks_the_cluster_about_the_job(settings: Settings, projec
     async with LumiApp(settings, project / "job.yaml").run_test(size=(100, 30)) as pilot:
         await until(pilot, lambda: can_submit(pilot), "the check")
         await pilot.press("Q")
-        said = "The cluster has nothing against the job."
+        said = "The cluster reports no problems."
         await until(
             pilot,
             lambda: said in {toast.message for toast in app_of(pilot)._notifications},
@@ -181,7 +181,7 @@ async def test_a_job_with_an_error_is_sent_after_a_question_that_names_it(
         await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
         await sees(pilot, "Submit hello to laptop with 1 error")
-        await sees(pilot, "error +2-00:00:00 is more than local")
+        await sees(pilot, "error +2-00:00:00 is longer than")
         await pilot.press("n")
         assert runs_of(pilot) == []
         await pilot.press("ctrl+s", "y")
