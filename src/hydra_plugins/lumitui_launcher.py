@@ -17,7 +17,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from lumitui.app.cli.confirmation import ask, grid_lines
-from lumitui.app.runs import LumiError, Preview, Run, Runs, State
+from lumitui.app.runs import InputError, LumiError, Preview, Run, Runs, State
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_NAME = 100
@@ -79,6 +79,11 @@ class LumituiLauncher(Launcher):
     def _send(self, runs: Runs, job_overrides: Sequence[Sequence[str]]) -> Sequence[Run]:
         job = Path(self._config.hydra.runtime.cwd) / self._job
         base = runs.preview(job)
+        if base.cell:
+            raise InputError(
+                "A job file for a Hydra multirun cannot have a `grid:`: Hydra makes the runs.",
+                "Remove `grid:`, and give its values to Hydra, like `lr=0.1,0.2`.",
+            )
         previews = [self._preview(runs, job, base, overrides) for overrides in job_overrides]
         for line in grid_lines(previews):
             _LOG.info(line)

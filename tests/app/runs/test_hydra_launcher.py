@@ -136,3 +136,11 @@ def test_what_goes_wrong_is_one_sentence(
     done = multirun(home, app, *words)
     assert done.returncode == 1 and said in done.stderr, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_grid_of_one_value_is_refused_as_larger_ones_are(home: Home, app: Path) -> None:
+    (app / "job.yaml").write_text(JOB + "grid: {lr: [1]}\n")
+    done = multirun(home, app, "lr=0.5")
+    assert done.returncode != 0 and "cannot have a `grid:`" in done.stdout + done.stderr
+    with Runs(home.settings) as runs:
+        assert not runs.history.page()
