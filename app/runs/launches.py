@@ -80,7 +80,7 @@ class Launches(RunsCore):
             folder = folder or job_file.parent
         else:
             spec = job
-        spec = changed(spec, dict(changes), "the changes") if changes else spec
+        spec = changed(spec, dict(changes), "`changes`") if changes else spec
         return self.drafts.previews(spec, folder or Path.cwd(), job_file)
 
     def trial(self, job: Path | str) -> Preview:

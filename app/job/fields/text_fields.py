@@ -99,10 +99,16 @@ def _formed(pattern: str, words: str, max_length: int | None = None) -> Any:
     return Annotated[str, shown, AfterValidator(check)]
 
 
+def _as_in_a_file(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
 # A job file is read as text, so editors must accept numbers and Booleans in their place.
 _ANY_SCALAR = Field(json_schema_extra={"type": ["string", "number", "boolean"]})
-Text = Annotated[str, _ANY_SCALAR, AfterValidator(_passable)]
-"""Any text without control characters but tabs and newlines."""
+Text = Annotated[str, _ANY_SCALAR, BeforeValidator(_as_in_a_file), AfterValidator(_passable)]
+"""Any text without control characters but tabs and newlines; Python may give a number."""
 Line = Annotated[str, AfterValidator(_one_line)]
 """One line of text without control characters."""
 Inside = Annotated[str, AfterValidator(_relative)]

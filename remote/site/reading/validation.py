@@ -149,7 +149,7 @@ def validate(
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        details = error.errors(include_url=False)
+        details = [one for one in error.errors(include_url=False) if not _follows(one)]
         every = [
             _mistake(document, model, data, detail, place) for detail in details[:_MOST_MISTAKES]
         ]
@@ -167,6 +167,14 @@ def validate(
             keys,
             mistakes,
         ) from error
+
+
+def _follows(detail: Mapping[str, object]) -> bool:
+    """Return whether a list only counts as too short because its entries have mistakes."""
+    value, limits = detail.get("input"), detail.get("ctx")
+    if detail["type"] != "too_short" or not isinstance(limits, Mapping):
+        return False
+    return isinstance(value, list | tuple) and len(value) >= limits["min_length"]
 
 
 def _newer(document: Document) -> Document | None:

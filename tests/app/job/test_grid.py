@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.job.grid import MOST_RUNS, cells
-from lumitui.app.job.spec import JobSpec, parse_job
+from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.remote.site.errors import InputError
+from tests.support.jobs.made_runs import SPEC
 
 JOB = """name: vit
 site: lumi
@@ -93,3 +94,21 @@ def test_what_is_no_grid_is_refused(lines: str, words: str) -> None:
 def test_an_empty_list_is_a_mistake_in_the_file() -> None:
     with pytest.raises(InputError, match="grid"):
         grid("  lr: []\n")
+
+
+def test_python_may_give_numbers_where_a_file_has_text() -> None:
+    changes: dict[str, object] = {
+        "grid": {"--lr": [0.1, 1]}, "env": {"A": 2, "B": True}, "args": [0.5]
+    }  # fmt: skip
+    spec = changed(SPEC, changes, "`changes`")
+    assert spec.grid == {"--lr": ("0.1", "1")}
+    assert (spec.env, spec.args) == ({"A": "2", "B": "true"}, ("0.5",))
+
+
+def test_a_list_with_a_wrong_entry_is_not_called_empty() -> None:
+    with pytest.raises(InputError) as raised:
+        changed(SPEC, {"grid": {"--lr": [None]}}, "`changes`")
+    assert "an empty value is not text" in raised.value.message
+    assert "it is empty" not in raised.value.message
+    with pytest.raises(InputError, match="it is empty"):
+        changed(SPEC, {"grid": {"--lr": []}}, "`changes`")
