@@ -102,7 +102,7 @@ def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
     if run.started and 0 < run.updated < run.started - _BEHIND:  # told before it was: it is behind
         gap = words.length(round((run.submitted or run.started) - run.created))
         clock = f" (its clock is about {gap} behind the site's)"
-    yield Happening(run.created, f"created on this machine{clock}", leads=True)
+    yield Happening(run.created, f"created on a laptop{clock}", leads=True)
     begun = run.attempts[0].started if run.attempts else None
     requeued = run.submitted is not None and begun is not None and run.submitted > begun
     if requeued and run.state is State.QUEUED:

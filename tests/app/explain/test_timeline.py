@@ -44,7 +44,7 @@ def test_a_run_that_was_requeued_is_told_in_order() -> None:
     found = timeline.happenings(RUN, attempts, verdict_on(reports(EXACT)))
     rows = [(since, what) for _, since, what in timeline.rows(found, NOW)]
     assert rows == [
-        ("", "created on this machine"),
+        ("", "created on a laptop"),
         ("+1 min 40 s", "submitted to somewhere as job 7"),
         ("+3 min 20 s", "program started on 16 ranks (start 1)"),
         ("+12 s", "first step: 1 (start 1)"),
@@ -69,9 +69,7 @@ def test_what_is_expected_comes_last_and_what_is_not_known_is_left_out() -> None
     ]
     unsent = replace(queued, submitted=None, job_id=None, state=State.SENDING,
                      expected_start=None, expected_end=None)  # fmt: skip
-    assert [item.what for item in timeline.happenings(unsent, (), None)] == [
-        "created on this machine"
-    ]
+    assert [item.what for item in timeline.happenings(unsent, (), None)] == ["created on a laptop"]
 
 
 def test_a_short_run_is_told_in_the_order_of_its_life_whatever_the_clocks_say() -> None:
@@ -87,7 +85,7 @@ def test_a_short_run_is_told_in_the_order_of_its_life_whatever_the_clocks_say() 
             replace(short, created=created), attempts, verdict_on(reports(EXACT))
         )
         assert [(since, what) for _, since, what in timeline.rows(told, NOW)] == [
-            ("", f"created on this machine{clock}"),
+            ("", f"created on a laptop{clock}"),
             ("" if clock else "+0 s", "submitted to somewhere as job 7"),
             ("+0 s", "job started on nid[1-2]"),
             ("", "binding of the ranks: proved"),
@@ -103,7 +101,7 @@ def test_a_clock_that_is_behind_is_named_and_counts_no_limit_in_years() -> None:
         state=State.RUNNING, attempt=1, binding=None, expected_end=NOW + 300,
     )  # fmt: skip
     shown = timeline.rows(timeline.happenings(running, (), None), NOW - DAYS)
-    assert shown[0][2] == "created on this machine (its clock is about 5 d 18 h behind the site's)"
+    assert shown[0][2] == "created on a laptop (its clock is about 5 d 18 h behind the site's)"
     assert shown[-1][1:] == ("in 5 min", "ended at its time limit at the latest")
     ((_, end),) = expectations(running, NOW - DAYS)
     assert end.endswith(", in 5 min")
@@ -133,7 +131,7 @@ def test_a_clock_that_is_ahead_makes_no_job_run_for_years() -> None:
 )  # fmt: skip
 def test_no_metrics_break_the_order(lines: list[dict[str, object]]) -> None:
     found = timeline.happenings(RUN, timeline.attempts_of(points(*lines)), None)
-    assert found[0].what == "created on this machine"
+    assert found[0].what == "created on a laptop"
     moments = [item.moment for item in found if item.moment is not None and not item.leads]
     assert all(one - next_one < 1 for one, next_one in pairwise(moments)), "Slurm's whole seconds"
     assert len(timeline.rows(found, NOW)) == len(found)
@@ -144,7 +142,7 @@ def test_a_chain_that_waits_again_is_told_when_it_began_to_wait() -> None:
     run = replace(RUN, attempts=records, attempt=1, started=None, ended=None, rc=None,
                   state=State.QUEUED, submitted=NOW - 839, binding=None)  # fmt: skip
     told = [item.what for item in timeline.happenings(run, (), None)]
-    assert told[0] == "created on this machine"
+    assert told[0] == "created on a laptop"
     assert told[1] == "attempt 1 started as job 7 on nid1"
     assert told[3:] == ["in the queue again"]
 
