@@ -1,10 +1,10 @@
 """A lost history, rebuilt from the runs' folders on a site."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.explain.words import length
+from lumitui.app.explain.words import count, length
 from lumitui.app.follow.refresh import Watcher, refresh
 from lumitui.app.follow.transitions import watch_of
 from lumitui.app.history.history import History
@@ -19,6 +19,8 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.run_folder import preparing_seconds
 from lumitui.remote.transport.transport import Transport
 
+Report = Callable[[str], None]
+"""Called with how far the recovery is."""
 MOST_ROUNDS = 1000
 """Requests for the metrics of 50 runs: 4 GiB. A site may say for ever that there are more."""
 
@@ -44,7 +46,7 @@ class RecoveredRuns:
     warnings: tuple[str, ...] = ()
 
 
-def recover(watcher: Watcher, site_name: str, account: str) -> RecoveredRuns:
+def recover(watcher: Watcher, site_name: str, account: str, report: Report) -> RecoveredRuns:
     """Rebuild the runs that a site has folders of and the history does not know, or cannot read.
 
     Without `account` the work roots of all accounts that the user has there are searched. A
@@ -57,7 +59,9 @@ def recover(watcher: Watcher, site_name: str, account: str) -> RecoveredRuns:
         HistoryError: the history cannot be written.
     """
     site = watcher.sites.load(site_name)
-    outcome = rebuild(watcher.connection(site_name), site, account, watcher.history)
+    outcome = rebuild(watcher.connection(site_name), site, account, watcher.history, report)
+    then = ", querying their states" if outcome.rebuilt else ""
+    report(f"rebuilt {count(len(outcome.rebuilt), 'run')}{then}")
     warnings = refresh(watcher, site_name).warnings if outcome.rebuilt else ()
     rebuilt = tuple(watcher.history.get(run.id) for run in outcome.rebuilt)
     return replace(outcome, rebuilt=rebuilt, warnings=(*outcome.warnings, *warnings))
@@ -75,7 +79,9 @@ def adopt_sent(connection: Connection, site_name: str, folder: str, history: His
     return None
 
 
-def rebuild(connection: Connection, site: Site, account: str, history: History) -> RecoveredRuns:
+def rebuild(
+    connection: Connection, site: Site, account: str, history: History, report: Report
+) -> RecoveredRuns:
     """Write the unknown runs of a site to `history`; their states are unknown until a refresh."""
     transport = connection.transport
     roots, present, rebuilt, passed, warnings = [], 0, list[Run](), list[PassedOver](), list[str]()
@@ -88,7 +94,9 @@ def rebuild(connection: Connection, site: Site, account: str, history: History) 
         have = history.whole_ids()
         new = [path for path in paths if path.rpartition("/")[2] not in have]
         present += len(paths) - len(new)
-        for page in _pages(new, run_folders.PAGE):
+        for number, page in enumerate(_pages(new, run_folders.PAGE)):
+            done = number * run_folders.PAGE
+            report(f"reading run folders: {done:,} of {len(new):,} in {work}")
             runs = []
             for folder in run_folders.read_folders(transport, page):
                 try:

@@ -461,10 +461,13 @@ class RunsCore:
             for root, keep in self.history.snapshots.in_use(site_name).items()
         }
 
-    def recover(self, site_name: str, account: str = "") -> RecoveredRuns:
+    def recover(
+        self, site_name: str, account: str = "", *, report: Warn = lambda words: None
+    ) -> RecoveredRuns:
         """Rebuild runs that the history lacks from their folders on a site.
 
         Runs in the history stay unchanged. By default, this searches all accounts of the user.
+        `report` is called with the progress, in words.
 
         Raises:
             InputError: there is no such site, or it needs an account and none is known.
@@ -472,7 +475,7 @@ class RunsCore:
         """
         from lumitui.app.follow.recover import recover
 
-        return recover(self._watcher, site_name, account)
+        return recover(self._watcher, site_name, account, report)
 
     def export_history(self, target: Path) -> ExportedRuns:
         """Write every run of the history, with its metrics, to the new file `target` (0600).

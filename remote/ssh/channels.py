@@ -119,8 +119,7 @@ class RequestExchange:
             )
         raise LinkLost(
             f"The connection to {place} was lost during a request.",
-            "It is unknown whether the site carried it out; lumitui checks this once the site "
-            "answers.",
+            "If it was to change something, lumitui checks whether it did when the site answers.",
         )
 
 
@@ -379,7 +378,7 @@ class Requests:
             link.open(min(link.timeout, _SETTLE)).close()
         raise LinkLost(
             f"{link.address} did not answer within {timeout:g} s.",
-            "It is unknown whether the site carried out the request; lumitui checks this later.",
+            "If the request was to change something, lumitui checks later whether it did.",
         )
 
 

@@ -131,7 +131,8 @@ def test_lost_runs_come_back_as_they_were(here: Here, job: Path, home: Home) -> 
     with core.history._file.transaction() as db:
         db.execute("DELETE FROM runs")
     site = core.sites.load("laptop")
-    before_a_poll = recover.rebuild(core._connections.get(site), site, "", core.history).rebuilt
+    connection, told = core._connections.get(site), list[str]()
+    before_a_poll = recover.rebuild(connection, site, "", core.history, told.append).rebuilt
     assert {run.state for run in before_a_poll} == {State.UNKNOWN}
     assert [len(core.history.metrics.of(run.id)) for run in before_a_poll] == [3000] * 3
     core.refresh()
@@ -252,6 +253,33 @@ def test_a_job_that_nobody_knows_ends_as_its_exit_file_says(folders: Path, here:
     (row,) = answer["rebuilt"]
     assert (row["state"], row["rc"], row["failed_rank"]) == ("failed", 3, 1)
     assert (row["job_id"], row["ended"]) == ("999999", 2000)
+
+
+def test_a_long_recovery_reports_how_far_it_is(
+    folders: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_folders, "PAGE", 2)
+    for number in range(3):
+        folder = write_record(folders / f"gone-{number:06d}")
+        (folder / "attempt-1.submit").mkdir()
+        (folder / "attempt-1.receipt").write_text("999999\n")
+    told: list[str] = []
+    assert len(runs.recover("laptop", report=told.append).rebuilt) == 3
+    work = folders.parents[1]
+    assert told == [
+        f"reading run folders: 0 of 3 in {work}",
+        f"reading run folders: 2 of 3 in {work}",
+        "rebuilt 3 runs, querying their states",
+    ]
+
+
+def test_what_stays_unknown_is_said_with_what_may_settle_it(folders: Path, here: Here) -> None:
+    folder = write_record(folders / "gone-000001")
+    (folder / "attempt-1.submit").mkdir()
+    (folder / "attempt-1.receipt").write_text("999999\n")
+    done = here("history", "--recover", "laptop")
+    assert "The state of 1 run is unknown. `lumitui status` queries Slurm again;" in done.stderr
+    assert "reading run folders" not in done.stderr, "progress is for a terminal"
 
 
 def test_recover_says_what_it_needs(here: Here) -> None:

@@ -1,11 +1,13 @@
 """The verb that lists runs, checks their file, takes it along, and rebuilds lost ones."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from lumitui.app.cli.output import Reply, run_data, say, warn
+from lumitui.app.cli.send_progress import show_step
 from lumitui.app.cli.session import (
     MOST,
     GivenPath,
@@ -20,7 +22,7 @@ from lumitui.app.cli.session import (
 )
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.app.runs import HistoryError, InputError
+from lumitui.app.runs import HistoryError, InputError, State
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs
@@ -188,7 +190,7 @@ def _import(reply: Reply, runs: "Runs", source: Path) -> None:
 
 def _recover(reply: Reply, site_name: str, account: str) -> None:
     with core() as runs:
-        recovered = runs.recover(site_name, account)
+        recovered = runs.recover(site_name, account, report=partial(show_step, ""))
     for warning in recovered.warnings:
         warn(warning)
     for item in recovered.passed:
@@ -207,3 +209,8 @@ def _recover(reply: Reply, site_name: str, account: str) -> None:
         f"Rebuilt {rebuilt} of {site_name}; {recovered.known} were already in the history, "
         f"{len(recovered.passed)} were skipped."
     )
+    if unknown := sum(run.state is State.UNKNOWN for run in recovered.rebuilt):
+        say(
+            f"The state of {words.count(unknown, 'run')} is unknown. `lumitui status` queries "
+            "Slurm again; runs that its accounting has dropped stay unknown."
+        )
