@@ -20,7 +20,7 @@ from lumitui.app.cli.output import Reply, run_data, say, say_rows
 from lumitui.app.cli.send_progress import show_step
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.app.runs import InputError, LumiError
+from lumitui.app.runs import InputError
 
 if TYPE_CHECKING:
     from lumitui.app.runs import (
@@ -73,7 +73,7 @@ def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool
     left = _left(runs, job)
     if left is None:
         raise InputError(f"{job} has no unsent runs.", "Omit --rest to send all of its runs.")
-    _send_rest(reply, runs, left, yes=yes, force=force)
+    _send_rest(reply, runs, runs.series.settled(left), yes=yes, force=force)
 
 
 def resubmit_rest(
@@ -85,33 +85,30 @@ def resubmit_rest(
         InputError: nothing is left.
     """
     parent = runs.history.get(run_id).id
-    left = runs.series.unfinished_ladder(parent)
+    left = runs.series.unfinished(parent)
     if left is None:
         raise InputError(
             f"No resubmission of {parent} has unsent runs.",
             "Omit --rest; --ladder 1,2,4 sends several sizes.",
         )
-    _send_rest(reply, runs, left, yes=yes, force=force)
+    _send_rest(reply, runs, runs.series.settled(left), yes=yes, force=force)
 
 
 def _send_rest(
-    reply: Reply, runs: "Runs", left: "Standing", *, yes: bool, force: bool = False
+    reply: Reply, runs: "Runs", now: "Standing", *, yes: bool, force: bool = False
 ) -> None:
-    """Send the unsent runs of a series; first query the site for those that may be jobs already.
+    """Send the unsent runs of a series whose site was queried for those that may be jobs.
 
     Raises:
         LumiError: another process is sending the series, or it is unknown which runs are unsent.
     """
-    now = runs.series.settled(left)
+    from lumitui.app.runs import still_unknown
+
     for label, text in now.rows:
         say(f"{label}: {text}")
     if not now.left:
         if now.open:
-            raise LumiError(
-                f"It is still unknown whether {now.series.site} has a job of {now.open[0][1].id}.",
-                "Nothing was sent. Try again in three minutes.",
-            )
-        runs.series.leave_out(now.series.id)
+            raise still_unknown(now)
         say("All runs were sent already.")
         reply.give({"series": now.series.id, "runs": [], "members": []}, "")
         return
@@ -128,39 +125,52 @@ def _rest_of(series: "RunSeries") -> str:
 
 
 def note_rest(runs: "Runs", job: Path) -> None:
-    """Print a note on stderr if the job file's last grid has unsent runs."""
+    """Print a note on stderr if the job file's last grid was interrupted.
+
+    First queries the site for a run that may be a job already.
+    """
     if left := _left(runs, job):
-        how = f"{_rest_of(left.series)} sends only those; --no-rest drops them."
-        say(f"note: {left.sentence} {how}")
+        now = runs.series.settled(left)
+        how = f" {_rest_of(now.series)} sends only those; --no-rest drops them."
+        say(f"note: {now.sentence}{how if now.left or now.open else ''}")
 
 
 def sends_rest(
     reply: Reply, runs: "Runs", job: Path, previews: Sequence["Preview"], *, yes: bool, force: bool
 ) -> bool:
-    """Send the unsent rest of an interrupted sequence, if any; return whether it sent something.
+    """Send what an interrupted submission of a sequence left unsent; return whether there was one.
+
+    First queries the site for a run that may be a job already.
 
     Raises:
         InputError: a run was sent, and the job file has changed since.
+        LumiError: it is unknown which runs are unsent.
     """
     left = _left(runs, job)
     if left is None or left.series.kind != "then":
         return False
-    if not (left.sent or left.open):
-        runs.series.leave_out(left.series.id)
+    now = runs.series.settled(left)
+    if not (now.sent or now.open):
+        runs.series.leave_out(now.series.id)
         return False
-    if not runs.series.same_plan(left.series, previews):
+    same, whole = runs.series.same_plan(now.series, previews), not (now.left or now.open)
+    if not same and whole:
+        say(f"note: {now.sentence}")
+        return False
+    if not same:
         raise InputError(
-            f"{job} has changed since it was submitted: {left.sentence}",
+            f"{job} has changed since it was submitted: {now.sentence}",
             "--rest sends the others as planned; --no-rest sends all of them again.",
         )
-    say(f"{left.sentence} This sends the others; --no-rest sends all of them again.")
-    _send_rest(reply, runs, left, yes=yes, force=force)
+    how = "" if whole else " This sends the others; --no-rest sends all of them again."
+    say(f"{now.sentence}{how}")
+    _send_rest(reply, runs, now, yes=yes, force=force)
     return True
 
 
 def leave_out_rest(runs: "Runs", job: Path) -> None:
-    """Stop offering the unsent runs of a job file's last grid."""
-    if left := _left(runs, job):
+    """Stop offering the unsent runs of a job file's interrupted submissions."""
+    while left := runs.series.unfinished(str(job.resolve())):
         runs.series.leave_out(left.series.id)
 
 
@@ -174,9 +184,13 @@ def note_unsent(runs: "Runs") -> None:
 
 
 def _left(runs: "Runs", job: Path) -> "Standing | None":
-    series = runs.history.series.newest_of(str(job.resolve()))
-    standing = runs.series.standing(series) if series is not None else None
-    return standing if standing and standing.left else None
+    """Return the newest unfinished series of a job file, even if the last one was dropped."""
+    source = str(job.resolve())
+    if left := runs.series.unfinished(source):
+        return left
+    series = runs.history.series.newest_of(source)
+    now = runs.series.standing(series) if series is not None else None
+    return now if now and (now.left or now.open) else None
 
 
 def plan_ladder(
@@ -284,18 +298,18 @@ def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
     Raises:
         InputError: an earlier ladder is unfinished.
     """
-    from lumitui.app.runs import LadderUnfinished
+    from lumitui.app.runs import SeriesUnfinished
 
     parent = runs.history.get(run_id).id
-    while drop and (left := runs.series.unfinished_ladder(parent)):
+    while drop and (left := runs.series.unfinished(parent)):
         runs.series.leave_out(left.series.id)
     try:
         runs.series.refuse_second_ladder(parent)
-    except LadderUnfinished as error:
-        hint = (
+    except SeriesUnfinished as error:
+        error.hint = (
             f"Send the rest with `lumitui resubmit {parent} --rest`, or add --no-rest to drop it."
         )
-        raise InputError(error.message, hint) from error
+        raise
 
 
 def _send(
@@ -316,10 +330,11 @@ def _send(
     from lumitui.app.runs import series_failure
 
     done: list[Run] = []
+    before = len(runs.series.standing(series).sent)
 
     def sent(run: "Run") -> None:
         done.append(run)
-        say(f"{len(done)} of {len(series.members)}: job {run.job_id} at {run.site}")
+        say(f"{before + len(done)} of {len(series.members)}: job {run.job_id} at {run.site}")
         reply.give({"series": series.id, "runs": [run_data(one) for one in done]}, run.id)
 
     outcomes = runs.series.send(

@@ -158,13 +158,14 @@ from lumitui.app.scale.scaling.size_advice import advise_size as advise_size
 from lumitui.app.scale.scaling.size_advice import seconds_in as seconds_in
 from lumitui.app.scale.scaling.studies import ScalingQuestion as ScalingQuestion
 from lumitui.app.scale.scaling.study import Scaling as Scaling
-from lumitui.app.scale.series_words import LadderUnfinished as LadderUnfinished
 from lumitui.app.scale.series_words import MemberOutcome as MemberOutcome
+from lumitui.app.scale.series_words import SeriesUnfinished as SeriesUnfinished
 from lumitui.app.scale.series_words import Standing as Standing
 from lumitui.app.scale.series_words import ladder_terms as ladder_terms
 from lumitui.app.scale.series_words import sent_of as sent_of
 from lumitui.app.scale.series_words import sent_sentence as sent_sentence
 from lumitui.app.scale.series_words import series_failure as series_failure
+from lumitui.app.scale.series_words import still_unknown as still_unknown
 from lumitui.app.scale.series_words import why_stopped as why_stopped
 from lumitui.app.survey.environments.image_contents import image_version as image_version
 from lumitui.app.survey.environments.image_contents import (

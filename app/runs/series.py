@@ -23,8 +23,8 @@ from lumitui.app.scale.resubmission import Resubmission
 from lumitui.app.scale.run_plan import Follows
 from lumitui.app.scale.series_words import (
     NEVER_A_JOB,
-    LadderUnfinished,
     MemberOutcome,
+    SeriesUnfinished,
     Standing,
     standing,
 )
@@ -73,10 +73,13 @@ class SeriesRuns:
 
         Raises:
             InputError: one of them has an error.
+            SeriesUnfinished: an earlier `then:` of the job file is unfinished.
             HistoryError: the history cannot be written.
         """
         first = previews[0]
         source = str(first.job_file) if first.job_file else ""
+        if source and previews[-1].follows:
+            self._refuse_second_sequence(source)
         ready = [(one.cell, _grid_plan(one), _Ready(one)) for one in previews]
         return self._begin("then" if previews[-1].follows else "grid", source, ready)
 
@@ -85,7 +88,7 @@ class SeriesRuns:
 
         Raises:
             InputError: one of them has an error.
-            LadderUnfinished: an earlier ladder of the run is unfinished.
+            SeriesUnfinished: an earlier ladder of the run is unfinished.
             HistoryError: the history cannot be written.
         """
         self.refuse_second_ladder(plans[0].plan.parent.id)
@@ -97,7 +100,7 @@ class SeriesRuns:
 
         Raises:
             InputError: one of them has an error.
-            LadderUnfinished: an earlier ladder or sequence of the run is unfinished.
+            SeriesUnfinished: an earlier ladder or sequence of the run is unfinished.
             HistoryError: the history cannot be written.
         """
         self.refuse_second_ladder(plans[0].plan.parent.id)
@@ -161,10 +164,11 @@ class SeriesRuns:
         ids = [member.run for member in series.members if member.run]
         return standing(series, self._core.history.finder.with_ids(ids))
 
-    def unsent(self) -> list[Standing]:
+    def unsent(self, *, settle: bool = False) -> list[Standing]:
         """Return the series with unsent members, the newest first, without querying a site.
 
-        Those that a process is sending now do not count.
+        Those that a process is sending now do not count. With `settle`, query the sites about
+        members that may be jobs, and also return the series where that stays unknown.
         """
         unsent = []
         for series in self._core.history.series.offered():
@@ -172,19 +176,22 @@ class SeriesRuns:
                 if not free:
                     continue
                 now = self.standing(self._core.history.series.get(series.id))
-                if now.left:
+                if settle:
+                    now = self.settled(now)
+                if now.left or (settle and now.open):
                     unsent.append(now)
                 elif not now.open:
                     self._core.history.series.close(series.id)
         return unsent
 
-    def unfinished_ladder(self, parent_id: str) -> Standing | None:
-        """Return the newest series that sends a run again, if it has unsent members; no query.
+    def unfinished(self, source: str) -> Standing | None:
+        """Return the newest unfinished series of a job file or of a resubmitted run; no query.
 
-        A process may be sending it now.
+        Unfinished is also one of which the last member may be a job or not. A process may be
+        sending it now.
         """
         for series in self._core.history.series.offered():
-            if series.again and series.source == parent_id:
+            if series.source == source:
                 now = self.standing(series)
                 if now.left or now.open:
                     return now
@@ -194,20 +201,31 @@ class SeriesRuns:
         """Refuse a ladder while an earlier one is unfinished, which could send a size twice.
 
         Raises:
-            LadderUnfinished: an earlier ladder is unfinished; the message names it.
+            SeriesUnfinished: an earlier ladder is unfinished; the message names it.
         """
-        if now := self.unfinished_ladder(parent_id):
-            raise LadderUnfinished(
-                f"An earlier resubmission of {parent_id} is unfinished: {now.sentence}",
-                "Send its remaining runs first, or drop them.",
-            )
+        if now := self.unfinished(parent_id):
+            raise SeriesUnfinished(f"An earlier resubmission of {parent_id} is unfinished", now)
+
+    def _refuse_second_sequence(self, job_file: str) -> None:
+        """Refuse a `then:` while an earlier one of its file is partly sent; drop one that is not.
+
+        Raises:
+            SeriesUnfinished: an earlier one is partly sent; the message names it.
+        """
+        while now := self.unfinished(job_file):
+            if now.sent or now.open:
+                raise SeriesUnfinished(f"An earlier submission of {job_file} is unfinished", now)
+            self.leave_out(now.series.id)
 
     def settled(self, now: Standing) -> Standing:
         """Return the standing of a series after querying its site about uncertain members."""
         if not now.open:
             return now
         self._refresh(now.series.site)
-        return self.standing(self._core.history.series.get(now.series.id))
+        now = self.standing(self._core.history.series.get(now.series.id))
+        if not (now.left or now.open):
+            self.leave_out(now.series.id)
+        return now
 
     def leave_out(self, series_id: str) -> None:
         """Stop offering the unsent members of a series."""

@@ -46,10 +46,10 @@ class Standing:
     @property
     def sentence(self) -> str:
         """The same in one line."""
-        sent = _sent(len(self.sent), len(self.series.members))
-        rest = f"{len(self.left)} {_was(len(self.left))} not"
+        sent = _sent(len(self.sent), count(len(self.series.members), "run"))
+        rest = f", {len(self.left)} {_was(len(self.left))} not" if self.left else ""
         open_ = f", {len(self.open)} still unknown" if self.open else ""
-        return f"{self.series.id}: {sent}, {rest}{open_}."
+        return f"{self.series.id}: {sent}{rest}{open_}."
 
 
 def standing(series: RunSeries, runs: Mapping[str, Run]) -> Standing:
@@ -66,8 +66,22 @@ def standing(series: RunSeries, runs: Mapping[str, Run]) -> Standing:
     return Standing(series, tuple(sent), tuple(unsettled), tuple(rest))
 
 
-class LadderUnfinished(InputError):
-    """An earlier ladder of a run is unfinished: a new one could send a size twice."""
+def still_unknown(now: Standing) -> LumiError:
+    """Return the error for a series with no unsent member, but one that may be a job."""
+    return LumiError(
+        f"It is still unknown whether {now.series.site} has a job of {now.open[0][1].id}.",
+        "Nothing was sent. Try again in three minutes.",
+    )
+
+
+class SeriesUnfinished(InputError):
+    """An earlier series of the same source is unfinished: a new one could send a run twice."""
+
+    def __init__(self, problem: str, now: Standing) -> None:
+        """Add to `problem` how the earlier one stands."""
+        super().__init__(
+            f"{problem}: {now.sentence}", "Send its remaining runs first, or drop them."
+        )
 
 
 @dataclass(frozen=True)
@@ -103,8 +117,10 @@ def series_failure(series: RunSeries, outcomes: Sequence[MemberOutcome]) -> Lumi
         return LumiError("\n".join(map(_line, outcomes)), error.hint)
     done = sent_of(outcomes)
     verb = "failed" if not isinstance(error, OutcomeUnknown) else "may have failed"
+    total = len(outcomes)
+    runs = "run" if total == len(series.members) else "remaining run"
     return type(error)(
-        f"{_sent(len(done), len(outcomes))}{_names(run.id for run in done)}. "
+        f"{_sent(len(done), count(total, runs))}{_names(run.id for run in done)}. "
         f"Then {failed.member.words} {verb}: {error.message}",
         error.hint,
     )
@@ -119,8 +135,8 @@ def _line(outcome: MemberOutcome) -> str:
     return f"{outcome.member.words}: not sent. {why}"
 
 
-def _sent(number: int, total: int) -> str:
-    return f"{number} of {count(total, 'run')} {_was(number)} sent"
+def _sent(number: int, total: str) -> str:
+    return f"{number} of {total} {_was(number)} sent"
 
 
 def _was(number: int) -> str:

@@ -227,13 +227,14 @@ class Sends:
         """
 
         def send(runs: Runs) -> tuple[RunSeries, tuple[MemberOutcome, ...]]:
-            from lumitui.app.runs import LadderUnfinished
+            from lumitui.app.runs import SeriesUnfinished
 
             try:
                 series = begin(runs)
                 return series, runs.series.send(series.id, report=_report_to(dialog), agreed=agreed)
-            except LadderUnfinished as error:
-                raise LadderUnfinished(error.message, _UNFINISHED) from error
+            except SeriesUnfinished as error:
+                error.hint = _UNFINISHED
+                raise
 
         ask(
             self._app,
@@ -336,10 +337,17 @@ def _begin_sequence(plans: tuple[Resubmission, ...], runs: Runs) -> RunSeries:
 
 
 def _rest(runs: Runs) -> tuple[Standing, tuple[Preview, ...]] | None:
-    """Return the unsent rest of the newest incomplete series."""
-    found = next(iter(runs.series.unsent()), None)
+    """Return what is left of the newest series that was not sent whole, ready to be sent.
+
+    First queries the sites about runs that may be jobs.
+    """
+    from lumitui.app.runs import still_unknown
+
+    found = next(iter(runs.series.unsent(settle=True)), None)
     if found is None:
         return None
+    if not found.left:
+        raise still_unknown(found)
     try:
         return found, runs.series.made_ready(found)
     except LumiError as error:

@@ -11,6 +11,7 @@ import pytest
 
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
+from tests.support.program.command_line import lt
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
@@ -49,16 +50,11 @@ runs.series.send(series.id, report=report)
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("step", "delay"),
-    [("begin", 0.0), ("sync", 0.05), ("prepare", 0.1), ("submit", 0.0), ("submit", 0.15),
-     ("record", 0.0)],
-)  # fmt: skip
-@pytest.mark.parametrize("series", ["grid", "then"])
-def test_what_a_killed_client_has_left_is_sent_once(
-    cluster: Cluster, home: Home, tmp_path: Path, step: str, delay: float, series: str
-) -> None:
+def killed(
+    cluster: Cluster, home: Home, tmp_path: Path, at: tuple[str, str], delay: float, series: str
+) -> Path:
+    """Kill a client `delay` seconds after a step of a member; return the job file."""
+    step, member = at
     project = tmp_path / f"project{os.getpid()}{series}{step}{delay}".replace(".", "")
     project.mkdir()
     (project / "program").write_text(PROGRAM)
@@ -73,11 +69,49 @@ def test_what_a_killed_client_has_left_is_sent_once(
     )  # fmt: skip
     assert client.stdout is not None
     for line in client.stdout:
-        if line.startswith(f"{step} ") and (" 2 of 4" in line or step == "record"):
+        if line.startswith(f"{step} ") and member in line:
             time.sleep(delay)
             break
     client.send_signal(signal.SIGKILL)
     client.wait(20)
+    return job
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.0, 0.2])
+@pytest.mark.parametrize("step", ["prepare", "submit"])
+def test_a_client_killed_in_the_last_run_of_a_sequence_has_not_sent_it_whole(
+    cluster: Cluster, home: Home, tmp_path: Path, step: str, delay: float
+) -> None:
+    job = killed(cluster, home, tmp_path, (step, " 4 of 4"), delay, "then")
+    deadline = time.monotonic() + 400
+    while (again := lt(home, "submit", str(job), "--yes")).returncode == 1:
+        assert "It is still unknown whether" in again.stderr, again.stderr
+        assert time.monotonic() < deadline
+        time.sleep(5)
+    assert again.returncode == 0, again.stderr
+    runs = Runs(home.settings)
+    for run in runs.history.page():
+        if run.state not in (State.NOT_SENT, State.REFUSED):
+            assert runs.wait(run.id).state is State.DONE
+    trained = cluster.login(f"cat {runs.history.page()[0].root}/trained").stdout.split()
+    assert sorted(trained[::2]) == ["a", "b", "c", "d"], "each once"
+    runs.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("step", "delay"),
+    [("begin", 0.0), ("sync", 0.05), ("prepare", 0.1), ("submit", 0.0), ("submit", 0.15),
+     ("record", 0.0)],
+)  # fmt: skip
+@pytest.mark.parametrize("series", ["grid", "then"])
+def test_what_a_killed_client_has_left_is_sent_once(
+    cluster: Cluster, home: Home, tmp_path: Path, step: str, delay: float, series: str
+) -> None:
+    job = killed(cluster, home, tmp_path, (step, "" if step == "record" else " 2 of 4"), delay,
+                 series)  # fmt: skip
+    assert job.is_file()
     runs = Runs(home.settings)
     (left,) = runs.series.unsent()
     assert len(left.sent) + len(left.open) + len(left.left) == 4

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
+from lumitui.app.follow.refresh import Refreshed
 from lumitui.app.history.listing.find_runs import RunListing
 from lumitui.app.history.listing.page_cache import arranged
 from lumitui.app.history.run import Run
 from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import Runs
 from lumitui.app.scale.resubmission import Resubmission
-from lumitui.app.scale.series_words import series_failure
+from lumitui.app.scale.series_words import SeriesUnfinished, series_failure, still_unknown
 from lumitui.remote.scheduler.scheduler_protocol import State
-from lumitui.remote.site.errors import InputError, LinkError
+from lumitui.remote.site.errors import InputError, LinkError, LumiError
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_project, wait_until
 from tests.support.program.command_line import Here
@@ -45,6 +46,8 @@ class Site:
 
     refuse: str = ""
     """The run whose first try loses the link."""
+    kill: str = ""
+    """The run during whose first try the program is killed."""
     sent: list[str] = field(default_factory=list)
     waits: dict[str, str] = field(default_factory=dict)
     args: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -64,6 +67,10 @@ class Site:
             self.refuse = ""
             raise LinkError("The link was lost.", "Try again.")
         runs.history.begin(run)
+        if name == self.kill:
+            self.kill = ""
+            runs.history.update(run.id, state=State.SENDING, job_id=None)
+            raise LumiError("The program was killed.")
         job = str(100 + len(self.sent))
         now = time.time()
         runs.history.update(run.id, state=State.QUEUED, job_id=job, updated=now, note=preview.note)
@@ -138,6 +145,112 @@ def test_submitting_again_sends_only_what_was_not_sent(
     assert site.waits["vit-evaluate"] == "afterok:101"
     here("submit", str(job), "--yes")
     assert site.sent[4:] == ["vit", "vit-evaluate", "vit-clean"], "it was sent whole before"
+
+
+GRID = JOB[: JOB.index("then:")] + "grid: {lr: [1, 2]}\n"
+
+
+def settle(monkeypatch: pytest.MonkeyPatch, state: State) -> None:
+    """Let the site tell what became of the run that was being sent."""
+
+    def refresh(runs: Runs, site: str | None = None, **more: Any) -> Refreshed:
+        for run in runs.history.unfinished(site):
+            if run.job_id is None:
+                job = None if state in (State.UNKNOWN, State.NOT_SENT) else "500"
+                runs.history.update(run.id, state=state, job_id=job)
+        return Refreshed((), (), 1)
+
+    monkeypatch.setattr(Runs, "refresh", refresh)
+
+
+@pytest.mark.parametrize("how", [(), ("--rest",)])
+@pytest.mark.parametrize("state", [State.QUEUED, State.NOT_SENT, State.UNKNOWN])
+def test_a_last_run_that_may_be_a_job_is_settled_before_anything_is_sent(
+    here: Here, site: Site, job: Path, monkeypatch: pytest.MonkeyPatch, state: State,
+    how: tuple[str, ...],
+) -> None:  # fmt: skip
+    site.kill = "vit-clean"
+    here("submit", str(job), "--yes")
+    first = ["vit", "vit-evaluate", "vit-clean"]
+    assert site.sent == first
+    settle(monkeypatch, state)
+    again = here("submit", str(job), "--yes", *how)
+    assert site.sent == (first if state is not State.NOT_SENT else [*first, "vit-clean"])
+    if state is State.UNKNOWN:
+        assert again.returncode == 1 and "Try again in three minutes" in again.stderr
+        assert "2 of 3 runs were sent, 1 not known yet" in again.stderr or how
+        assert here("submit", str(job), "--yes", *how).returncode == 1
+        assert site.sent == first
+        settle(monkeypatch, State.NOT_SENT)
+        again = here("submit", str(job), "--yes", *how)
+        assert site.sent == [*first, "vit-clean"]
+    assert again.returncode == 0, again.stderr
+    if state is State.QUEUED:
+        assert "All runs were sent already." in again.stderr
+    else:
+        assert "3 of 3: job" in again.stderr
+    assert "were sent" not in here("status").stderr
+    done = len(site.sent)
+    assert here("submit", str(job), "--yes").returncode == 0
+    assert site.sent[done:] == first, "it was sent whole before"
+
+
+def test_a_changed_file_is_submitted_once_all_runs_of_the_interrupted_one_are_jobs(
+    here: Here, site: Site, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.kill = "vit-clean"
+    here("submit", str(job), "--yes")
+    job.write_text(JOB.replace("0.1", "0.2"))
+    settle(monkeypatch, State.UNKNOWN)
+    refused = here("submit", str(job), "--yes")
+    assert refused.returncode == 2 and "has changed since it was submitted" in refused.stderr
+    settle(monkeypatch, State.QUEUED)
+    done = here("submit", str(job), "--yes")
+    assert done.returncode == 0 and "3 of 3 runs were sent." in done.stderr
+    assert site.sent[3:] == ["vit", "vit-evaluate", "vit-clean"]
+
+
+def test_a_series_begun_in_another_way_is_refused_while_one_is_unfinished(
+    here: Here, runs: Runs, site: Site, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.kill = "vit-clean"
+    here("submit", str(job), "--yes")
+    with pytest.raises(SeriesUnfinished, match="2 of 3 runs were sent, 1 not known yet"):
+        runs.send_grid(runs.previews(job))
+    assert len(site.sent) == 3
+    settle(monkeypatch, State.UNKNOWN)
+    assert runs.series.unsent() == []
+    (open_,) = runs.series.unsent(settle=True)
+    assert "It is still unknown whether lumi has a job of vit-clean" in str(still_unknown(open_))
+    settle(monkeypatch, State.QUEUED)
+    assert runs.series.unsent(settle=True) == []
+    runs.history.update("vit-clean-000002", state=State.UNKNOWN, job_id=None)
+    assert here("submit", str(job), "--yes", "--no-rest").returncode == 0
+    assert len(site.sent) == 6, "the user dropped it"
+
+
+def test_the_note_about_an_older_series_names_a_command_that_sends_it(
+    here: Here, runs: Runs, site: Site, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job.write_text(GRID)
+    site.kill = "vit-lr2"
+    here("submit", str(job), "--yes")
+    assert site.sent == ["vit-lr1", "vit-lr2"]
+    settle(monkeypatch, State.UNKNOWN)
+    open_ = here("submit", str(job), "--rest", "--yes")
+    assert open_.returncode == 1 and "It is still unknown" in open_.stderr
+    noted = here("submit", str(job), "--yes")
+    assert "note: vit-" in noted.stderr and "1 of 2 runs was sent, 1 not known yet" in noted.stderr
+    assert len(site.sent) == 4, "each submission of a grid sends all of it"
+    settle(monkeypatch, State.NOT_SENT)
+    status = here("status").stderr
+    assert f"1 of 2 runs was sent, 1 was not. `lumitui submit {job} --rest` sends" in status
+    sent = here("submit", str(job), "--rest", "--yes")
+    assert sent.returncode == 0, sent.stderr
+    assert "2 of 2: job" in sent.stderr and site.sent[4:] == ["vit-lr2"]
+    assert "--rest" not in here("status").stderr
+    none = here("submit", str(job), "--rest", "--yes")
+    assert none.returncode == 2 and "has no unsent runs" in none.stderr
 
 
 def test_a_file_that_changed_meanwhile_is_not_mixed_with_what_was_sent(
