@@ -122,8 +122,10 @@ def refuse_outside(previews: Sequence[Preview], folder: Path) -> None:
         InputError: it does.
     """
     for one in previews:
-        staged = one.launch.spec.stage.values()
-        places = [one.project / os.path.expanduser(item.path) for item in staged]
+        spec = one.launch.spec
+        paths = [item.path for item in spec.stage.values()]
+        paths += [spec.deepspeed.config] if spec.deepspeed else []
+        places = [one.project / os.path.expanduser(path) for path in paths]
         for place in (one.project, *places):
             if not place.resolve().is_relative_to(folder):
                 raise InputError(

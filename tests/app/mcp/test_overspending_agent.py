@@ -257,13 +257,18 @@ def test_a_job_file_that_reaches_for_more_gets_no_token(
         "stage: {DATA: /etc/hostname}\n",
         "stage: {DATA: ~/private}\n",
         "stage: {DATA: linked}\n",
+        "deepspeed: {config: conf/ds.json}\nfollow_links: [conf]\n",
         "grid: {project: [., ..]}\n",
     ],
 )
 def test_what_is_outside_of_the_folder_is_neither_sent_nor_told(
     tools: AgentTools, work: Path, more: str
 ) -> None:
-    (work / "job.yaml").write_text(HELLO + more)
+    text = HELLO.replace("plain", "srun").replace("single", "zero1") if "config" in more else HELLO
+    (work / "job.yaml").write_text(text + more)
+    (work.parent / "conf").mkdir()
+    (work.parent / "conf" / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
+    (work / "conf").symlink_to(work.parent / "conf")
     (work.parent / "told.env").write_text("SECRET_KEY=abc\n")
     (work / "linked").symlink_to("/etc/hostname")
     for tool in (tools.preview_job, tools.check_job):

@@ -1,6 +1,7 @@
 """The findings on the code to send: files at its links, its size, and files that look secret."""
 
 import fnmatch
+import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -12,8 +13,11 @@ from lumitui.app.launch.rules.job_file_catalogue import hit
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.run_folder import BINDING, METRICS
+from lumitui.remote.site.secret_shapes import ShapeSearch
 from lumitui.remote.source.guard import ScanGuard, Suspect
 from lumitui.remote.source.manifest import Manifest, ManifestEntry
+from lumitui.remote.source.project_walk import names_of
+from lumitui.remote.source.scan import opened
 
 
 def taken_links(spec: JobSpec, code: Manifest) -> Iterator[tuple[str, InputError]]:
@@ -146,6 +150,7 @@ _MOST_NAMED = 200
 """Most files in one message; `preview --json` lists all."""
 _MOST_SENTENCES = 20
 _MODULE_BYTES = 1_000_000
+DEEPSPEED_USE = "it is DeepSpeed's configuration"
 
 
 def secret_findings(
@@ -238,9 +243,33 @@ def needed_by(
     importers = _importers(root, modules, sent) if modules else {}
     for item in guard.kept_back:
         if use := uses.get(item.path) or importers.get(item.path):
-            shape = f"line {item.line} looks like" if item.line else "its name is that of"
-            message = f"{item.path} is not sent, but {use}: {shape} {item.what}."
-            yield item, InputError(message, _way_out(item.path))
+            yield item, _needed_error(item, use)
+
+
+def _needed_error(item: Suspect, use: str) -> InputError:
+    shape = f"line {item.line} looks like" if item.line else "its name is that of"
+    message = f"{item.path} is not sent, but {use}: {shape} {item.what}."
+    return InputError(message, _way_out(item.path))
+
+
+def refuse_secret(place: Path, path: str, text: bytes, ship: Sequence[str], use: str) -> None:
+    """Refuse a file of the project at `place`, with this `text`, if it looks like a secret.
+
+    The text becomes part of what a run gets besides the code, from which .gitignore may exclude
+    the file. `ship` has the patterns of `ship_secrets:`.
+
+    Raises:
+        InputError: it looks like a secret; the message names the `use` of the file.
+        OSError: it cannot be read.
+    """
+    guard, shapes, name = ScanGuard(ship), ShapeSearch(), posixpath.normpath(path)
+    shapes.feed(text)
+    also = names_of(place)
+    real = Path(os.path.realpath(place))
+    if not guard.names_secret(name, lambda: opened(real), also):
+        guard.holds_secret(name, shapes.marks, also)
+    for item in guard.kept_back:
+        raise _needed_error(item, use)
 
 
 def _uses(spec: JobSpec) -> Iterator[tuple[str, str]]:
@@ -250,7 +279,7 @@ def _uses(spec: JobSpec) -> Iterator[tuple[str, str]]:
             for place in (part, posixpath.join(spec.workdir, part)):
                 yield posixpath.normpath(place), f"`args:` contains it ({text})"
     if spec.deepspeed is not None:
-        yield posixpath.normpath(spec.deepspeed.config), "it is DeepSpeed's configuration"
+        yield posixpath.normpath(spec.deepspeed.config), DEEPSPEED_USE
     if spec.script:
         yield posixpath.normpath(spec.script), "it is the script"
 

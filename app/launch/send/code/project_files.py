@@ -84,10 +84,19 @@ def deepspeed_config(spec: JobSpec, root: Path) -> str | None:
     """Return the text of the job's DeepSpeed configuration; None if it needs none.
 
     Raises:
-        InputError: the file does not exist or is not text.
+        InputError: the file does not exist, is not text, looks like a secret, or is outside of
+            the project and `follow_links:` does not name the link to it.
     """
-    if spec.deepspeed is not None:
-        path = root / spec.deepspeed.config
+    name = spec.deepspeed.config if spec.deepspeed else ""
+    if name:
+        path = root / name
+        inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+        if not inside and not Follow(spec.follow_links).names(posixpath.normpath(name)):
+            raise InputError(
+                f"The DeepSpeed configuration {name} is outside the project.",
+                "Copy it into the project, or name the link to it under `follow_links:`.",
+                field="deepspeed.config",
+            )
     elif STRATEGIES[spec.strategy].zero_stage is not None and spec.trainer:
         path = TRAINER_FOLDER / "ds_config.json"
     else:
@@ -98,6 +107,9 @@ def deepspeed_config(spec: JobSpec, root: Path) -> str | None:
             raise InputError(
                 f"{path} is larger than {_CONFIG_BYTES // 1000} kB.", "Check `deepspeed.config`."
             )
+        if name:
+            use = code_findings.DEEPSPEED_USE
+            code_findings.refuse_secret(path, name, text, spec.ship_secrets, use)
         return text.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(

@@ -3,7 +3,8 @@
 import errno
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from lumitui.app.job.fields.venv_field import (
     lines_of,
 )
 from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.send.code.code_findings import refuse_secret
 from lumitui.remote.site.container import VenvRecipe
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.plain_file import read_plain
@@ -37,7 +39,8 @@ def with_requirements(spec: JobSpec, root: Path) -> JobSpec:
     venv = spec.venv
     if venv is None:
         return spec
-    lines, python = _requirements(root, venv.requirements) if venv.requirements else ((), "")
+    files = _RequirementFiles(root, spec.ship_secrets)
+    lines, python = files.read(venv.requirements) if venv.requirements else ((), "")
     if venv.packages and any(" --hash=" in line for line in lines):
         raise InputError(
             f"{venv.requirements} has hashes, so pip refuses packages without one.",
@@ -50,43 +53,50 @@ def with_requirements(spec: JobSpec, root: Path) -> JobSpec:
     return spec.model_copy(update={"venv": venv.model_copy(update={"sent": sent})})
 
 
-def _requirements(root: Path, name: str) -> tuple[tuple[str, ...], str]:
-    """Return the requirements of a file, and the versions of Python that it is for."""
-    read = _READERS.get(Path(name).name)
-    if read is None:
-        return tuple(_lines(root, name, 1)), ""
-    text = _text(root, name, _MOST_LOCKED)
-    try:
-        return read(text, VenvRecipe().keeps), python_bound(text)
-    except (TypeError, ValueError, RecursionError) as error:  # TOML of another shape
-        raise _unreadable(name, str(error)) from error
-
-
 _READERS = {"pyproject.toml": project_requirements, "uv.lock": lock_requirements}
 
 
-def _lines(root: Path, name: str, depth: int) -> Iterator[str]:
-    if depth > _DEEPEST:
-        raise _unreadable(name, "it includes itself")
-    for line in lines_of(_text(root, name, _MOST_BYTES)):
-        if other := included(line):
-            yield from _lines(root, beside(name, other), depth + 1)
-        else:
-            yield line
+@dataclass(frozen=True)
+class _RequirementFiles:
+    """Reads the files of a project that list requirements."""
 
+    root: Path
+    ship: Sequence[str]
+    """Patterns of files that are sent although they look like secrets."""
 
-def _text(root: Path, name: str, most: int) -> str:
-    path = (root / name).resolve()
-    if not path.is_relative_to(root.resolve()):
-        raise _unreadable(name, "it is outside the project")
-    try:
-        text = read_plain(path, most + 1)
-        if len(text) > most:
-            raise _unreadable(name, f"it is larger than {most // 1000} kB")
-        return text.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise _unreadable(name, str(reason)) from error
+    def read(self, name: str) -> tuple[tuple[str, ...], str]:
+        """Return the requirements of a file, and the versions of Python that it is for."""
+        reader = _READERS.get(Path(name).name)
+        if reader is None:
+            return tuple(self._lines(name, 1)), ""
+        text = self._text(name, _MOST_LOCKED)
+        try:
+            return reader(text, VenvRecipe().keeps), python_bound(text)
+        except (TypeError, ValueError, RecursionError) as error:  # TOML of another shape
+            raise _unreadable(name, str(error)) from error
+
+    def _lines(self, name: str, depth: int) -> Iterator[str]:
+        if depth > _DEEPEST:
+            raise _unreadable(name, "it includes itself")
+        for line in lines_of(self._text(name, _MOST_BYTES)):
+            if other := included(line):
+                yield from self._lines(beside(name, other), depth + 1)
+            else:
+                yield line
+
+    def _text(self, name: str, most: int) -> str:
+        path = Path(os.path.realpath(self.root / name))
+        if not path.is_relative_to(os.path.realpath(self.root)):
+            raise _unreadable(name, "it is outside the project")
+        try:
+            text = read_plain(path, most + 1)
+            if len(text) > most:
+                raise _unreadable(name, f"it is larger than {most // 1000} kB")
+            refuse_secret(self.root / name, name, text, self.ship, "`venv:` names it")
+            return text.decode("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise _unreadable(name, str(reason)) from error
 
 
 def _unreadable(name: str, reason: str) -> InputError:

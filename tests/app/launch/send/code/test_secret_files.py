@@ -1,5 +1,6 @@
 """Files that look like secrets: named in the preview, and at no site unless a job says so."""
 
+import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,8 +116,6 @@ def test_the_screens_name_them(runs: Runs, project: Path) -> None:
         ({}, "lib/net.py", "hello.py imports it"),
         ({}, "lib/__init__.py", "hello.py imports it"),
         ({"args": ["deploy.key"]}, "deploy.key", "`args:` names it"),
-        ({"deepspeed": {"config": "ds.json"}, "launcher": "srun", "strategy": "zero1"},
-         "ds.json", "it is DeepSpeed's configuration"),
     ],
 )  # fmt: skip
 def test_a_file_that_the_job_needs_is_an_error_before_anything_is_sent(
@@ -137,6 +136,56 @@ def test_a_file_that_the_job_needs_is_an_error_before_anything_is_sent(
     named = laptop_job(**changes, ship_secrets=[guilty])
     assert not [item for item in runs.preview(named, root).errors if "secret" in item.rule]
     collect(named, root)
+
+
+DEEPSPEED = {"deepspeed": {"config": "conf/ds.json"}, "launcher": "srun", "strategy": "zero1"}
+VENV: dict[str, object] = {"venv": {"requirements": "conf/packages.txt"}}
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+@pytest.mark.parametrize(
+    ("changes", "name", "text", "use"),
+    [
+        (DEEPSPEED, "conf/ds.json", f'{{"a": "{KEY}", "train_micro_batch_size_per_gpu": 1}}',
+         "it is DeepSpeed's configuration"),
+        (VENV, "conf/packages.txt", f"# {KEY}\ntqdm\n", "`venv:` names it"),
+    ],
+)  # fmt: skip
+def test_a_file_whose_text_is_sent_is_searched_even_if_the_code_excludes_it(
+    changes: dict[str, object], name: str, text: str, use: str, ignored: bool, runs: Runs,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    root = hello_project(tmp_path / "project")
+    (root / "conf").mkdir()
+    (root / name).write_text(text)
+    if ignored:
+        (root / ".lumituiignore").write_text("conf\n")
+    with pytest.raises(InputError, match=re.escape(f"{name} is not sent, but {use}")) as refused:
+        runs.preview(laptop_job(**changes), root)
+    assert KEY not in str(refused.value) and f"ship_secrets: [{name}]" in refused.value.hint
+    sent = runs.preview(laptop_job(**changes, ship_secrets=[name]), root)
+    assert not [item for item in sent.errors if "secret" in item.rule]
+    (root / name).write_text(text.replace(KEY, "no key"))
+    assert not [item for item in runs.preview(laptop_job(**changes), root).errors
+                if "secret" in item.rule]  # fmt: skip
+
+
+def test_a_configuration_of_deepspeed_behind_a_link_out_of_the_project_is_refused(
+    runs: Runs, tmp_path: Path
+) -> None:
+    root, outside = hello_project(tmp_path / "project"), tmp_path / "outside"
+    outside.mkdir()
+    (outside / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
+    (root / "conf").symlink_to(outside)
+    (root / ".lumituiignore").write_text("conf\n")
+    with pytest.raises(InputError, match=r"conf/ds\.json is outside the project"):
+        runs.preview(laptop_job(**DEEPSPEED), root)
+    (root / ".lumituiignore").unlink()
+    followed = laptop_job(**DEEPSPEED, follow_links=["conf"])
+    assert "ds_config.json" in runs.preview(followed, root).launch.texts
+    (outside / "ds.json").write_text(f'{{"a": "{KEY}", "train_micro_batch_size_per_gpu": 1}}')
+    with pytest.raises(InputError, match="is not sent"):
+        runs.preview(followed, root)
 
 
 def test_a_module_that_nobody_imports_is_a_warning(runs: Runs, tmp_path: Path) -> None:
