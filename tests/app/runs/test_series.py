@@ -109,7 +109,7 @@ def test_the_first_that_fails_ends_it_and_the_rest_can_be_sent(
     assert why_stopped(outcomes) == "--lr=3e-4: The link was lost. Try again."
     (left,) = runs.series.unsent()
     assert [member.words for member in left.left] == LRS[3 - rest :]
-    left_out = {2: "2 were not", 1: "1 was not, 1 not known yet"}[rest]
+    left_out = {2: "2 were not", 1: "1 was not, 1 still unknown"}[rest]
     assert left.sentence.endswith(f"1 of 3 runs was sent, {left_out}.")
     runs.series._ready.clear()  # as another process has it
     assert [one.cell for one in runs.series.made_ready(left)] == LRS[3 - rest :]

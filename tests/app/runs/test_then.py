@@ -178,7 +178,7 @@ def test_a_last_run_that_may_be_a_job_is_settled_before_anything_is_sent(
     assert site.sent == (first if state is not State.NOT_SENT else [*first, "vit-clean"])
     if state is State.UNKNOWN:
         assert again.returncode == 1 and "Try again in three minutes" in again.stderr
-        assert "2 of 3 runs were sent, 1 not known yet" in again.stderr or how
+        assert "2 of 3 runs were sent, 1 still unknown" in again.stderr or how
         assert here("submit", str(job), "--yes", *how).returncode == 1
         assert site.sent == first
         settle(monkeypatch, State.NOT_SENT)
@@ -215,7 +215,7 @@ def test_a_series_begun_in_another_way_is_refused_while_one_is_unfinished(
 ) -> None:
     site.kill = "vit-clean"
     here("submit", str(job), "--yes")
-    with pytest.raises(SeriesUnfinished, match="2 of 3 runs were sent, 1 not known yet"):
+    with pytest.raises(SeriesUnfinished, match="2 of 3 runs were sent, 1 still unknown"):
         runs.send_grid(runs.previews(job))
     assert len(site.sent) == 3
     settle(monkeypatch, State.UNKNOWN)
@@ -240,7 +240,7 @@ def test_the_note_about_an_older_series_names_a_command_that_sends_it(
     open_ = here("submit", str(job), "--rest", "--yes")
     assert open_.returncode == 1 and "It is still unknown" in open_.stderr
     noted = here("submit", str(job), "--yes")
-    assert "note: vit-" in noted.stderr and "1 of 2 runs was sent, 1 not known yet" in noted.stderr
+    assert "note: vit-" in noted.stderr and "1 of 2 runs was sent, 1 still unknown" in noted.stderr
     assert len(site.sent) == 4, "each submission of a grid sends all of it"
     settle(monkeypatch, State.NOT_SENT)
     status = here("status").stderr
