@@ -19,7 +19,7 @@ def test_as_much_is_said_as_is_known() -> None:
     assert price_outlook(LIKE, 0) == "at most 32 GPU-hours, about 6.10 if it runs like ab12"
     assert price_outlook(ALL, 1180) == (
         "at most 32 GPU-hours, about 6.10 if it runs like ab12; 812 of 1,000 GPU-hours left "
-        "(asked 3 min ago)"
+        "(queried 3 min ago)"
     )
     assert "if it scales as ab12" in price_outlook(replace(LIKE, other_size=True), 0)
     assert price_outlook(replace(PRICE, left=5.0), 0).endswith("; 5 GPU-hours left")

@@ -47,7 +47,7 @@ def test_a_row_says_why_a_run_waits_or_failed(run: Run, words: str) -> None:
         (State.QUEUED, "Priority", "others are ahead (Priority)"),
         (State.QUEUED, "DependencyNeverSatisfied",
          "can never start: cancel it (DependencyNeverSatisfied)"),
-        (State.QUEUED, "QOSMaxGRES", "you use as much at once as its quality of service allows "
+        (State.QUEUED, "QOSMaxGRES", "your jobs are at the limit of its quality of service "
          "(QOSMaxGRES)"),
         (State.QUEUED, "SomethingNew", "SomethingNew"),
         (State.QUEUED, "None", ""),
