@@ -50,9 +50,9 @@ def exit_codes(kind: type[LumiError]) -> set[int]:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (LumiError, "An error without a code of its own"),
+        (LumiError, "Any other error"),
         (InputError, "is invalid. Nothing was sent."),
-        (LinkLost, "No connection, or it was lost."),
+        (LinkLost, "There was no connection, or it broke."),
         (RefusedError, "The cluster refused"),
         (RunFailed, "The job itself failed"),
         (OutcomeUnknown, "The outcome is unknown"),

@@ -70,7 +70,7 @@ def test_every_change_arrives_and_touches_one_run_only(history: History) -> None
 def test_many_updates_are_all_or_none(history: History) -> None:
     for number in range(200):
         history.begin(a_run(f"run-{number:03d}"))
-    with pytest.raises(LumiError, match="no run 'gone'"):
+    with pytest.raises(LumiError, match="'gone' is not a run"):
         history.update_many([("run-000", {"state": State.DONE}), ("gone", {"state": State.DONE})])
     assert history.get("run-000").state is State.SENDING
     history.update_many([(f"run-{number:03d}", {"rc": number}) for number in range(200)])
@@ -99,7 +99,7 @@ def test_a_look_at_another_job_is_not_this_ones(history: History) -> None:
     history.begin(a_run(state=State.RUNNING, job_id="8"))
     assert history.observe([(a_run(job_id="7"), {"state": State.FAILED})]) == []
     assert history.get("last").state is State.RUNNING
-    with pytest.raises(LumiError, match="no run 'gone'"):
+    with pytest.raises(LumiError, match="'gone' is not a run"):
         history.observe([(a_run("gone"), {"state": State.FAILED})])
 
 
@@ -151,9 +151,9 @@ def test_a_run_is_found_by_id_unique_prefix_or_last(history: History) -> None:
     assert history.get("last").id == "cnn-3"
     with pytest.raises(InputError, match=r"'vit' may be several runs: vit-12, vit-1\."):
         history.get("vit")
-    with pytest.raises(InputError, match=r"no run 'vti-12'.*vit-12"):
+    with pytest.raises(InputError, match=r"'vti-12' is not a run.*vit-12"):
         history.get("vti-12")
-    with pytest.raises(InputError, match="no run ''"):
+    with pytest.raises(InputError, match="'' is not a run"):
         history.get("")
     for wild in ("%", "_", "*", "vit_"):
         with pytest.raises(InputError):
@@ -170,7 +170,7 @@ def test_a_run_is_found_by_its_job_a_unique_end_of_its_id_or_its_name(history: H
     assert history.get("vit-big").id == history.get("d5").id == "vit-big-c3d5"
     with pytest.raises(InputError, match=r"'102' may be several runs: vit-big-c3d5, vit-c3d4\."):
         history.get("102")
-    with pytest.raises(InputError, match="no run '10'"):
+    with pytest.raises(InputError, match="'10' is not a run"):
         history.get("10")
 
 

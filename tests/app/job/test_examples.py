@@ -200,7 +200,7 @@ def test_an_image_at_a_site_with_several_kinds_needs_the_kind() -> None:
     ("given", "sentence"),
     [
         ({"example": "nothing"}, "'nothing' is not an example"),
-        ({"example": "ddp", "trainer": "fsdp"}, "--script, --trainer and --example exclude"),
+        ({"example": "ddp", "trainer": "fsdp"}, "--script, --trainer and --example cannot be"),
         ({"trainer": "resnet50-ddp"}, "'resnet50-ddp' is not a bundled trainer"),
         ({"example": "gpt2", "gpus": 12}, "12 is not a multiple of the 8 GPUs"),
     ],

@@ -47,7 +47,7 @@ TRICKY = [
         ({"time": 10}, ["job.yaml:5: time: 10 alone is ambiguous", "10:00 for 10 minutes"]),
         ({"time": "soon"}, ["'soon' is not a time"]),
         ({"site": "lummi"}, ["not a site", "laptop, "]),
-        ({"partition": "big"}, ["not a partition", "local"]),
+        ({"partition": "big"}, ["no partition 'big'", "local"]),
         ({"script": "../up.py"}, ["inside the project"]),
         ({"script": ""}, ["script: it is empty"]),
         ({"project": "p" * 5000}, ["the project", "File name too long", "project:"]),
@@ -198,7 +198,7 @@ def test_runs_and_settings_that_are_not_there_are_refused(
     told(here("show", "last"), 2, "There are no runs yet.")
     write(path, LAPTOP)
     run = here("submit", str(path), "--yes", "--wait").stdout.strip()
-    told(here("show", "hallo"), 2, "no run 'hallo'", run)
+    told(here("show", "hallo"), 2, "'hallo' is not a run", run)
     for words, message in (
         (("--nodes", "0"), "0 nodes"),
         (("--nodes", "99"), "local has (8)"),

@@ -97,7 +97,7 @@ def test_a_note_is_kept_found_and_removed(
     assert ["note", "the", "wärm", "baseline"] in [line.split() for line in shown]
     for text in ("two\nlines", "a\ttab", "bell\x07", "\x9b5n", "a\u2028b", "x" * 201):
         told(here("note", "vit-ended", text), 2, "note")
-    told(here("note", "nothing", "a"), 2, "no run 'nothing'")
+    told(here("note", "nothing", "a"), 2, "'nothing' is not a run")
     assert kept.get("vit-ended").note == "the wärm baseline"
     assert envelope(here("note", "vit-ended", "", "--json"))["data"]["note"] == ""
     assert kept.get("vit-ended").note == ""

@@ -91,7 +91,7 @@ def test_extras_and_other_indexes_are_kept() -> None:
     ("text", "words"),
     [
         ("version = 2", "not a uv.lock of version 1"),
-        ("version = 1", "names no project"),
+        ("version = 1", "it has no project"),
         ("version = ", "Invalid value"),
         (lock(package("x", "1", source='git = "https://x.example/x"'), needs='{ name = "x" }'),
          "x does not come from a package index"),
