@@ -82,7 +82,7 @@ class CompareScreen(FullScreen):
         charts = [chart for chart in self.query(Chart) if chart.display]
         self.query_one("#compare-charts").display = bool(charts)
         for chart in charts[:1]:
-            chart.focus()
+            chart.focus(scroll_visible=False)  # the table stays in view
         ask(
             self,
             lambda runs: runs.comparisons.code(self.run_ids),

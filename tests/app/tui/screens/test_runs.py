@@ -29,7 +29,7 @@ from tests.support.program.driven_tui import (
 
 async def test_without_runs_the_screen_says_what_to_do(settings: Settings) -> None:
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
-        await sees(pilot, "Press n to make one from a job file")
+        await sees(pilot, "Press n to create one from a job file")
         await pilot.pause(0.3)
         assert not app_of(pilot).schedule.requests, "no unfinished run, no request"
         await pilot.press("n")
