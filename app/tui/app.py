@@ -298,6 +298,14 @@ class LumiApp(OrderedKeysApp):
 
         self.push_screen(ClusterScreen(self.runs, site))
 
+    def measure(
+        self, asker: Screen[None], site: str, account: str, saved: Callable[[], object]
+    ) -> None:
+        """Measure a node of a site, after a yes to the price; see `Measurement`."""
+        from lumitui.app.tui.flows.measuring import Measurement
+
+        Measurement(asker, site, account, saved).begin()
+
     def open_job(self, job: Path, *, demo: bool = False) -> None:
         """Open a job file on the screen New; esc leads back to where the user was."""
         self.push_screen(_new(self, job))

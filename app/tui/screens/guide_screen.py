@@ -300,11 +300,9 @@ class GuideScreen(FullScreen):
 
     def action_measure(self) -> None:
         """Measure a node of the site, so that lumitui can bind ranks and prove it."""
-        from lumitui.app.tui.flows.measuring import Measurement
-
         if not self._stop_at("job"):
             site, account = self._progress.site, self._progress.account
-            Measurement(self, site, account, self.reread).begin()
+            tui(self).measure(self, site, account, self.reread)
 
     def action_demo(self) -> None:
         """Open the demo's job on the screen New."""

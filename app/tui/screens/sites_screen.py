@@ -239,10 +239,8 @@ class SitesScreen(FullScreen):
 
     def action_measure(self) -> None:
         """Measure a node of the site under the cursor, and offer the result for its profile."""
-        from lumitui.app.tui.flows.measuring import Measurement
-
         if name := self._selected:
-            Measurement(self, name, "", lambda: self._read(name)).begin()
+            tui(self).measure(self, name, "", lambda: self._read(name))
 
     def action_filter(self) -> None:
         """Show the filter, ready to type in."""
