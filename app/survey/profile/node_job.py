@@ -46,6 +46,7 @@ def node_job(site: Site, partition: str = "", account: str = "") -> JobSpec:
             "launcher": "srun",
             "strategy": "ddp",
             "script": _SCRIPT.name,
+            "args": [one.image for one in site.containers.values() if one.image.startswith("/")],
             "container": {"none": True},
             "binding": "none",
             "proof": "off",

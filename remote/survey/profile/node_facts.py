@@ -1,7 +1,7 @@
 """Derives a profile's facts from a node's report: core lists, domains, buses, disks. Pure."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -274,8 +274,20 @@ def _other_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
     if (has := _has_python(report, site)) is not None:
         why = "command -v python3 on the node"
         yield ProfileChange(("python_on_compute_nodes",), "true" if has else "false", why)
+    yield from _image_facts(report, site)
     if report.disks:
         yield from _disk_facts(report.disks, site)
+
+
+def _image_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
+    """Yield the images that the node has; a default container without its image is one no more."""
+    for name, container in site.containers.items():
+        if report.images.get(container.image):
+            at = ("containers", name, "image")
+            yield ProfileChange(at, container.image, "the node can read it")
+        elif container.image in report.images and name == site.default_container:
+            why = f"the node cannot read the image of {name}"
+            yield ProfileChange(("default_container",), "none", why)
 
 
 def _has_python(report: NodeReport, site: Site) -> bool | None:
@@ -306,7 +318,7 @@ def _is_so(change: ProfileChange, site: Site) -> bool:
     """Return whether the profile already has this value."""
     value: object = site
     for key in change.place:
-        value = getattr(value, key)
+        value = value[key] if isinstance(value, Mapping) else getattr(value, key)
     if change.place == ("node", "gpu_cores") and isinstance(change.value, tuple):
         lists = [frozenset(parse_cores(text)) for text in site.node.gpu_cores]
         return lists == [frozenset(parse_cores(text)) for text in change.value]

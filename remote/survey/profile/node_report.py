@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lumitui.remote.site.answer_fields import count, lines
 from lumitui.remote.site.core_sets import parse_cores
@@ -80,6 +80,8 @@ class NodeReport:
     internet: str
     """`yes`, `no`, `proxy`, or "" where it was not tried."""
     complete: bool
+    images: Mapping[str, bool] = field(default_factory=dict)
+    """Whether the node can read each image of the profile."""
 
 
 def read(text: str) -> NodeReport:
@@ -114,6 +116,7 @@ def read(text: str) -> NodeReport:
         torch=_word(rows, "torch"),
         internet=_word(rows, "internet"),
         complete="done" in rows,
+        images={row[1]: row[0] == "yes" for row in rows.get("image", []) if len(row) == 2},
     )  # fmt: skip
 
 

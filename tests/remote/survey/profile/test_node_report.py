@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site
 from lumitui.remote.survey.profile.node_facts import NodeFacts, compare, shares
 from lumitui.remote.survey.profile.node_report import read
@@ -118,6 +119,17 @@ def test_what_a_node_lacks_is_said(site: Site) -> None:
     assert "internet: none." in notes and "node.gpu_memory_gib is a guess" in notes
     has = compare(read(NODE.replace("python ", "python 3.11.2")), site)
     assert "lacks python3" not in " ".join(has.notes)
+
+
+@pytest.mark.parametrize(("reads", "default"), [("yes", None), ("no", "none")])
+def test_a_default_container_whose_image_no_node_has_is_one_no_more(
+    site: Site, reads: str, default: str | None
+) -> None:
+    container = Container(image="/appl/torch.sif", call=("singularity", "run"))
+    having = site.model_copy(update={"containers": {"own": container}, "default_container": "own"})
+    measured = compare(read(NODE.replace("done", f"image {reads} /appl/torch.sif\ndone")), having)
+    assert values(measured).get("default_container") == default
+    assert (("containers", "own", "image") in measured.confirmed) is (reads == "yes")
 
 
 def test_the_profile_keeps_whether_a_node_has_python(site: Site) -> None:
