@@ -112,8 +112,8 @@ class JobSpec(MappingField):
     """Your program, inside the project: `script: train.py`."""
     args: tuple[Text, ...] = ()
     """The program's arguments. No shell expands them, but lumitui replaces `$STAGE_NAME` with the
-    path of a staged item, `$USER`, and the site's folders (`$$USER` stays `$USER`): `args: [--lr,
-    0.1]`."""
+    path of a staged item, `$AFTER_DIR` with the folder of the run it waits for, `$USER`, and the
+    site's folders (`$$USER` stays `$USER`): `args: [--lr, 0.1]`."""
     resume: tuple[Text, ...] = ()
     """Arguments that make your own script continue from the folder `$RUN_DIR/checkpoints`:
     `resume: [--resume]`."""
