@@ -104,6 +104,8 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
         return CONTINUE
     if explained and run.state is State.FAILED:
         return EXPLAINED
+    if run.state is State.RUNNING and "#debug" in run.note.split():
+        return "Open a shell in it, and cancel it when you are done."
     return NEXT.get(run.state, "")
 
 

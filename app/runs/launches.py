@@ -96,7 +96,8 @@ class Launches(RunsCore):
 
         path = Path(job)
         spec = read_job(path)
-        return self.preview(trial_of(spec, self.sites.load(spec.site)), path.resolve().parent)
+        trial = trial_of(spec, self.sites.load(spec.site))
+        return _without_partition_notes(self.preview(trial, path.resolve().parent))
 
     def debug(self, job: Path | str, *, seconds: int = 1800, idle: int = 1200) -> Preview:
         """Return the preview of a job that holds a job's nodes for a shell, and runs nothing.
@@ -113,7 +114,8 @@ class Launches(RunsCore):
         path = Path(job)
         spec = read_job(path)
         held = debug_of(spec, self.sites.load(spec.site), seconds, idle)
-        return replace(self.preview(held, path.resolve().parent), note="#debug")
+        preview = _without_partition_notes(self.preview(held, path.resolve().parent))
+        return replace(preview, note="#debug")
 
     def start_places(
         self,
@@ -145,7 +147,10 @@ class Launches(RunsCore):
         else:
             spec, base = read_job(Path(job)), folder or Path(job).resolve().parent
         if spec.grid:
-            raise InputError("This works only without a grid.", "Remove `grid:`.")
+            raise InputError(
+                "lumitui compares the starts of one run, and `grid:` makes several.",
+                "Remove `grid:`; `lumitui submit` sends all of its runs.",
+            )
         spec = cells(spec)[0].spec
         recent: list[Preview] = []
 
@@ -355,3 +360,10 @@ class Launches(RunsCore):
         from lumitui.app.scale.scaling.studies import Scalings
 
         return Scalings(self.history, self.sites)
+
+
+def _without_partition_notes(preview: Preview) -> Preview:
+    """Return the preview of a trial without notes that its partition is only for trials."""
+    findings = preview.findings
+    kept = (one for one in findings if one.severity != "note" or one.at.field != "partition")
+    return replace(preview, findings=tuple(kept))

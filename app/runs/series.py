@@ -443,10 +443,19 @@ class SeriesRuns:
         found = self._core.history.finder.with_ids(ids)
         return tuple(run for run in map(found.get, ids) if run and not run.state.is_final)
 
+    def _note(self, series: RunSeries, member: SeriesMember) -> str:
+        """Return the note of a run of a series: what it follows, or its series and settings."""
+        if series.kind != "then":
+            return f"{series.kind} {series.id}: {member.words}"
+        members = self._core.history.series.get(series.id).members
+        before = [each.run for each in members if each.place < member.place and each.run]
+        later = ", ".join(each.words for each in members if each.place > member.place)
+        return f"after {before[-1]}" if before else f"then {later}"
+
     def _send_one(
         self, series: RunSeries, member: SeriesMember, one: _Ready, report: Report
     ) -> Run:
-        note, tags = f"{series.kind} {series.id}: {member.words}", one.preview.note
+        note, tags = self._note(series, member), one.preview.note
         room = _LONGEST_NOTE - (len(tags) + 1 if tags else 0)
 
         def begun(run: Run) -> None:

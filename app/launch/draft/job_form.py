@@ -34,7 +34,8 @@ def _of_mistake(mistake: DocumentMistake) -> Finding:
     if mistake.near:
         at = at_key(mistake.keys)
         fix = Fix(f"rename it to {mistake.near}", at, mistake.near, renames=True)
-    message = f"{mistake.keys}: {mistake.message}."
+    end = "" if mistake.message.endswith("?") else "."
+    message = f"{mistake.keys}: {mistake.message}{end}"
     at = Position(mistake.line, field=mistake.keys)
     return Finding("", "error", message, at=at, fix=fix)
 

@@ -103,7 +103,10 @@ def start_places(
     """
     places = list(_variants(spec, site, home, account, nodes))
     if site.account.required and site.name != spec.site and not account:
-        reason = f"{site.name} needs an account, but none of your runs there has one."
+        reason = (
+            f"{site.name} needs an account, but none of your runs there has one. "
+            f"Name yours: `--sites {site.name}=ACCOUNT`, or `--first {site.name}=ACCOUNT`."
+        )
         return tuple(replace(each, refusal=reason) for each in places)
     candidates = [_composed(spec, each, preview) for each in places]
     valid = [each for each in candidates if each.preview is not None]

@@ -262,7 +262,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         if self._news and self._news.differs:
             parts.append(styled.plain(self._news.sentence, "bold yellow"))
         if self._followers:
-            fate = "is resubmitted" if self.takes_followers else "is not resubmitted"
+            verb = "is" if len(self._followers) == 1 else "are"
+            fate = f"{verb} {'resubmitted' if self.takes_followers else 'not resubmitted'}"
             parts.append(
                 styled.plain(f"note  {', '.join(self._followers)} followed it and {fate}.", "cyan")
             )

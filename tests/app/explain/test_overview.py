@@ -253,3 +253,9 @@ def test_the_verdict_names_readings_and_waits_together() -> None:
     assert verdict.endswith(
         "the ranks wait 35 % of each step for data: give the trainer more --workers"
     )
+
+
+def test_a_debug_job_is_for_a_shell() -> None:
+    run = replace(RUN, note="#debug")
+    assert run_overview.next_step(run, None, NOW).startswith("Open a shell in it")
+    assert run_overview.next_step(replace(run, note=""), None, NOW) == "Follow its log."

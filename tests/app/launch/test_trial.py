@@ -7,6 +7,7 @@ import pytest
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.trial import trial_of
+from lumitui.app.runs import Runs
 from lumitui.remote.site import walltime
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.sites.lumi_job import LUMI, job
@@ -67,3 +68,15 @@ def test_a_trial_that_fails_says_why(here: Here, tmp_path: Path) -> None:
     told(here("try", str(path), "--yes"), 5, "ended as failed", "lumitui why")
     spec = JobSpec.model_validate(LAPTOP | {"grid": {"--lr": ["1", "2"]}})
     assert trial_of(spec, SITES.load("laptop")).args == ("--lr", "1")
+
+
+def test_a_trial_is_not_advised_against_the_partition_that_lumitui_chose(
+    runs: Runs, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("print(1)\n")
+    keys = CLUSTER | {"site": "lumi", "memory": "60G", "script": "train.py"}
+    path = write(tmp_path / "job.yaml", keys | {"partition": "dev-g"})
+    assert "lumi-dev-g" in {one.rule for one in runs.preview(path).findings}
+    for preview in (runs.trial(path), runs.debug(path)):
+        assert preview.launch.spec.partition == "dev-g"
+        assert "lumi-dev-g" not in {one.rule for one in preview.findings}

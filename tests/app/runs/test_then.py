@@ -112,7 +112,9 @@ def test_each_waits_for_the_one_before_it_and_finds_its_folder(
     assert site.args["vit-evaluate"] == ("--checkpoint", "/runs/vit-000000/last.pt")
     evaluation = _run(runs, "vit-evaluate")
     assert evaluation.awaited == ("vit-000000",)
-    assert re.fullmatch(r"then vit-\w+: evaluate", evaluation.note)
+    assert evaluation.note == "after vit-000000"
+    assert _run(runs, "vit").note == "then evaluate, clean"
+    assert _run(runs, "vit-clean").note == f"after {evaluation.id}"
     assert re.search(r"after +vit-000000", here("show", evaluation.id).stdout)
     lines = arranged(runs.history.finder.entries(RunListing(), 9, None))
     assert [(line.id, line.parent) for line in lines] == [

@@ -67,9 +67,9 @@ def debug(reply: Reply, job: Path, length: str, idle: str, force: bool, yes: boo
                 f"{run.id} ended as {run.state} before it could be used.",
                 f"Run `lumitui why {run.id}`.",
             )
+        alone = f", and ends after {words.length(patience)} without a shell"
         say(
             f"{run.id} runs for at most {words.length(seconds)}, "
-            f"{words.price_sentence(run.price)}, and ends after {words.length(patience)} "
-            "without a shell."
+            f"{words.price_sentence(run.price)}{alone if patience < seconds else ''}."
         )
         say(f"Next, run: lumitui shell {run.id}; to end it: lumitui cancel {run.id}")

@@ -65,7 +65,7 @@ def test_a_partition_for_trials_or_with_preemption_wins_only_if_named_or_alone()
     assert first_place([named, spare, late]) is named
     closed = replace(late, refusal="It is closed.")
     assert first_place([trials, spare, closed]) is trials
-    with pytest.raises(InputError, match="No site says when"):
+    with pytest.raises(InputError, match="No site estimates when"):
         first_place([trials, spare, replace(late, start=None)])
 
 

@@ -59,7 +59,8 @@ def test_at_another_site_it_says_what_must_change(runs: Runs, tmp_path: Path) ->
 
     unpaid = start_places(spec, mn5, LUMI, "", (), preview, unreachable)
     assert {place.refusal for place in unpaid} == {
-        "mn5 needs an account, but none of your runs there has one."
+        "mn5 needs an account, but none of your runs there has one. "
+        "Name yours: `--sites mn5=ACCOUNT`, or `--first mn5=ACCOUNT`."
     }
     assert not made
     places = start_places(spec, mn5, LUMI, "bsc1", (), preview, unreachable)
@@ -84,6 +85,6 @@ def test_on_this_machine_it_starts_now_and_a_grid_is_refused(here: Here, tmp_pat
     (place,) = json.loads(done.stdout)["data"]
     assert (place["partition"], place["refusal"]) == ("local", "") and place["start"]
     grid = write(tmp_path / "grid.yaml", LAPTOP | {"grid": {"--lr": ["1", "2"]}})
-    told(here("where", str(grid)), 2, "only without a grid")
+    told(here("where", str(grid)), 2, "of one run")
     wrong = write(tmp_path / "wrong.yaml", LAPTOP | {"gpus_per_node": 64})
     told(here("where", str(wrong)), 2, "would not run in any")
