@@ -1,5 +1,6 @@
 """What an agent may do: each method of `AgentTools` is a tool, and returns plain data."""
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -17,11 +18,13 @@ from lumitui.app.mcp.agent_views import (
     untrusted,
 )
 from lumitui.app.mcp.allowance import (
+    NO_REQUEUE,
     TAG,
     Allowance,
     read_allowance,
     refusal,
     refuse_outside,
+    requeues,
     used_hours,
 )
 from lumitui.app.mcp.preview_tokens import PreviewTokens, digest_of
@@ -283,6 +286,9 @@ class AgentTools:
         """Return the previews of a job file with their digest."""
         target = self._job_file(path)
         previews = self._runs.previews(target)
+        if any(map(requeues, previews)):
+            options = [*previews[0].launch.spec.sbatch, NO_REQUEUE]
+            previews = self._runs.previews(target, changes={"sbatch": options})
         refuse_outside(previews, self._folder)
         return digest_of("submit", str(target), previews), previews
 
@@ -295,9 +301,16 @@ class AgentTools:
         start: Start,
     ) -> tuple[str, Resubmission]:
         """Return a run prepared again, with its digest."""
-        made = self._runs.plan_resubmission(
-            run_id, nodes=nodes, settings=tuple(settings), code=code, start=start
-        )
+
+        def plan(settings: Sequence[str]) -> Resubmission:
+            return self._runs.plan_resubmission(
+                run_id, nodes=nodes, settings=tuple(settings), code=code, start=start
+            )
+
+        made = plan(settings)
+        if requeues(made.preview):
+            options = [*made.preview.launch.spec.sbatch, NO_REQUEUE]
+            made = plan([*settings, f"sbatch={json.dumps(options)}"])
         refuse_outside((made.preview,), self._folder)
         parent = made.plan.parent
         subject = f"{parent.id} {parent.snapshot} {code} {made.plan.start}"

@@ -31,6 +31,7 @@ _SBATCH = re.compile(r"--(?:exclude|constraint)=[\w.,:&|*()\[\]-]+", re.ASCII)
 """Options of `sbatch:` that do not request more nodes, GPUs or time. sbatch accepts abbreviations
 such as `--tim=`, so a list of forbidden options would have gaps, and several options in one line,
 so the value must not contain a space."""
+NO_REQUEUE = "--no-requeue"
 _ALL = 1_000_000
 
 
@@ -75,6 +76,16 @@ def hours_of_preview(preview: Preview) -> float:
     spec = preview.launch.spec
     held = held_gpus(spec, preview.site, preview.launch.layout)
     return held * spec.chain * _limit_hours(spec.time)
+
+
+def requeues(preview: Preview) -> bool:
+    """Return whether Slurm may start a job again after a failed node or a preemption.
+
+    Its GPU-hours would not cover that. Those of a chain cover each attempt, and there is none
+    after its last.
+    """
+    spec = preview.launch.spec
+    return preview.site.scheduler == "slurm" and spec.chain == 1 and NO_REQUEUE not in spec.sbatch
 
 
 def _limit_hours(time_limit: str) -> float:
@@ -168,5 +179,7 @@ def _breaches(allowance: Allowance, preview: Preview) -> Iterator[str]:
     if spec.ship_secrets or spec.follow_links:
         yield "Agents may not use `ship_secrets:` or `follow_links:`."
     for option in spec.sbatch:
-        if not _SBATCH.fullmatch(option):
+        if option != NO_REQUEUE and not _SBATCH.fullmatch(option):
             yield f"Agents may not use {option} under `sbatch:`."
+    if requeues(preview):
+        yield f"Slurm could requeue this job: add {NO_REQUEUE} under `sbatch:`."

@@ -222,6 +222,66 @@ def test_a_job_counts_what_it_keeps_from_others(runs: Runs, tmp_path: Path) -> N
     assert hours("standard-g") == 8
 
 
+LUMI = """name: a
+site: lumi
+account: project_462000001
+partition: small-g
+gpus_per_node: 1
+time: "01:00:00"
+script: hello.py
+"""
+FOLLOWED = """sbatch: [--exclude=nid001]
+then: {b: {script: hello.py, args: [b]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "options"),
+    [
+        ("", ["--no-requeue"]),
+        ("sbatch: [--exclude=nid001]\n", ["--exclude=nid001", "--no-requeue"]),
+        ("sbatch: [--no-requeue]\n", ["--no-requeue"]),
+        ("chain: 4\nresume: [--resume]\nsignal: USR1@300\n", []),
+        ("grid: {--lr: [1, 2]}\n", ["--no-requeue"]),
+        (FOLLOWED, ["--exclude=nid001", "--no-requeue"]),
+    ],
+)
+def test_slurm_never_requeues_a_job_of_an_agent_beyond_what_it_counts(
+    tools: AgentTools, home: Home, work: Path, more: str, options: list[str]
+) -> None:
+    allow(home, "{gpu_hours: 9, sites: [lumi], may: [preview, submit]}")
+    (work / "job.yaml").write_text(LUMI + more)
+    _, previews = tools._job("job.yaml")
+    assert [list(one.launch.spec.sbatch) for one in previews] == [options] * len(previews)
+    assert all(("#SBATCH --no-requeue" in one.launch.script) == bool(options) for one in previews)
+    shown = tools.preview_job("job.yaml")
+    assert shown["refused"] == "" and shown["token"]
+
+
+def test_a_run_that_slurm_could_requeue_nevertheless_is_refused(
+    tools: AgentTools, home: Home, work: Path
+) -> None:
+    allow(home, "{gpu_hours: 9, sites: [lumi], may: [preview, submit]}")
+    (work / "job.yaml").write_text(LUMI + "then: {b: {sbatch: [--exclude=nid001]}}\n")
+    shown = tools.preview_job("job.yaml")
+    assert shown["token"] is None and "Slurm could requeue this job" in shown["refused"]
+
+
+def test_an_agent_resubmits_a_run_so_that_slurm_does_not_requeue_it(
+    tools: AgentTools, home: Home, work: Path, runs: Runs
+) -> None:
+    allow(home, "{gpu_hours: 99, sites: [lumi], may: [preview, submit]}")
+    (work / "job.yaml").write_text(LUMI)
+    spec = runs.preview(work / "job.yaml").launch.spec
+    runs.history.begin(
+        a_run("user-000001", site="lumi", spec=spec, state=State.DONE, snapshot="s" * 16,
+              project=str(work))
+    )  # fmt: skip
+    _, plan = tools._resubmission("user-000001", None, ["sbatch=[--exclude=nid001]"], "same", None)
+    assert plan.preview.launch.spec.sbatch == ("--exclude=nid001", "--no-requeue")
+    assert "#SBATCH --no-requeue" in plan.preview.launch.script
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
