@@ -75,7 +75,7 @@ async def test_sites_are_asked_when_they_are_shown(
             assert asked == ["lumi", "lumi"], "nobody is there"
             await pilot.press("right_square_bracket")
             await sees(pilot, r"laptop +queried \d+s ago, no answer")
-            await sees(pilot, r"(?s)No route to it\. Check the network\..*It has told nothing yet")
+            await sees(pilot, r"(?s)No route to it\. Check the network\..*It has not answered yet")
             assert asked == ["lumi", "lumi", "laptop"]
             await pilot.resize_terminal(170, 30)
             await sees(pilot, r"(?s)of lumi .*of laptop ")
