@@ -97,7 +97,7 @@ class Launches(RunsCore):
         path = Path(job)
         spec = read_job(path)
         trial = trial_of(spec, self.sites.load(spec.site))
-        return _without_partition_notes(self.preview(trial, path.resolve().parent))
+        return self.preview(trial, path.resolve().parent).as_trial()
 
     def debug(self, job: Path | str, *, seconds: int = 1800, idle: int = 1200) -> Preview:
         """Return the preview of a job that holds a job's nodes for a shell, and runs nothing.
@@ -114,8 +114,7 @@ class Launches(RunsCore):
         path = Path(job)
         spec = read_job(path)
         held = debug_of(spec, self.sites.load(spec.site), seconds, idle)
-        preview = _without_partition_notes(self.preview(held, path.resolve().parent))
-        return replace(preview, note="#debug")
+        return replace(self.preview(held, path.resolve().parent).as_trial(), note="#debug")
 
     def start_places(
         self,
@@ -360,10 +359,3 @@ class Launches(RunsCore):
         from lumitui.app.scale.scaling.studies import Scalings
 
         return Scalings(self.history, self.sites)
-
-
-def _without_partition_notes(preview: Preview) -> Preview:
-    """Return the preview of a trial without notes that its partition is only for trials."""
-    findings = preview.findings
-    kept = (one for one in findings if one.severity != "note" or one.at.field != "partition")
-    return replace(preview, findings=tuple(kept))

@@ -1,7 +1,7 @@
 """The preview of a send: a launch, its submit command, and the adviser's findings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lumitui.app.job.fields.mapping_fields import When
@@ -57,6 +57,12 @@ class Preview:
     def blocking(self) -> tuple[Finding, ...]:
         """The errors that prevent a send."""
         return tuple(item for item in self.errors if item.final or not self.forced)
+
+    def as_trial(self) -> "Preview":
+        """Return it without notes on its partition: lumitui chooses one that is for trials."""
+        notes = ("note", "partition")
+        kept = (one for one in self.findings if (one.severity, one.at.field) != notes)
+        return replace(self, findings=tuple(kept))
 
     def check(self) -> None:
         """Raise InputError with the first error that prevents a send."""
