@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -19,7 +19,6 @@ from lumitui.app.mcp.agent_views import (
 )
 from lumitui.app.mcp.allowance import (
     NO_REQUEUE,
-    TAG,
     Allowance,
     read_allowance,
     refusal,
@@ -29,6 +28,7 @@ from lumitui.app.mcp.allowance import (
 )
 from lumitui.app.mcp.preview_tokens import PreviewTokens, digest_of
 from lumitui.app.runs import (
+    AGENT_TAG,
     CONTROL_CHARACTERS,
     Document,
     Filter,
@@ -80,6 +80,8 @@ class AgentTools:
         self._clock = clock
         self._tokens = PreviewTokens(clock)
         self._polled: dict[str, float] = {}
+        self._hours: dict[str, float] = {}
+        """GPU-hours of the runs of agents that this server has seen: the history may be removed."""
 
     # -- read
 
@@ -146,6 +148,8 @@ class AgentTools:
 
     def scaling(self, run_id: str, nodes: Sequence[int] = ()) -> Data:
         """Show how a run scales, and predict its speed and price on other numbers of NODES."""
+        if wrong := [number for number in nodes if number < 1]:
+            raise InputError(f"{wrong[0]} is not a number of nodes.", "Give numbers from 1.")
         return untrusted(self._runs.scaling.of(run_id, ScalingQuestion(tuple(nodes))))
 
     def compare(self, run_ids: list[str]) -> Data:
@@ -190,7 +194,7 @@ class AgentTools:
         with self._alone():
             digest, previews = self._job(path)
             self._confirm(token, digest, previews)
-            marked = [replace(one, note=TAG) for one in previews]
+            marked = [replace(one, note=AGENT_TAG) for one in previews]
             grid = bool(marked[0].cell)
             sent = self._runs.send_grid(marked) if grid else [self._runs.send(marked[0])]
             return {"runs": list(map(run_view, sent))}
@@ -224,7 +228,7 @@ class AgentTools:
         with self._alone():
             digest, plan = self._resubmission(run_id, nodes, settings, code, start)
             self._confirm(token, digest, (plan.preview,))
-            marked = replace(plan, preview=replace(plan.preview, note=TAG))
+            marked = replace(plan, preview=replace(plan.preview, note=AGENT_TAG))
             return {"runs": [run_view(self._runs.resubmit(marked))]}
 
     def preview_cancel(self, run_id: str) -> Data:
@@ -242,15 +246,31 @@ class AgentTools:
 
     # -- within the allowance
 
-    def _alone(self) -> AbstractContextManager[bool]:
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
         """Hold the lock of all servers: two could spend the same GPU-hours."""
-        return sender_lock(self._settings.data / "sending", "agents", wait=True)
+        with sender_lock(self._settings.data / "sending", "agents", wait=True):
+            try:
+                yield
+            finally:
+                self._used()
 
     def _allowance(self) -> Allowance:
         return read_allowance(self._settings.file)
 
     def _left(self, allowance: Allowance) -> float:
-        return allowance.gpu_hours - used_hours(self._runs, time.time())
+        return allowance.gpu_hours - self._used()
+
+    def _used(self) -> float:
+        """Return the GPU-hours that agents have used.
+
+        Those of a run that has left the history still count, unless you took its tag off before.
+        """
+        hours, history = used_hours(self._runs, time.time()), self._runs.history
+        kept = history.finder.with_ids([run for run in self._hours if run not in hours])
+        gone = {run: one for run, one in self._hours.items() if run not in kept}
+        self._hours = gone | hours
+        return sum(self._hours.values())
 
     def _pause(self, site: str) -> float:
         try:

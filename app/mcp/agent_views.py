@@ -7,8 +7,17 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from lumitui.app.explain import words
-from lumitui.app.mcp.allowance import TAG, hours_of_preview
-from lumitui.app.runs import Finding, LogFilter, Preview, Run, State, spell_out, total_price
+from lumitui.app.mcp.allowance import hours_of_preview
+from lumitui.app.runs import (
+    AGENT_TAG,
+    Finding,
+    LogFilter,
+    Preview,
+    Run,
+    State,
+    spell_out,
+    total_price,
+)
 
 Data = dict[str, Any]
 _UNSEEN = re.compile("[\u200b-\u200d\u2060\ufeff\U000e0000-\U000e007f]")
@@ -77,7 +86,7 @@ def run_view(run: Run) -> Data:
 
 def is_of_agent(run: Run) -> bool:
     """Return whether an agent sent a run."""
-    return TAG in run.note.split(" ")
+    return AGENT_TAG in run.note.split(" ")
 
 
 def finding_view(finding: Finding) -> Data:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lumitui.app.runs import (
+    AGENT_TAG,
     Filter,
     InputError,
     LumiError,
@@ -24,8 +25,6 @@ from lumitui.app.runs import (
     walltime,
 )
 
-TAG = "#agent"
-"""In the note of each run that an agent has sent."""
 Power = Literal["preview", "submit", "cancel"]
 _SBATCH = re.compile(r"--(?:exclude|constraint)=[\w.,:&|*()\[\]-]+", re.ASCII)
 """Options of `sbatch:` that do not request more nodes, GPUs or time. sbatch accepts abbreviations
@@ -93,13 +92,13 @@ def _limit_hours(time_limit: str) -> float:
     return math.ceil(walltime.seconds_of(time_limit) / 60) / 60
 
 
-def used_hours(runs: Runs, now: float) -> float:
-    """Return the GPU-hours of all agents' runs in the history, without querying a site.
+def used_hours(runs: Runs, now: float) -> dict[str, float]:
+    """Return the GPU-hours of each run that an agent sent, by its id; queries no site.
 
     A run counts with its time limit until it has ended, and then with the time that it took.
     """
-    sent = runs.history.listed(_ALL, Filter(terms=parse_filter(TAG)))
-    return sum(_hours_of_run(runs, run, now) for run in sent)
+    sent = runs.history.listed(_ALL, Filter(terms=parse_filter(AGENT_TAG)))
+    return {run.id: _hours_of_run(runs, run, now) for run in sent}
 
 
 def _hours_of_run(runs: Runs, run: Run, now: float) -> float:

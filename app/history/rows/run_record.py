@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from lumitui.app.history.listing.tags import AGENT_TAG
 from lumitui.app.history.rows.run_row import to_row
 from lumitui.app.history.run import Provenance, Run
 from lumitui.app.job.launch import Price, RankLayout
@@ -33,6 +34,7 @@ def record_text(run: Run) -> str:
     for name in ("spec", "layout", "price"):
         row[name] = json.loads(row[name])
     del row["spec"]["lumitui"]
+    row["agent"] = AGENT_TAG in run.note.split(" ")
     record = {"format": FORMAT, "lumitui": version(), "folder": row["folder"]}
     record |= {name: row[name] for name in _Record.model_fields if name != "format"}
     return json.dumps(record, indent=1) + "\n"
@@ -76,6 +78,7 @@ def run_of(text: bytes, folder: str) -> Run:
         provenance=Provenance(entry.commit, entry.branch, "", entry.dirty),
         state=State.UNKNOWN,
         reason=REBUILT,
+        note=AGENT_TAG if entry.agent else "",
     )
 
 
@@ -116,6 +119,8 @@ class _Record(BaseModel):
     script: str
     machinery: str | None = None
     probe: str | None = None
+    agent: bool = False
+    """Whether an agent sent it: the only part of the note that a lost history gets back."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

@@ -187,9 +187,38 @@ def test_a_run_counts_whole_until_it_has_ended_and_then_as_it_ran(
     What the job itself wrote of its attempts, here an end long before the start, takes nothing off.
     """
     runs.history.begin(a_run("user-000001", **facts))
-    assert used_hours(runs, 10_000.0) == 0
+    assert used_hours(runs, 10_000.0) == {}
     runs.history.begin(a_run("agent-000002", **facts, note="a try #agent"))
-    assert used_hours(runs, 10_000.0) == pytest.approx(hours)
+    assert used_hours(runs, 10_000.0) == {"agent-000002": pytest.approx(hours)}
+
+
+def test_a_history_that_is_removed_gives_a_running_server_no_gpu_hours_back(
+    tools: AgentTools, home: Home, work: Path, settings: Settings
+) -> None:
+    token = tools.preview_job("job.yaml")["token"]
+    (run,) = tools.submit_job("job.yaml", token)["runs"]
+    tools._runs.wait(run["id"])
+    left = tools.list_sites()["gpu_hours_left"]
+    assert left < 1
+    history_file = settings.data / "history.db"
+    for path in history_file.parent.glob("history.db*"):
+        path.unlink()
+    assert tools.list_runs()["runs"] == []
+    assert tools.list_sites()["gpu_hours_left"] == pytest.approx(left)
+    allow(home, "{gpu_hours: 0.16, sites: [laptop], may: [preview, submit]}")
+    assert tools.preview_job("job.yaml")["token"] is None
+
+
+def test_a_run_whose_tag_the_user_takes_off_counts_no_more(
+    tools: AgentTools, work: Path, home: Home
+) -> None:
+    (work / "hello.py").write_text(SLEEPS)
+    token = tools.preview_job("job.yaml")["token"]
+    (run,) = tools.submit_job("job.yaml", token)["runs"]
+    assert tools.list_sites()["gpu_hours_left"] == pytest.approx(5 / 6)
+    tools._runs.history.update(run["id"], note="")
+    assert tools.list_sites()["gpu_hours_left"] == 1
+    assert lt(home, "cancel", run["id"], "--yes").returncode == 0
 
 
 def test_no_setting_of_a_grid_hides_that_an_agent_sent_its_runs(

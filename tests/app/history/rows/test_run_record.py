@@ -69,6 +69,14 @@ def test_an_older_record_has_nothing_beside_its_script() -> None:
     assert found.files == {"job.sh": found.script}
 
 
+@pytest.mark.parametrize(
+    ("note", "back"), [("a try", ""), ("a #agents try", ""), ("grid a-1: 2 #agent", "#agent")]
+)
+def test_that_an_agent_sent_it_is_all_that_a_record_keeps_of_a_note(note: str, back: str) -> None:
+    assert read(made(note=note)).note == back
+    assert "a try" not in record_text(made(note=note))
+
+
 def test_a_later_version_may_say_more() -> None:
     assert read(made(), colour="blue").id == "vit-tiny-000001"
 
