@@ -39,6 +39,8 @@ class Connection:
     home: str
     footprint: Callable[[], Footprint] = Footprint
     """Returns its cost for the site so far."""
+    address: Callable[[], str] = str
+    """Returns user and host of the login, after its jump hosts; "": this machine."""
     silence: Callable[[], float] = lambda: 0.0
     """Returns the seconds since the site was heard last, infinity without a connection. 0.0
     always: it cannot be lost."""
@@ -136,6 +138,7 @@ def connect(site: Site, ask: Ask) -> Connection:
         lambda: ssh.user,
         "~",
         lambda: footprint(lines, slurm),
+        address=lambda: ssh.address,
         silence=lambda: min(line.silence() for line in (lines[0], lines[-1])),
         notes=lambda: ssh.notes,
         log=log,

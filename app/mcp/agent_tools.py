@@ -310,7 +310,7 @@ class AgentTools:
             options = [*previews[0].launch.spec.sbatch, NO_REQUEUE]
             previews = self._runs.previews(target, changes={"sbatch": options})
         refuse_outside(previews, self._folder)
-        return digest_of("submit", str(target), previews), previews
+        return digest_of("submit", str(target), previews, self._login(previews)), previews
 
     def _resubmission(
         self,
@@ -334,7 +334,18 @@ class AgentTools:
         refuse_outside((made.preview,), self._folder)
         parent = made.plan.parent
         subject = f"{parent.id} {parent.snapshot} {code} {made.plan.start}"
-        return digest_of("resubmit", subject, (made.preview,)), made
+        login = self._login((made.preview,))
+        return digest_of("resubmit", subject, (made.preview,), login), made
+
+    def _login(self, previews: Sequence[Preview]) -> list[str]:
+        """Return where the previews' sites lead, which a changed ssh configuration changes."""
+        logins = []
+        for name in sorted({one.site.name for one in previews}):
+            try:
+                logins.append(self._runs.login_address(name))
+            except LumiError as error:  # a send reports it
+                logins.append(error.message)
+        return logins
 
     def _previewed(self, digest: str, previews: Sequence[Preview]) -> Data:
         """Return what a preview shows, and a token where it may be sent."""

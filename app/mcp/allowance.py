@@ -39,7 +39,7 @@ class Allowance(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    gpu_hours: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
+    gpu_hours: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)] = 0
     """The budget of all runs of agents together, each at its time limit until it has ended."""
     sites: tuple[str, ...] = ()
     """Where they may send and cancel."""

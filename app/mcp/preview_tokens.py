@@ -13,9 +13,14 @@ _MOST = 100
 """Maximum number of pending tokens; above that, the oldest is dropped."""
 
 
-def digest_of(action: str, subject: str, previews: Sequence[Preview] = ()) -> str:
-    """Return a hash of the action, its target, and every byte that `previews` would send."""
-    parts: list[object] = [action, subject]
+def digest_of(
+    action: str, subject: str, previews: Sequence[Preview] = (), logins: Sequence[str] = ()
+) -> str:
+    """Return a hash of the action, its target, and every byte that `previews` would send.
+
+    `logins` has the user and host of each login.
+    """
+    parts: list[object] = [action, subject, *logins]
     for one in previews:
         texts = sorted(one.launch.texts.items())
         spec = one.launch.spec.model_dump_json()

@@ -138,6 +138,15 @@ class RunsCore:
         """Return the load that this program has caused at a site so far."""
         return self._connections.footprint(site_name)
 
+    def login_address(self, site_name: str) -> str:
+        """Return user and host of a site's login, from profile and ssh configuration; no query.
+
+        Raises:
+            InputError: there is no such site.
+            LinkError: the ssh configuration cannot be used.
+        """
+        return self._connections.get(self.sites.load(site_name)).address()
+
     def silence(self, site_name: str) -> float:
         """Return the seconds since a site last answered; infinity without a connection.
 

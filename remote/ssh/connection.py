@@ -59,6 +59,15 @@ class Ssh(Requests):
         return self._route(self.login)[-1][0].user
 
     @property
+    def address(self) -> str:
+        """Each host of the route as `user@host`, from the configuration alone.
+
+        Raises:
+            LinkError: the configuration has an option that lumitui cannot honour.
+        """
+        return " ".join(host.address for host, _ in self._route(self.login))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for the user about the ssh configuration; usually none.
 

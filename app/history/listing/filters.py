@@ -20,6 +20,9 @@ from lumitui.app.history.listing.state_filter import (
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.states import State
 
+_LONGEST = 1000
+"""Characters of a filter; SQLite refuses patterns from 50,000 bytes on, and 1,000 terms."""
+
 
 class FilterError(InputError):
     """An invalid filter, with its position."""
@@ -140,6 +143,9 @@ def parse_typed_filter(text: str) -> tuple[tuple[FilterTerm, ...], FilterError |
 
     The others count meanwhile.
     """
+    if len(text) > _LONGEST:
+        message = f"The filter is longer than {_LONGEST:,} characters."
+        return (), FilterError(message, "Shorten it.", 0, len(text))
     terms: list[FilterTerm] = []
     first: FilterError | None = None
     for begin, end in _split(text):

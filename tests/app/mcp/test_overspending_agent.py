@@ -32,6 +32,16 @@ SLEEPS = "import time\ntime.sleep(60)\n"
 OTHER = "for a different action than this one"
 
 
+LUMI = """name: a
+site: lumi
+account: project_462000001
+partition: small-g
+gpus_per_node: 1
+time: "01:00:00"
+script: hello.py
+"""
+
+
 def sent(tools: AgentTools) -> int:
     return len(tools.list_runs()["runs"])
 
@@ -104,6 +114,42 @@ def test_the_token_of_one_preview_confirms_nothing_else(tools: AgentTools, work:
     with pytest.raises(InputError, match=OTHER):
         tools.resubmit(run["id"], plan["token"], settings=["time=00:06:00"])
     assert sent(tools) == 1
+
+
+def test_a_token_is_for_the_login_that_the_ssh_configuration_named_at_its_preview(
+    tools: AgentTools, work: Path, home: Home
+) -> None:
+    allow(home, "{gpu_hours: 9, sites: [far], may: [preview, submit]}")
+    config = home.config / "ssh_config"
+    config.write_text("Host far\n HostName a.example\n")
+    profile = home.config / "sites" / "far.yaml"
+    profile.parent.mkdir(exist_ok=True)
+    hosts = f"hosts: {{login: far, user: me, ssh_config: {config}, fingerprints: null}}"
+    profile.write_text(f"extends: lumi\nname: far\n{hosts}\n")
+    assert tools._runs.login_address("far") == "me@a.example"
+    (work / "job.yaml").write_text(LUMI.replace("site: lumi", "site: far"))
+    first, second = (tools.preview_job("job.yaml")["token"] for _ in range(2))
+    config.write_text("Host far\n HostName b.example\n")
+    with pytest.raises(InputError, match=OTHER):
+        tools.submit_job("job.yaml", first)
+    assert tools._runs.history.count() == 0
+    profile.write_text(profile.read_text().replace("user: me", "user: other"))
+    with pytest.raises(InputError, match=OTHER):
+        tools.submit_job("job.yaml", second)
+
+
+@pytest.mark.parametrize("nodes", [[-1], [0], [2, 0]])
+def test_a_number_of_nodes_below_one_scales_nothing(tools: AgentTools, nodes: list[int]) -> None:
+    with pytest.raises(InputError, match="is not a number of nodes"):
+        tools.scaling("last", nodes)
+
+
+@pytest.mark.parametrize("words", ["x" * 60_000, "a " * 5_000])
+def test_a_filter_that_is_too_long_is_told_so(tools: AgentTools, words: str) -> None:
+    with pytest.raises(InputError, match="longer than 1,000 characters"):
+        tools.list_runs(matching=words)
+    assert tools.list_runs(matching="a " * 500) == {"runs": []}
+    assert tools.list_runs(matching="%" * 1000) == {"runs": []}
 
 
 def test_a_token_is_good_for_ten_minutes(work: Path, settings: Settings) -> None:
@@ -251,14 +297,6 @@ def test_a_job_counts_what_it_keeps_from_others(runs: Runs, tmp_path: Path) -> N
     assert hours("standard-g") == 8
 
 
-LUMI = """name: a
-site: lumi
-account: project_462000001
-partition: small-g
-gpus_per_node: 1
-time: "01:00:00"
-script: hello.py
-"""
 FOLLOWED = """sbatch: [--exclude=nid001]
 then: {b: {script: hello.py, args: [b]}}
 """
@@ -411,6 +449,8 @@ async def test_the_user_may_take_the_allowance_back_at_any_time(
         token = await agent.token()
         allow(home, "{gpu_hours: 1, sites: [laptop], may: [preview]}")
         assert "may not submit" in await agent.refused("submit_job", path="job.yaml", token=token)
+        allow(home, "{gpu_hours: true, sites: [laptop], may: [preview, submit]}")
+        assert "gpu_hours" in await agent.refused("preview_job", path="job.yaml")
         allow(home, "{gpu_hours: lots}")
         refused = await agent.refused("preview_job", path="job.yaml")
         assert "settings.yaml:1" in refused and "gpu_hours" in refused
