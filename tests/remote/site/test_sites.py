@@ -139,7 +139,7 @@ def test_another_kind_than_the_parents_is_named_at_the_childs_line(folder: Path)
 def test_a_key_of_another_kind_than_the_inherited_one_is_wrong_where_it_is(folder: Path) -> None:
     (folder / "base.yaml").write_text(SMALL)
     child = "extends: base\npartitions:\n  gpu:\n    billing:\n      per_gpu_hour: 1\n"
-    assert "mine.yaml:5: partitions.gpu.billing.per_gpu_hour: this key is of another kind" in (
+    assert "mine.yaml:5: partitions.gpu.billing.per_gpu_hour: this key belongs to another kind" in (
         refused(folder, "mine", child)
     )
 
@@ -168,7 +168,7 @@ def test_a_key_of_another_kind_than_the_inherited_one_is_wrong_where_it_is(folde
         ("per_node_hour: 1", "", "partitions.gpu.billing.per_node_hour: this key is required"),
         ("title: Small", "", "title: this key is required"),
         ("allocation: node", "allocation: nodes", "partitions.gpu.allocation"),
-        ("work_root: /scratch/{user}", "work_root: ~/runs", "work_root: '~/runs' must be a whole"),
+        ("work_root: /scratch/{user}", "work_root: ~/runs", "work_root: '~/runs' must be a full"),
         ("work_root: /scratch/{user}", "work_root: runs", "work_root: 'runs' must be a full path"),
         ("work_root: /scratch/{user}", 'work_root: ""', "work_root: '' must be a full path"),
         ("work_root: /scratch/{user}", "work_root: /", "work_root: '/' must be a full path"),

@@ -44,7 +44,7 @@ TRICKY = [
         ({"noeds": 2}, ["job.yaml:10: noeds: unknown key; did you mean `nodes`?"]),
         ({"nodes": "two"}, ["job.yaml:10: nodes: 'two' is not a whole number"]),
         ({"args": {"a": 1}}, ["job.yaml:10: args:"]),
-        ({"time": 10}, ["job.yaml:5: time: 10 alone is ambiguous", "10:00 for 10 minutes"]),
+        ({"time": 10}, ["job.yaml:5: time: 10 is ambiguous", "10:00 for 10 minutes"]),
         ({"time": "soon"}, ["'soon' is not a time"]),
         ({"site": "lummi"}, ["not a site", "laptop, "]),
         ({"partition": "big"}, ["no partition 'big'", "local"]),
@@ -54,7 +54,7 @@ TRICKY = [
         ({"trainer": "ddp"}, ["either `trainer:`"]),
         (
             {"nodes": 2, "noeds": 2, "time": 5},
-            ["2 mistakes", "job.yaml:5: time: 5 alone", "job.yaml:11: noeds"],
+            ["2 mistakes", "job.yaml:5: time: 5 is ambiguous", "job.yaml:11: noeds"],
         ),
         ({"gpus_per_node": 3}, ["more than the 2 ranks of a node"]),
         ({"env": {"WANDB_API_KEY": "abc"}}, ["looks like a secret", "secrets:"]),
@@ -95,7 +95,7 @@ def test_paths_that_lead_nowhere_are_one_sentence(here: Here, path: Path) -> Non
 
 
 def test_files_that_are_no_job_files_are_refused(here: Here, tmp_path: Path) -> None:
-    told(here("preview", str(tmp_path / "no.yaml")), 2, "There is no file", "no.yaml")
+    told(here("preview", str(tmp_path / "no.yaml")), 2, "no.yaml does not exist")
     told(here("preview", str(tmp_path)), 2, "cannot be read")
     for content, word in (
         (b"", "mistakes"),

@@ -111,11 +111,11 @@ def test_the_screens_name_them(runs: Runs, project: Path) -> None:
     ("changes", "guilty", "why"),
     [
         ({}, "hello.py", "it is the script"),
-        ({"args": ["--config", "conf/run.txt"]}, "conf/run.txt", "`args:` names it"),
-        ({"args": ["--config=run.txt"], "workdir": "conf"}, "conf/run.txt", "`args:` names it"),
+        ({"args": ["--config", "conf/run.txt"]}, "conf/run.txt", "`args:` contains it"),
+        ({"args": ["--config=run.txt"], "workdir": "conf"}, "conf/run.txt", "`args:` contains it"),
         ({}, "lib/net.py", "hello.py imports it"),
         ({}, "lib/__init__.py", "hello.py imports it"),
-        ({"args": ["deploy.key"]}, "deploy.key", "`args:` names it"),
+        ({"args": ["deploy.key"]}, "deploy.key", "`args:` contains it"),
     ],
 )  # fmt: skip
 def test_a_file_that_the_job_needs_is_an_error_before_anything_is_sent(
