@@ -215,7 +215,7 @@ def test_a_large_file_is_not_read_to_its_end(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"The file .*none\ does not exist.yaml") as caught:
+    with pytest.raises(InputError, match=r"The file .*none\.yaml does not exist") as caught:
         read_document(tmp_path / "none.yaml")
     assert caught.value.exit_code == 2
 
