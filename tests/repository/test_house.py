@@ -10,10 +10,10 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5090, "app/tui": 13680, "app/runs": 2820, "app/scale": 3090, "app/follow": 4190,
-    "app/survey": 1890, "app/launch": 9000, "app/explain": 2950, "app/history": 4300,
-    "app/mcp": 900,
-    "app/job": 2560, "app/knowledge": 16220, "remote/site": 2980, "remote/ssh": 3180,
+    "app/cli": 5090, "app/tui": 13680, "app/runs": 2840, "app/scale": 3090, "app/follow": 4190,
+    "app/survey": 1890, "app/launch": 9000, "app/explain": 2950, "app/history": 4310,
+    "app/mcp": 970,
+    "app/job": 2560, "app/knowledge": 16220, "remote/site": 2980, "remote/ssh": 3190,
     "remote/transport": 1120, "remote/scheduler": 2590, "remote/source": 1630,
     "remote/transfer": 4160, "remote/survey": 3090, "remote/laptop": 1480, "trainers": 8600,
 }  # fmt: skip
