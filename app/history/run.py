@@ -34,6 +34,8 @@ ENDS = ("requeue", "done", "failed", "used-up", "no-progress", "unsaved", "cance
 
 SAVED = ("requeue", "used-up", "refused")
 """The ends of an attempt that got a stop request and saved."""
+AGENT_TAG = "#agent"
+"""In the note of each run that an agent sent; these count for the budget of agents."""
 
 
 @dataclass(frozen=True)

@@ -76,13 +76,13 @@ from lumitui.app.history.listing.series_runs import SeriesMember as SeriesMember
 from lumitui.app.history.listing.state_filter import COUNTED_STATES as COUNTED_STATES
 from lumitui.app.history.listing.state_filter import STATE_GROUPS as STATE_GROUPS
 from lumitui.app.history.listing.state_filter import WENT_WRONG as WENT_WRONG
-from lumitui.app.history.listing.tags import AGENT_TAG as AGENT_TAG
 from lumitui.app.history.listing.tags import split_tags as split_tags
 from lumitui.app.history.listing.tags import tags_text as tags_text
 from lumitui.app.history.listing.tags import with_tags as with_tags
 from lumitui.app.history.metric_points import Glance as Glance
 from lumitui.app.history.metric_points import GlanceKey as GlanceKey
 from lumitui.app.history.metric_points import Glances as Glances
+from lumitui.app.history.run import AGENT_TAG as AGENT_TAG
 from lumitui.app.history.run import Run as Run
 from lumitui.app.history.run import one_line as one_line
 from lumitui.app.job import examples as examples

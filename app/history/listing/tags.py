@@ -5,8 +5,6 @@ from collections.abc import Iterator
 
 from lumitui.remote.site.errors import InputError
 
-AGENT_TAG = "#agent"
-"""In the note of each run that an agent sent; these runs count for the budget of agents."""
 _TAG = re.compile(r"[\w.+-]{1,40}")
 
 

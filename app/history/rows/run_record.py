@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from lumitui.app.history.listing.tags import AGENT_TAG
 from lumitui.app.history.rows.run_row import to_row
-from lumitui.app.history.run import Provenance, Run
+from lumitui.app.history.run import AGENT_TAG, Provenance, Run
 from lumitui.app.job.launch import Price, RankLayout
 from lumitui.app.job.settings import version
 from lumitui.app.job.spec import JobSpec
