@@ -518,7 +518,7 @@ async def test_a_wrong_argument_is_told_in_plain_words(
 ) -> None:
     async with agent_in(home, work) as agent:
         refused = await agent.refused(tool, **arguments)
-    assert words in refused and "pydantic" not in refused and f"{tool} takes" in refused
+    assert words in refused and "pydantic" not in refused and f"{tool} accepts" in refused
 
 
 def test_the_folder_of_an_agent_is_neither_the_home_nor_the_disk(settings: Settings) -> None:
