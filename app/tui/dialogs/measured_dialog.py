@@ -21,7 +21,7 @@ class MeasuredDialog(DialogBox[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "answer('save')", "Save", id="measured.save",
                 tooltip="Write the measured values into your own profile"),
-        Binding("m", "answer('again')", "Measure", id="measured.again",
+        Binding("f5", "answer('again')", "Measure", id="measured.again",
                 tooltip="Measure a node again; the price comes first"),
     ]  # fmt: skip
     AUTO_FOCUS = "Scroll"
@@ -39,7 +39,7 @@ class MeasuredDialog(DialogBox[str | None]):
         change = edited.diff or "The profile has all of this already."
         with Scroll():
             yield Static(plain("\n".join([*measured.notes, "", change])), markup=False)
-        yield buttons(no="Close", again="Measure again (m)", save="Save (s)")
+        yield buttons(no="Close", again="Measure again (f5)", save="Save (s)")
 
     def on_mount(self) -> None:
         """Let nothing be saved that is no change."""

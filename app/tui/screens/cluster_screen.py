@@ -214,7 +214,7 @@ class SiteColumn(Vertical):
                 yield QueueRows()
                 yield PartRows(chooses=False)
                 yield PartRows(chooses=False)
-                yield PartRows(chooses=False)
+                yield PartRows(chooses=False).add_class("last")
             with Vertical(classes="site-details"):
                 yield Static(classes="site-partition frame", markup=False)
                 yield Static(classes="site-job frame", markup=False)

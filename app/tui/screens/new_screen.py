@@ -76,7 +76,7 @@ class NewScreen(DraftPage):
                 tooltip="Show the job script and its changes"),
         Binding("f4", "view('node')", "Node", show=False, id="new.node",
                 tooltip="Show which rank has which cores and GPU"),
-        Binding("i", "imported", "Import", show=False, id="new.imported",
+        Binding("I", "imported", "Import", show=False, id="new.imported",
                 tooltip="Read what was lost and changed in the import, or go back to the job"),
     ]  # fmt: skip
 

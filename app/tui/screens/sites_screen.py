@@ -46,7 +46,7 @@ class SitesScreen(FullScreen):
                 tooltip="Show the site's profile: partitions, nodes, containers, prices"),
         Binding("n", "add", "New", id="sites.add",
                 tooltip="Survey a cluster that has no profile, and save one"),
-        Binding("m", "measure", "Measure", id="sites.measure",
+        Binding("f5", "measure", "Measure", id="sites.measure",
                 tooltip="Measure a node of the site with a short job; the price comes first"),
         Binding("slash", "filter", "Filter", key_display="/", id="sites.filter",
                 tooltip="Show only the sites with all typed words"),

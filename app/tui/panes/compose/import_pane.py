@@ -44,7 +44,7 @@ class ImportPane(Scroll):
         self._name_key("read all")
 
     def _name_key(self, does: str) -> None:
-        self.border_subtitle = f"{self._counts}  i {does}".strip()
+        self.border_subtitle = f"{self._counts}  I {does}".strip()
 
     def on_focus(self, event: events.Focus) -> None:
         """Name the key that leads back."""

@@ -50,12 +50,12 @@ async def test_a_node_is_measured_after_a_yes_to_the_price_and_the_result_saved(
     monkeypatch.setattr(Sends, "send", send)
     app = LumiApp(settings)
     async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("3", "slash", *"new", "enter", "m")
+        await pilot.press("3", "slash", *"new", "enter", "f5")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
         await sees(
             pilot, r"(?s)Measure a node of new\?.*one of whole.*at most 00:05:00.*billing units"
         )
-        await pilot.press("n", "m")
+        await pilot.press("n", "f5")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question again")
         assert not sent
         await pilot.press("y")
@@ -69,7 +69,7 @@ async def test_a_node_is_measured_after_a_yes_to_the_price_and_the_result_saved(
         assert app.defect is None
         assert "gpu_cores: [13-23, 1-11, 37-47, 25-35]" in profile.read_text()
         # The report of the last job is offered again; now there is nothing to save.
-        await pilot.press("3", "slash", *"new", "enter", "m")
+        await pilot.press("3", "slash", *"new", "enter", "f5")
         await sees(pilot, "The profile has all of this already")
         await pilot.press("s")
         assert isinstance(app.screen, MeasuredDialog) and "Measure again" in shown(pilot)

@@ -60,10 +60,10 @@ def test_a_letter_means_one_thing_on_all_screens_but_for_a_short_list() -> None:
         ("run.cancel: ctrl+kex", "'ctrl+kex' is not a key"),
         ("run.cancel: ''", "'' is not a key"),
         ("run.cancel: 'x,,z'", "'' is not a key"),
-        ("run.cancel: l", "l is the key of run.log already"),
-        ("run.cancel: '?'", "question_mark is the key of app.help already"),
-        ("run.cancel: '1'", "1 is the key of go.runs already"),
-        ("go.runs: c", "c is the key of "),
+        ("run.cancel: l", "l is already the key of run.log"),
+        ("run.cancel: '?'", "question_mark is already the key of app.help"),
+        ("run.cancel: '1'", "1 is already the key of go.runs"),
+        ("go.runs: c", "c is already the key of "),
     ],
 )
 def test_a_wrong_line_is_one_warning_and_is_left_out(tmp_path: Path, line: str, said: str) -> None:
@@ -119,7 +119,7 @@ def test_the_users_own_keys_come_before_the_systems(tmp_path: Path) -> None:
     found = read_keymap(own, system)
     assert found.keys == {"run.cancel": "Z", "run.proof": "f6"}
     (warning,) = found.warnings
-    assert warning.startswith(f"{system}, line 1: Z is the key of run.cancel already")
+    assert warning.startswith(f"{system}, line 1: Z is already the key of run.cancel")
 
 
 async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> None:
@@ -139,7 +139,7 @@ async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> No
         # Each action on the chosen run, each screen; found by the words of its sentence.
         await sees(pilot, r"(?s)Why +Show [^│]+ d .*Script +Show [^│]+ b ")
         for words, title in (
-            ("asks first", "Cancel +Cancel the job; asks first +Z "),
+            ("after confirm", "Cancel +Cancel the job, after confirmation +Z "),
             ("screen sites", "Sites +Open the screen Sites +3 "),
         ):
             app.screen.query_one(Input).value = words
@@ -150,7 +150,7 @@ async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> No
         ):
             app.screen.query_one(Input).value = words
             await sees(pilot, said)
-        app.screen.query_one(Input).value = "asks first"
-        await sees(pilot, "asks first +Z ")
+        app.screen.query_one(Input).value = "after confirm"
+        await sees(pilot, "confirmation +Z ")
         await pilot.press("down", "enter")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")

@@ -364,10 +364,10 @@ async def test_an_import_shows_first_what_it_lost_and_a_key_shows_the_rest(
         screen = await opened(pilot)
         screen._open("script", str(project / "train.sh"))
         await sees(pilot, r"From your script, guessed for lumi")
-        await sees(pilot, r"3 lost, 4 changed +i read all")
+        await sees(pilot, r"3 lost, 4 changed +I read all")
         await sees(pilot, r"lost: --array=0-3: list the values")
-        await pilot.press("i")
-        await sees(pilot, "i back to the job")
+        await pilot.press("I")
+        await sees(pilot, "I back to the job")
         await sees(pilot, "lost: cp -r data")
         await pilot.press("G")
         await sees(pilot, "changed: srun --cpu-bind")
@@ -376,5 +376,5 @@ async def test_an_import_shows_first_what_it_lost_and_a_key_shows_the_rest(
         await until(pilot, lambda: isinstance(pilot.app.screen, HelpDialog), "the help")
         assert any(active.binding.action == "imported" for active
                    in screen.active_bindings.values())  # fmt: skip
-        await pilot.press("escape", "i")
+        await pilot.press("escape", "I")
         await until(pilot, lambda: screen.query_one(FieldList).has_focus, "the form again")
