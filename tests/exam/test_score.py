@@ -41,7 +41,7 @@ def test_what_was_got_over_is_said_as_possible_and_after_that_nothing_is_known()
     assert len(told) >= 25
     for first, *perhaps in told:
         assert first.id == "unknown", first.line
-        assert all(one.sentence.startswith("Perhaps: ") for one in perhaps)
+        assert all(one.sentence.startswith("Possibly: ") for one in perhaps)
     assert sum(len(found) > 1 for found in told) > 20
 
 

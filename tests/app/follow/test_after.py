@@ -189,4 +189,4 @@ def test_the_verb_names_what_is_wrong(here: Here, settings: Settings, tmp_path: 
     told(here("submit", job, "--after", "x'; y", "--yes"), 2, "has no queue")
     told(here("submit", job, "--when", "any", "--yes"), 2, "works only with --after")
     cluster = str(write(tmp_path / "other.yaml", CLUSTER | {"site": "lumi"}))
-    told(here("submit", cluster, "--after", "x'; y", "--yes"), 2, "There is no run")
+    told(here("submit", cluster, "--after", "x'; y", "--yes"), 2, "is not a run")

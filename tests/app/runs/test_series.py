@@ -181,7 +181,7 @@ def test_a_killed_program_leaves_what_the_next_one_needs(
     assert [member.words for member in left.left] == (LRS[2:] if found else LRS[1:])
     labels = dict(left.rows)
     assert labels["sent"].startswith("1 of 3: vit-") and "--lr=1e-4" in labels["not sent"]
-    assert ("not known" in labels) == (found is not None)
+    assert ("unknown" in labels) == (found is not None)
     runs.series.send(series.id)
     assert site.jobs == (LRS if again else [LRS[0], LRS[2]])
     open_now = found is State.UNKNOWN

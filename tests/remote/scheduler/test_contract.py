@@ -189,7 +189,7 @@ def test_another_job_of_the_id_is_neither_followed_nor_cancelled(bench: Bench) -
         assert poll.gone == {stale.run}
     (words,) = bench.scheduler.cancel([stale]).values()
     assert "nothing was cancelled" in words
-    assert bench.kind == "process" or f"{other_id} belongs to another job" in words
+    assert bench.kind == "process" or f"{other_id} now belongs to another job" in words
     assert other.until(State.RUNNING).gone == frozenset()
     assert set(bench.scheduler.cancel([stale, other.watch])) == {stale.run}
     other.until(State.CANCELLED)

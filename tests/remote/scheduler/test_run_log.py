@@ -75,7 +75,7 @@ def test_a_stream_waits_for_its_log_and_begins_at_its_byte(tmp_path: Path) -> No
         (b"1e999\nlog", "1e999"),
         (b"\xff\xfe\nlog", "\ufffd"),
         ("\u0663\nlog".encode(), "\u0663"),
-        (b"0\n" + b"x" * 11, "more than the 10 bytes"),
+        (b"0\n" + b"x" * 11, "more than the 10 requested bytes"),
     ],
 )
 def test_an_answer_that_is_no_end_of_a_log_is_said(answer: bytes, words: str) -> None:

@@ -237,7 +237,7 @@ def test_the_site_may_be_the_file_of_a_profile_that_is_not_installed(
     done = here("lint", str(script), "--site", str(profile), "--select", "our-account", "--json")
     data = envelope(done)["data"][0]
     assert (data["site"], [one["rule"] for one in data["findings"]]) == ("ours", ["our-account"])
-    told(here("lint", str(script), "--site", "none.yaml"), 2, "The file none does not exist.yaml.")
+    told(here("lint", str(script), "--site", "none.yaml"), 2, "The file none.yaml does not exist.")
 
 
 @pytest.mark.parametrize(("least", "code"), [("error", 0), ("warning", 1), ("note", 1)])

@@ -113,7 +113,7 @@ def test_accounting_that_is_late_does_not_make_a_job_run_again() -> None:
     late = job("RUNNING", State.RUNNING, started=NOW - 60, nodes="n1")
     changes = transition(RUN, replace(gone(), jobs={RUN.id: late}), NOW)
     assert (changes["state"], changes["started"]) == (State.UNKNOWN, NOW - 60)
-    assert "still says RUNNING" in changes["reason"]
+    assert "still reports RUNNING" in changes["reason"]
     # Cancelled while it was being requeued, and no other row follows.
     requeued = job("REQUEUED", State.QUEUED, ended=NOW - 60, nodes="n1")
     assert transition(RUN, replace(gone(), jobs={RUN.id: requeued}), NOW)["state"] is State.UNKNOWN

@@ -31,7 +31,7 @@ def test_series_come_from_the_log() -> None:
 def test_a_pattern_that_would_take_for_ever_is_named(pattern: str) -> None:
     log = "step 1 Images/sec: 100\n" + "a" * 60 + "!\n"
     patterns = {"speed": r"Images/sec: (\S+)", "slow": f"({pattern})"}
-    with pytest.raises(InputError, match="The pattern slow under `metrics:` takes more than"):
+    with pytest.raises(InputError, match="The pattern slow under `metrics:` needs more than"):
         series_of(log, patterns, seconds=0.7)
 
 
@@ -78,4 +78,4 @@ def test_a_slow_pattern_is_a_warning_of_show(
     (project / "program").chmod(0o755)
     run = finish(runs, send(runs, project, "slow", metrics={"x": "((?:a|aa)+)$"}, **LOCAL))
     (warning,) = gather(runs, run.id).warnings
-    assert "The pattern x under `metrics:` takes more than" in warning
+    assert "The pattern x under `metrics:` needs more than" in warning

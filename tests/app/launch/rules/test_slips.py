@@ -184,8 +184,8 @@ def test_a_script_that_starts_one_program_is_not(text: str, changes: dict[str, o
             "share-memory",
             "Omit `memory:`",
         ),
-        ({"sbatch": ["--cpu-bind=none"]}, "unknown-directive", "Leave it out; `binding:`"),
-        ({"sbatch": ["--label"]}, "unknown-directive", "Leave it out."),
+        ({"sbatch": ["--cpu-bind=none"]}, "unknown-directive", "Omit it; `binding:`"),
+        ({"sbatch": ["--label"]}, "unknown-directive", "Omit it."),
     ],
 )
 def test_a_finding_says_what_to_write(changes: dict[str, object], rule: str, words: str) -> None:

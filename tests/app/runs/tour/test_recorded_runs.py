@@ -36,7 +36,7 @@ def test_it_has_a_failure_with_its_cause_and_a_grid_with_its_advice(recorded: Re
     assert (run.state, run.failed_rank) == (State.FAILED, 9)
     assert recorded.why(FAILED)[0].brief.endswith("A GPU ran out of memory")
     (advice,) = recorded.sweeps.of("resnet50-a8f216").advice
-    assert advice.startswith("Take --workers=4")
+    assert advice.startswith("Use --workers=4")
 
 
 def test_no_job_file_of_it_has_an_error(recorded: RecordedRuns) -> None:

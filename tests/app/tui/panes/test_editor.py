@@ -23,7 +23,7 @@ def test_the_editor_changes_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("VISUAL", f"{sys.executable} '{program}'")
     assert edited(app, "name: x\n") == "name: x\nnodes: 2\n"
     program.write_text("raise SystemExit(3)")
-    with pytest.raises(LumiError, match="ended with 3"):
+    with pytest.raises(LumiError, match="exited with 3"):
         edited(app, "name: x\n")
     monkeypatch.setenv("VISUAL", "/nowhere/ed")
     with pytest.raises(InputError, match="cannot be started"):

@@ -130,7 +130,7 @@ def test_the_beginning_of_a_file_is_read_and_a_name_becomes_a_pattern(
     found = files.preview(run.id, "long")
     assert (len(found.text), found.cut, found.binary) == (PREVIEW_BYTES, True, False)
     assert files.preview(run.id, "binary").binary
-    with pytest.raises(RefusedError, match="cannot be read"):
+    with pytest.raises(RefusedError, match="cannot read gone"):
         files.preview(run.id, "gone")
     app.runs.fetch(run.id, tmp_path / "here", [fetch_pattern(HOSTILE)])
     assert (tmp_path / "here" / HOSTILE).read_text() == "fetched"

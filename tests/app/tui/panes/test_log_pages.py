@@ -90,7 +90,7 @@ async def test_what_is_searched_and_the_errors_are_found_wherever_they_are(
         await pilot.press("n")
         await sees(pilot, "“needle ” is nowhere else in the log")
         await pilot.press("full_stop", "g", "slash", "ctrl+u", *"step 7 ", "enter")
-        await sees(pilot, "match 1 of 1 of “step 7 ”, of another rank than 0: all are shown")
+        await sees(pilot, "match 1 of 1 of “step 7 ”, not of rank 0: showing all ranks")
         await sees(pilot, r"\[all\]")
         await pilot.press("G", "pageup", "slash", "ctrl+u", *" needle  ", "enter")
         await sees(pilot, "“needle” is not below this line, but above it")

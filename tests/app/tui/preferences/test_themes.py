@@ -24,7 +24,7 @@ async def test_the_chosen_theme_is_kept_or_said_not_to_be(settings: Settings) ->
         settings.theme.unlink()
         settings.theme.mkdir()
         app.theme = "gruvbox"
-        await sees(pilot, "The theme is not kept")
+        await sees(pilot, "Could not save the theme")
         assert not list(settings.data.glob(".theme-*"))
         settings.theme.rmdir()
         app.theme = "nord"

@@ -239,7 +239,9 @@ async def test_leaving_waits_for_a_send(
         app.under_way.clear()
         app.screen.post_message(messages.HistoryChanged())
         await until(pilot, lambda: not isinstance(app.screen, Confirm), "nothing to wait for")
-        await until(pilot, lambda: "Over: cancelling r-000001. Press q to quit." in said, "over")
+        await until(
+            pilot, lambda: "Finished: cancelling r-000001. Press q to quit." in said, "over"
+        )
         app.push_screen(NewScreen(app.runs, project / "job.yaml"))
         await sees(pilot, "asks for")
         await pilot.press("s")

@@ -82,6 +82,6 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
         runs.history.series.begin(RunSeries("gone-1", "grid", "gone", "", time.time(), members))
         app_of(pilot).sends.ask_for_rest()
         await sees(pilot, "gone-1: 0 of 2 runs were sent")
-        await sees(pilot, "is no site called .gone")
+        await sees(pilot, "gone. is not a site")
         assert runs.history.series.offered() == []
     runs.close()

@@ -139,7 +139,7 @@ def test_a_shell_in_the_job_has_the_terminal_and_its_end_leads_back(
     try:
         tmux.sees("running")
         tmux.press("!")
-        tmux.sees("leads back to lumitui")
+        tmux.sees("returns to lumitui")
         tmux.press("echo $((40+2)) ${RUN_DIR##*/} $RANK; sleep 100", "Enter")
         tmux.sees(f"42 {run_id} 0")
         tmux.press("C-c")  # the program's, not lumitui's
@@ -148,7 +148,7 @@ def test_a_shell_in_the_job_has_the_terminal_and_its_end_leads_back(
         # A user who closes the window while the shell is open leaves nothing behind: the shell has
         # job control, and gets the signal in lumitui's place.
         tmux.press("!")
-        tmux.sees("leads back to lumitui")
+        tmux.sees("returns to lumitui")
         tmux.press("echo pid-$PPID-", "Enter")
         tmux.sees(r"pid-\d+-")
         pid = re.findall(r"pid-(\d+)-", tmux.screen())[-1]

@@ -94,7 +94,7 @@ async def test_an_error_waits_until_the_field_is_left_in_which_somebody_types(
         await pilot.press("p", "q")
         assert not isinstance(app.screen, ErrorDialog)
         assert app.screen.query_one("#filter", Input).value == "typq"
-        assert "The site is away. More when the field is left." in notices(app)
+        assert "The site is away. More when you leave the field." in notices(app)
         await pilot.press("backspace", "enter")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "the error")
         await sees(pilot, "Look at the network")

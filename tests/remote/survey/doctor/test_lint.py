@@ -45,7 +45,7 @@ def test_there_is_nothing_to_say_of_a_sound_profile(tmp_path: Path) -> None:
             "cores_per_gpu: 12",
             "12 for each of 4 GPUs is more than the 44 cores that a job may use; write at most 11",
         ),
-        ("cores_per_gpu: 11", "cores_per_gpu: 8", "8, but each GPU has 11 near cores"),
+        ("cores_per_gpu: 11", "cores_per_gpu: 8", "8, but each GPU is near 11 cores"),
         ("  gpu_bus: [17, 31, b1, ca]\n", "", "node.gpu_bus: missing"),
         ("  gpu_cores: [13-23, 1-11, 37-47, 25-35]\n", "", "node.gpu_cores: missing, so lumitui"),
         ("62G", "64G", "memory_per_gpu: 64G for all GPUs of a node exceeds its 250 GiB"),
@@ -130,5 +130,5 @@ def test_the_exit_codes_are_those_of_linters(here: Here, tmp_path: Path) -> None
     path.write_text("nodes: [")
     broken = here("site", "check", "--file", str(path), "--json")
     assert (broken.returncode, envelope(broken)["data"][0]["severity"]) == (2, "error")
-    with pytest.raises(InputError, match="There is no file"):
+    with pytest.raises(InputError, match="does not exist"):
         profile_remarks(tmp_path / "no.yaml", ())

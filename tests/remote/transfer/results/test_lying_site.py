@@ -64,7 +64,7 @@ NAMES = {
     "b": "leads out",
     "./": "leads out",
     "./.": "leads out",
-    "./d/": "a folder's",
+    "./d/": "the name of a folder",
     "./caf\xe9": "not UTF-8",
     "./" + "d/" * 200 + "x": "more than 128 folders",
     "./.lumitui-fetch/0.part": "keeps the parts",
@@ -118,7 +118,7 @@ CUTS = ["walk()", "sums()", "give()"]
 @pytest.mark.parametrize("when", CUTS)
 @pytest.mark.parametrize("cut", [0, 1, 40])
 def test_half_an_answer(run: Path, tmp_path: Path, when: str, cut: int) -> None:
-    with pytest.raises(AnswerUnusable, match="in the middle"):
+    with pytest.raises(AnswerUnusable, match="is truncated"):
         fetch(LyingTransport(Lie(when, cut=cut)), str(run), ["*"], tmp_path / "here")
 
 
@@ -134,7 +134,7 @@ WRONG = {
     "begins elsewhere": "MARK 0 77\n",
     "unexpected form": "MARK 0 -1\n" + " " * 40,
     "longer": "MARK 0 0\n" + "z" * (2 << 20),
-    "something else": "z" * 100,
+    "unexpected data": "z" * 100,
 }
 
 
@@ -250,7 +250,7 @@ LIES: list[tuple[Lie, type[Exception], str]] = [
     (Lie("give()", err="e" * 1000, err_times=10**6), LinkError, "errors"),
     (Lie("walk()", silent=True, code=255), LinkError, "ran no command"),
     (Lie("sums()", code=None, cut=10), LinkError, "lost"),
-    (Lie("give()", out="z" * 100_000, times=10**5), LinkError, "something else"),
+    (Lie("give()", out="z" * 100_000, times=10**5), LinkError, "unexpected data"),
     (Lie("walk()", noise="n" * 100_000, times=10**5), LinkError, "login files"),
     (Lie("walk()", code=3, out=""), RefusedError, "stopped"),
 ]

@@ -129,7 +129,7 @@ def test_what_the_disk_has_no_room_for_is_left(
         brought = fetch(Local(), str(run), ["one", "two", "three", "d"], disk / "here")
         assert [item.name for item in brought.files if item.size > 1000] == ["one", "two"]
         (left,) = brought.left
-        assert left.name == "three" and left.why.startswith("it has 3.0 MB, and this disk has")
+        assert left.name == "three" and left.why.startswith("it has 3.0 MB, but this disk has")
         assert {item.name for item in brought.files} == {"one", "two", "d"}
         # Once more: what is here needs no room.
         again = fetch(Local(), str(run), ["one", "two", "three", "d"], disk / "here")

@@ -52,7 +52,9 @@ def test_the_second_is_refused_and_leaves_nothing(
 ) -> None:
     first = make("one", "grid-1", "again-1", host="my laptop")
     prepare(transport, first)
-    with pytest.raises(AlreadySent, match=r"^one was being sent by my-laptop at 20.{14}\. Noth"):
+    with pytest.raises(
+        AlreadySent, match=r"^one was being sent by my-laptop at 20.{14}\. lumitui sent"
+    ):
         prepare(transport, make("two", "other-1", "again-1"))
     folder = Path(first.folder)
     (folder / LOCK).mkdir()

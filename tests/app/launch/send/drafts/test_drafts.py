@@ -108,7 +108,7 @@ def test_errors_that_show_only_after_others_are_named_too(
 ) -> None:
     checked = check(runs, folder, JOB.replace(old, new))
     assert sorted(item.at.field for item in checked.errors) == sorted(fields)
-    assert checked.where == f"vit  lumi {'smal-g' if old == 'small-g' else 'small-g'}"
+    assert checked.where == f"lumi {'smal-g' if old == 'small-g' else 'small-g'}"
 
 
 def test_a_job_script_is_told_to_be_one(runs: Runs, folder: Path) -> None:
