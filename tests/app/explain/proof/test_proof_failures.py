@@ -70,7 +70,7 @@ FAILURES = (
     ),
     Failure(
         "it hangs and ignores that it is told to end",
-        ("No rank reported.", "ran out of time"),
+        ("No rank reported.", "timed out"),
         sooner,
         HANGS,
     ),
@@ -134,7 +134,7 @@ def test_the_probes_failure_never_fails_a_job(proving: Proving) -> None:
 @pytest.mark.slow
 def test_what_a_stopped_probe_leaves_is_not_in_torchruns_way(proving: Proving) -> None:
     torchrun = where_job(launcher="torchrun", ranks=2)
-    hangs = Failure("it hangs", ("ran out of time",), sooner, HANGS, spec=torchrun)
+    hangs = Failure("it hangs", ("timed out",), sooner, HANGS, spec=torchrun)
     assert_went_on(proving, (hangs,))
 
 
