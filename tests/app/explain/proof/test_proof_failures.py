@@ -92,7 +92,7 @@ FAILURES = (
     ),
     Failure(
         "the disk is full for binding.json",
-        ("The job left no binding.json", "could not be written"),
+        ("The job left no binding.json", "could not write the file"),
         before_proof('ln -s /dev/full "$RUN_DIR/.binding.json"'),
     ),
     Failure(
