@@ -157,7 +157,8 @@ def test_the_rest_of_a_grid_is_trained_once(laptops: Laptops, at_once: bool, sto
     ended = laptops.both("submit", str(laptops.job), "--rest", at_once=at_once)
     words = "\n".join(text for _, text in ended)
     assert [code for code, _ in ended] == [0, 0], words
-    assert words.count(" sent by ") == 2, words
+    # A member that the other laptop is just settling is left to it, as unknown.
+    assert words.count(" sent by ") + (at_once and words.count("unknown: ")) == 2, words
     if not at_once:
         # The second laptop knows now what the first one sent.
         assert words.count("already sent by") == 2 and ": job " in ended[1][1], words
