@@ -27,7 +27,7 @@ FIELDS = {
     "partition": "only where nodes differ",
 }
 UNVERIFIED = (
-    "These facts are unverified. A job of at most five minutes verifies them: m on the screen "
+    "These facts are unverified. A job of at most five minutes verifies them: F5 on the screen "
     "Sites, or `lumitui site check {} --probe`."
 )
 
