@@ -8,6 +8,8 @@ lumitui_activate() {
   set +e
   if [[ -f $1/bin/activate && ! -d $1/conda-meta ]]; then
     . "$1/bin/activate"
+    # A folder that was copied or renamed activates the one that it was made as.
+    [[ -z ${VIRTUAL_ENV-} || $VIRTUAL_ENV -ef $1 ]] || { why="its bin/activate is of $VIRTUAL_ENV"; false; }
   elif [[ -f $1/pixi.toml || -d $1/.pixi ]]; then
     file=$1/pixi.toml; [[ -f $file ]] || file=$1/pyproject.toml
     PATH=$PATH:$HOME/.pixi/bin

@@ -134,7 +134,7 @@ def _of_environment(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
     if found and found.failed.startswith("lumitui_activate "):
         yield finding(
             "cluster-environment",
-            f"`activate:` fails on the login node: {found.words}",
+            f"`activate:` fails on the login node: {found.words}.",
             "Check the folder or the name, and load the module that has conda with `modules:`.",
             Position(field="activate"),
             "error",

@@ -1,5 +1,6 @@
 """`python:` and `activate:`: a user's environments on the site, by conda, pixi and venv."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -57,6 +58,14 @@ def test_a_virtual_environment_is_activated_by_its_folder(tmp_path: Path, name: 
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", place], check=True)
     code, said, _ = activated(tmp_path, str(place), 'python -c "import sys; print(sys.prefix)"')
     assert (code, said) == (0, str(place))
+
+
+def test_a_copied_environment_is_not_taken_for_itself(tmp_path: Path) -> None:
+    first, copied = tmp_path / "first", tmp_path / "copied"
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", first], check=True)
+    shutil.copytree(first, copied, symlinks=True)
+    code, said, errors = activated(tmp_path, str(copied), "echo went on")
+    assert (code, said) == (1, "") and f"its bin/activate is of {first}" in errors
 
 
 def test_conda_and_its_kin_are_asked_for_an_environment_by_name_or_folder(tmp_path: Path) -> None:
