@@ -1,1 +1,1 @@
-"""Following jobs: one request per site, states, logs, waiting, recovery."""
+"""Following jobs: polls, states, logs, waiting and recovery."""

@@ -1,4 +1,4 @@
-"""Cancelling the job of a run, which may not be known yet, or not any more."""
+"""Cancelling a run's job, also one whose job id is not known yet or no longer valid."""
 
 import copy
 
@@ -17,15 +17,15 @@ from lumitui.remote.site.states import BY_YOU
 
 
 def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
-    """Cancel a run's job and return the updated run: no more of it starts.
+    """Cancel a run's job, so that no attempt of it starts any more, and return the updated run.
 
-    `warn` is called where the queue does not have the job any more, so that nothing is cancelled,
-    and where the site cannot be polled afterwards.
+    `warn` is called if the job has left the queue, so that nothing is cancelled, and if the site
+    cannot be polled afterwards.
 
     Raises:
-        InputError: it has ended, or is still being sent.
-        OutcomeUnknown: the job may go on, or start again; or nobody knows how it ended.
-        RefusedError, LinkError: the scheduler would not, or cannot be reached.
+        InputError: the run has ended or is still being sent.
+        OutcomeUnknown: the job may continue or restart, or its end is unknown.
+        RefusedError: the scheduler refused. LinkError: the site cannot be reached.
     """
     if run.state.is_final:
         raise InputError(f"{run.id} has ended: {run.state}.", "There is nothing to cancel.")
@@ -43,7 +43,7 @@ def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
                     "cancelled.",
                     "Stop the send where it runs, or cancel again in a minute.",
                 )
-        # Its id may be another job's by now; the request itself checks that.
+        # The id may belong to another job by now; the request itself checks that.
         absent = connection.scheduler.cancel([watch_of(run)]).get(run.id, "")
     except OutcomeUnknown as error:
         open_end = _named(error, run)
@@ -65,7 +65,7 @@ def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
 
 
 def _named(error: LumiError, run: Run) -> LumiError:
-    """Return an error of the same kind that names the cancel and the state of the job."""
+    """Return an error of the same class that names the cancel and the job's state."""
     named = copy.copy(error)
     again = ": cancel it again later"
     if isinstance(error, OutcomeUnknown):

@@ -1,4 +1,4 @@
-"""A colleague's runs on a site, read from their folders: nothing is changed there."""
+"""A colleague's runs, read from their folders on a site without changing anything there."""
 
 import re
 import time
@@ -15,24 +15,24 @@ from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 
 MOST_RUNS = 50
-"""Most runs that are read, the newest: their records have some 3 MB together."""
+"""Maximum number of runs to read, newest first: their records take about 3 MB in total."""
 OPENING = (
     "chmod g+rx . .. ../.. ../../..",
     "find . -maxdepth 1 ! -type l \\( -name '*.json*' -o -name '*.sh' -o -name 'attempt-*' \\) "
     "-exec chmod g+r {} +",
     "chmod g+x ../../../..",
 )
-"""What opens a run to its owner's group, from its folder up to the user's own above the work root.
+"""Commands that open a run to its owner's group, up to the owner's folder above the work root.
 
-Not `chmod -R`: the values of `secrets:` are in a file of the folder while its job may run. Not all
-runs have the same files, and the claim is a link that leads nowhere. The folder above the work root
-comes last: if it belongs to somebody else, the rest is done."""
+Not `chmod -R`: the values of `secrets:` are in a file of the folder while its job may run. Runs
+differ in their files, and the claim is a dangling link. The folder above the work root comes last,
+because it may belong to somebody else."""
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 
 @dataclass(frozen=True)
 class ColleagueRuns:
-    """The readable part of a colleague's runs."""
+    """A colleague's runs, as far as they are readable."""
 
     runs: tuple[Run, ...]
     """The newest first."""
@@ -50,13 +50,14 @@ def read_colleague(
     *,
     run_id: str = "",
 ) -> ColleagueRuns:
-    """Read the runs of `user` into `history`, which must not be the user's own.
+    """Read the runs of `user` into `history`, which must not be the current user's history.
 
-    Two requests: the folders; the queue, accounting and the files. `run_id` is for one run alone,
-    with all of its metrics. Without `accounts`, the site is asked for the user's own.
+    Takes two requests: one for the folders, one for the queue, accounting and the files. `run_id`
+    limits it to one run, with all of its metrics. Without `accounts`, the site lists the current
+    user's.
 
     Raises:
-        InputError: their folders are not known, may not be read, or have no such run.
+        InputError: the folders are unknown or unreadable, or do not contain the run.
         LinkError: the site cannot be reached.
     """
     transport, roots = connection.transport, _work_roots(connection, site, user, accounts)
@@ -94,7 +95,7 @@ def read_colleague(
 def _observe(
     connection: Connection, runs: Sequence[Run], user: str, history: History
 ) -> tuple[str, ...]:
-    """Write how the jobs of `runs` are to `history`; no job is cancelled, no submission settled."""
+    """Write the job states of `runs` to `history`; cancels no job and settles no submission."""
     sent = [run for run in runs if run.job_id is not None]
     if not sent:
         return ()

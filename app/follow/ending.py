@@ -1,4 +1,4 @@
-"""The facts of a run's end: from the history, its log's end on the site, and its code here."""
+"""The facts of a run's end: from the history, the end of its log, and the local code."""
 
 import contextlib
 import hashlib
@@ -16,11 +16,11 @@ from lumitui.remote.site.errors import RefusedError
 from lumitui.remote.source.manifest import Manifest
 
 LOG_BYTES = 200_000
-"""Bytes of the log's end: the tracebacks of many ranks, and the text before them."""
+"""Bytes to read from the end of the log: the tracebacks of many ranks, and the text before them."""
 
 
 def ending_of(watcher: Watcher, run: Run) -> RunEnd:
-    """Return the facts of the end of `run`; queries its site for a job's log.
+    """Return the facts of the end of `run`; reads the job's log on its site.
 
     Raises:
         LinkError: the site cannot be reached.
@@ -28,11 +28,11 @@ def ending_of(watcher: Watcher, run: Run) -> RunEnd:
     log, offset = "", 0
     if run.job_id is not None:
         transport = watcher.connection(run.site).transport
-        # A job that ended before it wrote any has no log.
+        # A job that ended before it wrote anything has no log.
         with contextlib.suppress(RefusedError):
             offset, end = read_end(transport, run, None, LOG_BYTES)
             log = end.decode("utf-8", "replace")
-    # torchrun loses the trainer's own exit code: the last event that it wrote says the same.
+    # torchrun loses the trainer's exit code, but the trainer's last event contains it.
     stopped = run.spec.trainer is not None and any(
         point.event == "stop" for point in watcher.history.metrics.of(run.id, last=1)
     )
@@ -51,27 +51,27 @@ def ending_of(watcher: Watcher, run: Run) -> RunEnd:
 
 
 AROUND = 2
-"""Lines before and after the one that raised."""
+"""Lines to show before and after the one that raised the error."""
 _PLACE = re.compile(r"(?P<name>[^/:]+):(?P<line>\d{1,9})(?: \(|$)")
 _LARGEST = 1 << 20
-"""Maximum bytes of a file to read: no user writes a larger one manually."""
+"""Maximum size of a file to read, in bytes: nobody writes a larger one manually."""
 
 
 @dataclass(frozen=True)
 class RaisingCode:
-    """Some lines of a file, as the run had it."""
+    """Some lines of a file in the version that the run used."""
 
     path: str
-    """Below the project's root."""
+    """Path below the project's root."""
     line: int
-    """The one that raised, counted from 1."""
+    """Number of the line that raised the error, from 1."""
     first: int
-    """The number of the first of `lines`."""
+    """Number of the first of `lines`."""
     lines: tuple[str, ...]
 
     @property
     def rows(self) -> list[str]:
-        """The lines with their numbers; a mark is before the one that raised."""
+        """The numbered lines, with a mark before the one that raised the error."""
         return [
             f"{'>' if number == self.line else ' '} {number:>4}  {text}"
             for number, text in enumerate(self.lines, self.first)
@@ -81,8 +81,8 @@ class RaisingCode:
 def code_around(run: Run, place: str, sent: str | None) -> RaisingCode | None:
     """Return the code around `place`, such as `train.py:88 (forward)`, of a run.
 
-    `sent` is the list of the files that were sent last. None where it is not certain what ran: the
-    list is another run's, two files have that name, or the project's file has changed since.
+    `sent` lists the files that were sent last. Return None if it is uncertain what ran: the list
+    belongs to another run, two files have that name, or the file has changed since.
     """
     match = _PLACE.match(place)
     if match is None or sent is None or (manifest := Manifest.parse(sent)).id != run.snapshot:

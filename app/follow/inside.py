@@ -1,4 +1,4 @@
-"""Into a running job: a command in it, and its ports on this machine."""
+"""Access to a running job: run a command in it, and reach its ports from this machine."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def prepare(
 ) -> Callable[[], int]:
     """Return a runner for `command` (empty: a shell) in a running job, with this process's streams.
 
-    It returns the exit status, and raises a LinkError if the link is lost. Only this function may
-    ask a login's questions.
+    The runner returns the exit status, and raises LinkError if the link is lost. Only `prepare` may
+    prompt for a login.
 
     Raises:
         InputError: the run is not running, or has no such rank.
@@ -51,7 +51,7 @@ def prepare(
 def reach_port(
     watcher: Watcher, site: Site, run: Run, port: int, *, node: str, rank: int | None
 ) -> Callable[[], Stream]:
-    """Return an opener of streams to a port of a running job's node; raises like `prepare`."""
+    """Return a function that opens streams to a port of a job's node; raises like `prepare`."""
     connection = watcher.connection(run.site)
     with attendance(True):
         call = _call(site, run, (), node=node, rank=rank, terminal=False)

@@ -1,8 +1,8 @@
-"""The secrets that ended runs have left on their sites, removed over the next connection.
+"""Removal of the secrets that ended runs left on their sites.
 
-A job removes its own when it ends well. One that failed or was killed does not: its site may put
-it into the queue again. When the history knows that a run has ended, nobody needs them any more,
-since a resubmission brings its own.
+A job that succeeds removes its secrets. A failed or killed job does not, because its site may
+requeue it. Once the history shows that a run has ended, nothing needs them: a resubmission sends
+its own.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ from lumitui.remote.site.shell_text import quote
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
-_MOST = 100  # runs whose secrets one request removes
+_MOST = 100  # maximum number of runs per request
 
 
 @dataclass(frozen=True)
 class Swept:
-    """The requests of a sweep, and its failures."""
+    """The result of a sweep: its requests and failures."""
 
     requests: int = 0
     warnings: tuple[str, ...] = ()
@@ -31,12 +31,12 @@ class Swept:
 
 @dataclass(frozen=True)
 class LeftSecrets:
-    """The runs that may have secrets on their sites: one empty file for each, in a folder here."""
+    """The runs that may have secrets on their sites: one empty local file for each."""
 
     folder: Path
 
     def expect(self, run: Run) -> None:
-        """Note that `run` is about to be sent; without secrets there is nothing to note.
+        """Note that `run` is about to be sent, if it has secrets.
 
         Raises:
             HistoryError: the note cannot be written.
@@ -56,8 +56,8 @@ class LeftSecrets:
     def sweep(self, history: History, site: str, transport: Transport) -> Swept:
         """Remove the secrets of the runs at `site` that have ended.
 
-        It costs one request when there are any, and none otherwise. When the link is lost, or the
-        answer does not say that all was done, the next sweep tries again.
+        It takes one request if there are any, otherwise none. If the link is lost or the answer
+        does not confirm the removal, the next sweep tries again.
         """
         ended = self._ended(history, site)[:_MOST]
         if not ended:
@@ -90,11 +90,11 @@ class LeftSecrets:
             try:
                 run = history.get(path.name)
             except InputError:
-                continue  # it is about to begin, or of a history that was lost
+                continue  # about to begin, or from a lost history
             if run.id == path.name and run.site == site and run.state.is_final:
                 runs.append(run)
         return runs
 
     def _forget(self, run_id: str) -> None:
-        with contextlib.suppress(OSError):  # then it is removed once more
+        with contextlib.suppress(OSError):  # then the next sweep removes it again
             (self.folder / run_id).unlink(missing_ok=True)

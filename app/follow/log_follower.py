@@ -1,4 +1,4 @@
-"""A run's log: any part of it, its end, or its events until the run has ended."""
+"""A run's log: any part of it, its end, or its events until the run ends."""
 
 import math
 import time
@@ -18,20 +18,20 @@ from lumitui.remote.ssh.prompts import attendance, is_attended
 from lumitui.remote.transport.transport import Transport
 
 Stop = Callable[[], bool]
-"""Called at least every 0.5 s; True ends the current operation."""
+"""Called at least every 0.5 s; returns True to end the current operation."""
 
 
 def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn: Warn) -> Run:
     """Return the run once it has ended, or its state after `timeout` seconds or `stop()`.
 
-    A queued run that can never start is returned at once.
+    A queued run that can never start is returned immediately.
 
-    Its state is `unknown` when neither the queue nor accounting has known its job for
-    ACCOUNTING_SECONDS, and at a last refresh. A site that cannot be asked is waited for; `warn`
+    The state is `unknown` if neither the queue nor accounting has listed the job for
+    ACCOUNTING_SECONDS and at a final refresh. If a site does not answer, the wait continues; `warn`
     is called when the reason changes.
 
     Raises:
-        AnswerNeeded: the link was lost, and a new one needs a user; the job continues.
+        AnswerNeeded: the link was lost, and a new login needs a user; the job continues.
     """
     pause = watcher.sites.load(run.site).poll_seconds
     deadline = None if timeout is None else time.monotonic() + timeout
@@ -56,7 +56,7 @@ def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn:
             return run
         if given_up and attended:
             return run
-        # Before it is given up, accounting is asked once more, as a user would.
+        # A final query of accounting before the run counts as unknown, as for a user's request.
         attended = given_up
         sleep_unless(pause if rest is None else min(pause, rest), stop)
 
@@ -69,11 +69,11 @@ def sleep_unless(seconds: float, stop: Stop) -> None:
 
 
 FIRST_BYTES = 262_144
-"""Bytes read when a screen opens a log; earlier ones stay on the site."""
+"""Bytes to read from the end when a screen opens a log."""
 TRIES = 8
-"""Maximum number of consecutive cuts without an answer before following gives up."""
+"""Maximum number of consecutive cut links without an answer before following stops."""
 SILENCE = 8.0
-"""Seconds of silence after which a reader is informed; the site is queried after 5."""
+"""Seconds of silence after which the reader is told; the site is queried after 5."""
 LAST_WORDS = 1.5
 """Seconds of silence after the end of an attempt before its log counts as complete."""
 
@@ -89,9 +89,10 @@ class LogBegan:
 
 @dataclass(frozen=True)
 class LogGrew:
-    """More of the log.
+    """More bytes of the log.
 
-    `data` may be empty as the first answer, and after LogWaits and LogLost: the log is followed.
+    Empty `data` shows that the log is being followed: as the first answer, and after LogWaits or
+    LogLost.
     """
 
     data: bytes
@@ -101,14 +102,14 @@ class LogGrew:
 
 @dataclass(frozen=True)
 class LogWaits:
-    """The link was lost, and a new one needs a user; lumitui sends nothing meanwhile."""
+    """The link was lost, and a new login needs a user; lumitui sends nothing meanwhile."""
 
     words: str
 
 
 @dataclass(frozen=True)
 class LogHeard:
-    """The site was heard, though the log has not grown. Only where a link can be lost."""
+    """The site answered, but the log has not grown. Only for links that can be lost."""
 
     at: float
     """Epoch seconds."""
@@ -116,7 +117,7 @@ class LogHeard:
 
 @dataclass(frozen=True)
 class LogLost:
-    """The site does not answer. lumitui retries, and keeps the lines it has read."""
+    """The site does not answer; lumitui retries and keeps the lines it has read."""
 
     since: float
     """Epoch seconds of its last answer, or of the first unanswered request."""
@@ -140,11 +141,11 @@ def log_path(run: Run, attempt: int | None = None) -> str:
 
 
 def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> tuple[int, bytes]:
-    """Return the offset of at most the `last` bytes of a log, and the bytes.
+    """Return at most the `last` bytes of a log, with their offset.
 
     Raises:
         RefusedError: there is no such log.
-        LinkError: the site could not be asked.
+        LinkError: the site cannot be reached.
     """
     if _never_logged(run):
         raise RefusedError(f"{run.id} has no log: it is {run.state}.", "No job could write one.")
@@ -155,9 +156,9 @@ def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> 
 
 
 def follow(watcher: Watcher, run: Run, *, last: int, stop: Stop) -> Iterator[LogEvent]:
-    """Yield a run's log from its `last` bytes on; the site is refreshed now and then.
+    """Yield a run's log from its `last` bytes on; refreshes the run's state at intervals.
 
-    A later attempt's log is yielded from its first byte.
+    The log of each later attempt is yielded from its first byte.
 
     Raises:
         AnswerNeeded: the link was lost, and a new one needs a user.
@@ -178,11 +179,11 @@ def follow(watcher: Watcher, run: Run, *, last: int, stop: Stop) -> Iterator[Log
 def show(
     watcher: Watcher, run: Run, *, attempt: int | None, offset: int, stop: Stop
 ) -> Iterator[LogEvent]:
-    """Yield a run's log for a screen that has `offset` bytes of an attempt's log already.
+    """Yield a run's log for a screen that already has `offset` bytes of an attempt's log.
 
-    It costs one stream: the state of the run comes from history, which the app's own refreshes
-    keep fresh. A lost link is tried again for as long as the screen is there; one that only a
-    user can restore is waited for without traffic.
+    It takes one stream: the run's state comes from the history, which the app's refreshes update.
+    While the screen is open, a lost link is retried; if only a user can restore it, lumitui waits
+    without traffic.
     """
     if ended := _never_logged(run):
         return iter((ended,))
@@ -200,7 +201,7 @@ def show(
 
 
 def _never_logged(run: Run) -> LogEnded | None:
-    """Return the end of following a run that never had a job, without querying the site."""
+    """Return the final event of a run that never had a job, without querying the site."""
     if run.job_id is None and run.state.is_final:
         return LogEnded(f"{run.state}: there is no log")
     return None
@@ -208,51 +209,50 @@ def _never_logged(run: Run) -> LogEnded | None:
 
 @dataclass
 class LogFollower:
-    """One reader of a run's log: its position, and its source for the run's end."""
+    """One reader of a run's log, with its position."""
 
     transport: Transport
     stop: Stop
     _: KW_ONLY
     run: Callable[[], Run]
-    """Returns the run as history has it now."""
+    """Returns the run from the history."""
     last: int
-    """Bytes to begin the first log with."""
+    """Bytes to read from the end of the first log."""
     attempt: int | None = None
-    """The attempt whose log the reader already has, or None."""
+    """The attempt whose log the reader already shows, or None."""
     offset: int = 0
-    """Bytes of that log that the reader has."""
+    """Number of bytes of that log that the reader has."""
     refresh: Callable[[], object] = lambda: None
-    """Queries the site about the run; does nothing if others keep the history up to date."""
+    """Queries the site about the run; does nothing if something else updates the history."""
     pause: float = 1.0
     """Seconds between two refreshes."""
     waits: bool = False
-    """Whether to wait without limit for a link, even one that only a user can restore, and for a
-    job that is currently unknown. Such a reader begins the log of a later attempt near its end;
-    others read all of it."""
+    """Whether to wait without a limit for a lost link and for a job that is currently unknown. Such
+    a reader begins the log of a later attempt near its end; others read it from the start."""
     silence: Callable[[], float] = lambda: 0.0
-    """Returns the seconds since the site was heard last, infinity without a connection."""
+    """Returns the seconds since the last sign of the site, or infinity without a connection."""
 
     def __post_init__(self) -> None:
-        """No request so far."""
-        self._attended = True  # a user opened the log; what comes later is the clock's
+        """Start without requests."""
+        self._attended = True  # a user opened the log; later requests are automatic
         self._waits_for = ""
         self._cuts = 0
-        self._answered = False  # the site, to this reader
+        self._answered = False  # by the site, to this reader
         self._lost: LogLost | None = None
         self._heard = time.time()
         self._next_refresh = 0.0
-        self._quiet_since: float | None = None  # silence counts once the attempt is over
+        self._quiet_since: float | None = None  # silence counts only after the attempt is over
 
     def events(self) -> Iterator[LogEvent]:
         """Yield the log's events until the run has ended, or until `stop()`.
 
-        A cut link is resumed at its byte, with back-off. A requeued run continues with the log of
-        its next attempt.
+        After a cut link, reading resumes at the same byte, with back-off. If the run is requeued,
+        the log of its next attempt follows.
 
         Raises:
-            AnswerNeeded: the link was lost, a new one needs a user, and the reader does not wait.
-            LinkError: the site cannot be reached, or the link was cut again and again, and the
-                reader does not wait.
+            AnswerNeeded: the link was lost, a new login needs a user, and the reader does not wait.
+            LinkError: the site cannot be reached, or the link keeps being cut, and the reader does
+                not wait.
         """
         while not self.stop():
             run = self.run()
@@ -272,7 +272,7 @@ class LogFollower:
                 return
 
     def _begin(self, run: Run) -> Iterator[LogEvent]:
-        """Begin the log of the attempt that `run` is at."""
+        """Begin the log of the current attempt of `run`."""
         last = self.last if self.attempt is None or self.waits else None
         start, data = 0, b""
         if last is not None:
@@ -288,10 +288,10 @@ class LogFollower:
     def _stream(self, run: Run) -> Generator[LogEvent, None, bool]:
         """Yield events; return whether the attempt is over and its log complete."""
         chunks = run_log.stream(self.transport, log_path(run, self.attempt), self.offset, self.stop)
-        # A connection that the first chunk needs is made now.
+        # The first chunk may need a new connection: open it now.
         with attendance(self._attended and is_attended()):
             chunk = next(chunks, None)
-        first = True  # of a stream: silence counts from its answer on
+        first = True  # of a stream: silence counts from its first answer
         while chunk is not None:
             self._attended, self._cuts = False, 0
             silent = self.silence()
@@ -308,7 +308,7 @@ class LogFollower:
             if self._is_whole(time.monotonic(), silent=not (chunk or first)):
                 return True
             chunk, first = next(chunks, None), False
-        sleep_unless(1.0, self.stop)  # it ended by itself: not again at once
+        sleep_unless(1.0, self.stop)  # it ended by itself: do not retry immediately
         return False
 
     def _is_whole(self, now: float, *, silent: bool) -> bool:
@@ -318,8 +318,8 @@ class LogFollower:
                 self._next_refresh = now + self.pause
                 self.refresh()
                 run = self.run()
-                # A job that has left the queue writes no more, however it ended; but a later poll
-                # may find it there again, with another attempt.
+                # A job that has left the queue writes no more; but a later poll may find it
+                # requeued, with another attempt.
                 lost = nobody_knows(run) and not self.waits
                 if run.state.is_final or lost or run.attempt != self.attempt:
                     self._quiet_since = now
@@ -328,7 +328,7 @@ class LogFollower:
         return self._quiet_since is not None and now - self._quiet_since > LAST_WORDS
 
     def _cut(self, error: LinkError) -> Iterator[LogEvent]:
-        """Pause after a cut link as long as retrying makes sense; else raise `error`."""
+        """Pause after a cut link; raise `error` if retrying is pointless."""
         self._attended = False
         if isinstance(error, AnswerNeeded):
             if not self.waits:
@@ -348,7 +348,7 @@ class LogFollower:
         away = math.isinf(self.silence())
 
         def stop() -> bool:
-            """Return whether to stop pausing because another request restored the connection."""
+            """Return whether to end the pause: another request has restored the connection."""
             return self.stop() or (away and not math.isinf(self.silence()))
 
         sleep_unless(min(2.0 ** min(self._cuts, 6), 60.0), stop)
@@ -362,21 +362,21 @@ class LogFollower:
 
 
 LAST_BYTES = 4 * LOG_BLOCK
-"""Read of the end of a log that is not followed."""
+"""Bytes to read from the end of a log that is not followed."""
 
 
 @dataclass(frozen=True)
 class LogMatches:
-    """The result of a search, and the part of the log without further matches."""
+    """The matches of a search, and the searched part of the log."""
 
     matches: Sequence[Match]
     first: int
     last: int | None
-    """Offset after its last byte; None means the end of the log."""
+    """Offset after the last byte of that part; None means the end of the log."""
 
 
 class LogPages:
-    """The logs of all runs, page by page. Threads may share it."""
+    """The logs of all runs, by page. Thread-safe."""
 
     def __init__(self, watcher: Watcher) -> None:
         """Read from the sites of `watcher`."""
@@ -387,7 +387,7 @@ class LogPages:
     ) -> LogPage:
         """Return at most `length` bytes of an attempt's log from `start`; None is the newest.
 
-        It costs one request; what lies beyond the end of the log is left out.
+        It takes one request; bytes after the end of the log are omitted.
 
         Raises:
             InputError: no such run.
@@ -418,7 +418,7 @@ class LogPages:
     def find(
         self, run_id: str, attempt: int | None, sought: Sought, at: int, *, forward: bool
     ) -> LogMatches:
-        """Return where `sought` is in an attempt's log: the nearest places behind or before `at`.
+        """Return the places of `sought` in an attempt's log nearest to `at`, before or after it.
 
         Raises:
             InputError: no such run.
@@ -431,7 +431,7 @@ class LogPages:
         matches = log_search.find(transport, path, sought, at, forward=forward)
         if matches is None:
             raise _no_log(run)
-        whole = len(matches) < log_search.MOST_MATCHES  # more are cut off
+        whole = len(matches) < log_search.MOST_MATCHES  # further matches are dropped
         if forward:
             return LogMatches(matches, at, None if whole else matches[-1].offset + 1)
         return LogMatches(matches, 0 if whole else matches[0].offset, at)

@@ -1,4 +1,4 @@
-"""One poll of a site: the request, the remaining metrics, and the changes to the history."""
+"""One poll of a site: its request, the remaining metrics, and the changes to the history."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -15,10 +15,11 @@ from lumitui.remote.site.errors import LinkError
 from lumitui.remote.site.run_folder import POLL_SECONDS
 
 MOST_ROUNDS = 16
-"""Maximum requests for remaining metrics in one poll: 64 MiB. The next poll gets the rest."""
+"""Maximum number of requests for remaining metrics in one poll (64 MiB); the next poll gets the
+rest."""
 _GOING = (State.QUEUED, State.RUNNING)
 _TOLERATED = 60.0
-"""Tolerated difference of clocks in seconds: displayed times have minutes."""
+"""Tolerated clock difference in seconds: displayed times have minutes."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,9 @@ class Polled:
     warnings: tuple[str, ...]
     requests: int
     others: tuple[str, ...] = ()
-    """Identifiers of jobs without a watched run; see Poll.others."""
+    """Jobs without a watched run; see Poll.others."""
     clock: str = ""
-    """The warning about this machine's clock; "" if it is right."""
+    """The warning about this machine's clock; "" if the clock is right."""
     cancelled: tuple[str, ...] = ()
     """Cancelled runs whose jobs are still alive."""
 
@@ -40,7 +41,8 @@ class Polled:
 def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> Polled:
     """Query a site about `runs`, which all have jobs, and write changes to the history.
 
-    A run ends in history only when all its metrics are here: afterwards nobody asks for them.
+    A run ends in the history only once all its metrics have arrived, because nothing requests them
+    afterwards.
 
     Raises:
         LinkError: the site could not be asked.
@@ -53,7 +55,7 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
         (run, changes) for run in runs if (changes := transitions.transition(run, poll, now))
     ]
     warnings = [poll.warning] if poll.warning else []
-    # Once: the reason of the run says it from then on, and other runs there are not stale for it.
+    # Once: afterwards the run's reason says so, and other runs of the site are not stale.
     if poll.silent and any(
         changes.get("state") is State.UNKNOWN and changes.get("reason") != run.reason
         for run, changes in observed
@@ -86,7 +88,7 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
 
 
 def _hold_end(changes: Changes, why: str) -> None:
-    """Have a run that has ended polled again before its end is final."""
+    """Keep polling a run that has ended until its end is final."""
     if changes.get("state", State.UNKNOWN).is_final:
         changes["state"] = State.FINISHING
         changes["reason"] = f"it has ended; {why}"
@@ -95,7 +97,7 @@ def _hold_end(changes: Changes, why: str) -> None:
 
 
 def _unseen(files: NewRunFiles, changes: Changes, clock: float | None) -> bool:
-    """Return whether a missing folder may appear again, with the exit file and the metrics."""
+    """Return whether a missing folder may reappear, with the exit file and the metrics."""
     ended = changes.get("ended") or 0.0
     return files.missing and not transitions.is_over(ended, clock)
 
@@ -103,7 +105,7 @@ def _unseen(files: NewRunFiles, changes: Changes, clock: float | None) -> bool:
 def _store(
     watches: dict[str, Watch], files: Mapping[str, NewRunFiles], history: History
 ) -> dict[str, Watch]:
-    """Write new metrics to the history; return the queries for runs that have more."""
+    """Write new metrics to the history; return the queries for the runs that have more."""
     behind: dict[str, Watch] = {}
     for key, watch in watches.items():
         news = files.get(key, NewRunFiles())
@@ -126,9 +128,9 @@ def _store(
 
 
 def clock_words(clock: float | None, began: float, ended: float) -> str:
-    """Return a warning about a site's `clock`, read between two moments of this machine's, or "".
+    """Return a warning if a site's `clock` differs from this machine's, else "".
 
-    Epoch seconds; None: the site did not say.
+    Both in epoch seconds; None: the site did not report its clock.
     """
     if clock is None:
         return ""

@@ -1,4 +1,4 @@
-"""A lost history, rebuilt from the runs' folders on a site."""
+"""Rebuilding a lost history from the runs' folders on a site."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -20,14 +20,15 @@ from lumitui.remote.site.run_folder import preparing_seconds
 from lumitui.remote.transport.transport import Transport
 
 Report = Callable[[str], None]
-"""Called with how far the recovery is."""
+"""Called with the progress of the recovery."""
 MOST_ROUNDS = 1000
-"""Requests for the metrics of 50 runs: 4 GiB. A site may say for ever that there are more."""
+"""Maximum number of requests for the metrics of 50 runs (4 GiB): a broken site may report more for
+ever."""
 
 
 @dataclass(frozen=True)
 class PassedOver:
-    """A folder that no run was rebuilt from."""
+    """A folder from which no run could be rebuilt."""
 
     folder: str
     why: str
@@ -41,20 +42,20 @@ class RecoveredRuns:
     """The work roots that were searched."""
     rebuilt: tuple[Run, ...]
     known: int
-    """Number of folders whose runs are complete in the history; they stay unchanged."""
+    """Number of folders whose runs the history already has completely; they stay unchanged."""
     passed: tuple[PassedOver, ...]
     warnings: tuple[str, ...] = ()
 
 
 def recover(watcher: Watcher, site_name: str, account: str, report: Report) -> RecoveredRuns:
-    """Rebuild the runs that a site has folders of and the history does not know, or cannot read.
+    """Rebuild the runs in a site's folders that the history lacks or cannot read.
 
-    Without `account` the work roots of all accounts that the user has there are searched. A
-    refresh then brings the states of the rebuilt runs.
+    Without `account`, lumitui searches the work roots of all the user's accounts. A refresh then
+    updates the states of the rebuilt runs.
 
     Raises:
-        InputError: there is no such site; or the work root needs an account, and none is known
-            or `account` cannot be one.
+        InputError: the site does not exist, or its work root needs an account and `account` is
+            missing or invalid.
         LinkError: the site cannot be reached.
         HistoryError: the history cannot be written.
     """
@@ -68,7 +69,7 @@ def recover(watcher: Watcher, site_name: str, account: str, report: Report) -> R
 
 
 def adopt_sent(connection: Connection, site_name: str, folder: str, history: History) -> Run | None:
-    """Write another laptop's run to `history`; None if it may still be on its way."""
+    """Write another laptop's run to `history`; None if that laptop may still be sending it."""
     for entry in run_folders.read_folders(connection.transport, [folder]):
         try:
             run = folder_run(entry, site_name)
@@ -82,7 +83,7 @@ def adopt_sent(connection: Connection, site_name: str, folder: str, history: His
 def rebuild(
     connection: Connection, site: Site, account: str, history: History, report: Report
 ) -> RecoveredRuns:
-    """Write the unknown runs of a site to `history`; their states are unknown until a refresh."""
+    """Write a site's missing runs to `history`; their states are unknown until a refresh."""
     transport = connection.transport
     roots, present, rebuilt, passed, warnings = [], 0, list[Run](), list[PassedOver](), list[str]()
     for work in _work_roots(connection, site, account, history):
@@ -111,7 +112,7 @@ def rebuild(
 
 
 def fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) -> None:
-    """Get all metrics of `runs`: a poll gets only a part, and none after the end."""
+    """Get all metrics of `runs`: a poll gets only a part, and none after a run's end."""
     rest = [run for run in runs if run.job_id is not None]
     for _ in range(MOST_ROUNDS):
         if not rest:
@@ -125,7 +126,7 @@ def fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) -
             if end > run.metrics_offset:
                 span = (run.metrics_offset, end)
                 history.metrics.add(run.id, files.metrics.splitlines(), span)
-            # Not for every answer with news: a job that trains writes a line while it is asked.
+            # Not for every answer with new lines: a training job writes more during the request.
             if files.more_metrics:
                 more.append(replace(run, metrics_offset=end))
         rest = more
@@ -152,17 +153,17 @@ def _work_roots(
 
 
 def _accounts(transport: Transport, site: Site, history: History) -> list[str]:
-    """Return the accounts of the runs that the history still has, and those the site lists."""
+    """Return the accounts of the runs in the history, and those that the site lists."""
     had = {run.brief.account for run in history.page(limit=1000, site=site.name)}
     listed = run_folders.list_accounts(transport, site.account.pattern)
     return sorted(name for name in had | set(listed) if re.match(site.account.pattern, name))
 
 
 def folder_run(folder: RunFolder, site: str | None) -> Run:
-    """Return the run that `folder` belongs to; without `site`, of any site.
+    """Return the run of `folder`; without `site`, of any site.
 
     Raises:
-        ValueError: it says why there is none.
+        ValueError: there is none; the message says why.
     """
     if folder.record is None:
         job = f"; its job was {folder.job_id}" if folder.job_id else ""
@@ -176,7 +177,7 @@ def folder_run(folder: RunFolder, site: str | None) -> Run:
         raise ValueError(f"its record cannot be read: {error}") from error
     if site is not None and run.site != site:
         raise ValueError(f"its site is {run.site!r}: `lumitui history --recover {run.site}`")
-    # A younger folder may be in the making, by another laptop.
+    # Another laptop may still be creating a younger folder.
     making = preparing_seconds(copies_checkpoints=bool(run.resumed_from))
     young = folder.age is None or folder.age < making
     if not folder.locked and folder.job_id is None and young:

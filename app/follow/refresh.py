@@ -1,9 +1,8 @@
 """A refresh: settle submissions, poll each site, and update the history.
 
-A wrapper or a controller may make a job after its sbatch has failed; it ends at its claim. The
-listing of a poll shows such a job, and settling its run once more cancels it; see
-`remote/scheduler/evidence`. A cancel that did not reach the controller left its mark in the run's
-folder: a poll shows that, too.
+A wrapper or controller may create a job after its sbatch has failed; the job ends at its claim. A
+poll lists such a job, and settling its run again cancels it; see `remote/scheduler/evidence`. A
+poll also shows the mark that an undelivered cancel left in the run's folder.
 """
 
 import contextlib
@@ -37,9 +36,9 @@ if TYPE_CHECKING:
     from lumitui.remote.scheduler.scheduler_protocol import Scheduler
 
 RECENT_SECONDS = 3600.0
-"""How long to check the queue for an abandoned run if no other run is polled."""
+"""How long to keep checking the queue for an abandoned run if no other run is polled."""
 _MOST = 50
-"""Runs of each state that are compared with the queue."""
+"""Maximum number of runs of each state to compare with the queue."""
 _OURS = re.compile(r"lumitui:[0-9a-f]|(?:^|\|)[a-z0-9-]+-[0-9a-f]{6}\|")
 """The format of the identifiers of jobs that lumitui submitted; see `shipment.new_id`."""
 
@@ -47,7 +46,7 @@ _OURS = re.compile(r"lumitui:[0-9a-f]|(?:^|\|)[a-z0-9-]+-[0-9a-f]{6}\|")
 def late_runs(history: History, site: str, others: Iterable[str]) -> list[Run]:
     """Return the abandoned and cancelled runs that have a job at a site.
 
-    `others` are the signs of the jobs there that no watched run has.
+    `others` identifies the jobs there that belong to no watched run.
     """
     signs = [text for text in others if _OURS.search(text)]
     if not signs:
@@ -60,9 +59,9 @@ def late_runs(history: History, site: str, others: Iterable[str]) -> list[Run]:
 
 
 def recent_runs(history: History, site: str | None) -> list[Run]:
-    """Return the recently abandoned runs, at most three.
+    """Return at most three recently abandoned runs.
 
-    The laptop's clock may be wrong: then a job waits until it ends at its claim.
+    If the laptop's clock is wrong, a late job stays queued until it ends at its claim.
     """
     now = time.time()
     recent = [run for run in _given_up(history, site) if abs(now - run.updated) < RECENT_SECONDS]
@@ -72,19 +71,19 @@ def recent_runs(history: History, site: str | None) -> list[Run]:
 def _given_up(history: History, site: str | None) -> list[Run]:
     states = (State.REFUSED, State.NOT_SENT)
     runs = [run for state in states for run in history.page(_MOST, site=site, state=state)]
-    # `submitted` is written before the submit step: without it there can be no job.
+    # `submitted` is written before the submit step, so without it there cannot be a job.
     return [run for run in runs if run.submitted is not None and run.job_id is None]
 
 
 def _cancelled(history: History, site: str) -> list[Run]:
-    """Return cancelled runs: a wrapper may submit one again; its claim is void or taken by then."""
+    """Return cancelled runs: a wrapper may resubmit one, but its claim is void or taken by then."""
     return history.page(_MOST, site=site, state=State.CANCELLED)
 
 
 def cancel_late(run: Run, scheduler: "Scheduler") -> None:
     """Cancel the late job of an abandoned or cancelled run, found by its name and token.
 
-    What is not confirmed then is tried again at the next poll.
+    An unconfirmed cancel is retried at the next poll.
 
     Raises:
         LinkError: the site could not be asked.
@@ -100,17 +99,17 @@ def cancel_late(run: Run, scheduler: "Scheduler") -> None:
 
 
 Warn = Callable[[str], None]
-"""Called with the error that kept a site from being queried; its runs stay unchanged."""
+"""Called with the error if a site cannot be queried; its runs stay unchanged."""
 
 
 DAY = 86_400.0
 
 
 class Backoff:
-    """Which runs to ask about: an unknown one ever more rarely, since accounting is slow to search.
+    """Which runs to query: unknown ones ever more rarely, because searching accounting is slow.
 
-    After one poll the next comes when the time since the last answer has grown by half: about 20
-    on the first day, and one a day from the third on. Kept in memory: a new process asks once.
+    Each interval is 1.5 times the last: about 20 polls on the first day, and one a day from the
+    third on. Kept in memory, so a new process queries once.
     """
 
     def __init__(self) -> None:
@@ -118,7 +117,7 @@ class Backoff:
         self._asked: dict[str, float] = {}
 
     def due(self, runs: Sequence[Run], now: float, *, attended: bool) -> list[Run]:
-        """Return those of `runs` to ask about at `now` (epoch seconds); all when `attended`."""
+        """Return those of `runs` to query at `now` (epoch seconds); all if `attended`."""
         due_runs = []
         for run in runs:
             if run.state is not State.UNKNOWN:
@@ -132,7 +131,7 @@ class Backoff:
 
     def _is_due(self, run: Run, now: float) -> bool:
         at = self._asked.get(run.id)
-        if at is None or at > now:  # a clock that was set back must not silence it
+        if at is None or at > now:  # a clock that was set back must not stop the queries
             return True
         return now - at >= min(DAY, (at - (run.updated or run.created)) / 2)
 
@@ -147,15 +146,15 @@ class Refreshed:
     requests: int
     """Number of requests, over all sites."""
     unanswered: tuple[AnswerNeeded, ...] = ()
-    """Logins that wait for a user; nothing was sent to those sites."""
+    """Logins that need a user; lumitui sent nothing to those sites."""
     failed: Mapping[str, LumiError] = field(default_factory=dict)
-    """Sites that gave no answer, each with why; their runs are as they were."""
+    """Sites that did not answer, each with the reason; their runs are unchanged."""
     polled: frozenset[str] = frozenset()
     """Sites whose queues were listed."""
     heard: frozenset[str] = frozenset()
     """Sites that answered a request."""
     held: frozenset[str] = frozenset()
-    """Sites with a run that is being sent, which only its sender queries."""
+    """Sites that only their sender queries, because it is sending a run."""
 
 
 @dataclass(frozen=True)
@@ -163,10 +162,10 @@ class Settled:
     """The result of checking a submission without a job id."""
 
     changed: tuple[str, ...] = ()
-    """The run's id if its state has changed."""
+    """The run's id, if its state has changed."""
     requests: int = 0
     held: bool = False
-    """Whether its send is still running, so that it was not touched."""
+    """Whether the send is still running, so that lumitui left the run alone."""
 
 
 @dataclass(frozen=True)
@@ -192,12 +191,11 @@ class Watcher:
 def refresh(watcher: Watcher, site_name: str | None = None, *, attended: bool = True) -> Refreshed:
     """Query every site with unfinished runs, or one site, and update the history.
 
-    A site costs one request, and some more where a run has written much since the last poll.
+    A site takes one request, or more if a run has written much since the last poll.
 
-    Sends that were cut short are settled first. A site that cannot be reached is a warning,
-    not an error: its runs stay as they were. Not `attended`, no login asks a question: a site
-    that needs one is a warning too, and jobs that nobody knows any more are asked about ever
-    more rarely.
+    Interrupted sends are settled first. An unreachable site causes a warning, not an error; its
+    runs stay unchanged. Unless `attended`, no login prompts: a site that needs one causes a warning
+    too, and jobs that are no longer listed are queried ever more rarely.
     """
     with attendance(attended):
         news = _refresh(watcher, watcher.history.unfinished(site_name), attended=attended)
@@ -277,9 +275,9 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
 
 
 def _keep_log_figures(watcher: Watcher, connection: "Connection", changed: Sequence[str]) -> int:
-    """Store the `metrics:` found in the logs of ended runs; return the number of requests.
+    """Store the `metrics:` values from the logs of ended runs; return the number of requests.
 
-    Each log is read once, so that grids, scaling and comparisons ask no site.
+    Each log is read once, so that grids, scaling and comparisons query no site.
     """
     from lumitui.app.follow.results.log_patterns import keep_log_figures, log_figures_of
     from lumitui.remote.scheduler import run_log
@@ -295,9 +293,9 @@ def _keep_log_figures(watcher: Watcher, connection: "Connection", changed: Seque
 
 
 def _tell_silent_ends(watcher: Watcher, changed: Sequence[str]) -> list[str]:
-    """Send the notifications of jobs killed before they could; return a warning.
+    """Send the notifications for jobs that were killed before they could; return a warning.
 
-    Only the process that wrote the end to history sends one, so that it arrives once.
+    Only the process that wrote the end to the history sends one, so that it arrives once.
     """
     if not changed:
         return []
@@ -308,17 +306,17 @@ def _tell_silent_ends(watcher: Watcher, changed: Sequence[str]) -> list[str]:
 
 
 def _was_sent(error: LumiError) -> bool:
-    """Return whether a failed request left the laptop: without a link, none does."""
+    """Return whether a failed request left the laptop, which needs a link."""
     return isinstance(error, LinkLost) or not isinstance(error, LinkError)
 
 
 def _cancel_recent(watcher: Watcher, site_name: str | None, listed: frozenset[str]) -> int:
     """Cancel late jobs of recently abandoned runs, at sites not yet `listed`.
 
-    A site that cannot be asked is passed over: a late job ends at its claim.
+    An unreachable site is skipped: a late job ends at its claim anyway.
 
     Returns:
-        How many requests it took.
+        Number of requests.
     """
     requests = 0
     for run in recent_runs(watcher.history, site_name):
@@ -338,13 +336,13 @@ def settle_run(watcher: Watcher, run: Run, connection: "Connection") -> Settled:
     with sender_lock(watcher.locks, run.id) as free:
         if not free:
             return Settled(held=True)
-        # What was read before the lock may have been settled meanwhile.
+        # Another process may have settled the run before this one got the lock.
         run = watcher.history.get(run.id)
         if run.job_id is not None or run.state.is_final:
             return Settled()
         asks = asks_the_site(run)
         answer = settle(run, connection.scheduler)
-        # The history keeps the outcome all the same; a refresh is no place to raise it.
+        # The history keeps the outcome anyway; a refresh should not raise it.
         with contextlib.suppress(RefusedError, OutcomeUnknown):
             record(run, answer, watcher.history)
     return Settled((run.id,) if answer.state is not run.state else (), int(asks))

@@ -1,8 +1,8 @@
 """Changes to each run from a poll: the scheduler's state and the run's files. Pure.
 
-The scheduler's word decides. squeue's NODE_FAIL and PREEMPTED are an end at once: where
-Slurm runs the job again it writes such a state to accounting and makes the job PENDING in the
-same step, under the lock that squeue waits for (seen with 22.05, test_true_ends.py).
+The scheduler's state decides. squeue's NODE_FAIL and PREEMPTED end a run immediately: if Slurm
+requeues the job, it writes such a state to accounting and makes the job PENDING in one step, under
+the lock that squeue waits for (seen with 22.05, test_true_ends.py).
 """
 
 import time
@@ -19,9 +19,9 @@ from lumitui.remote.scheduler.scheduler_protocol import (
 from lumitui.remote.site.states import BY_YOU
 
 ACCOUNTING_SECONDS = 600.0
-"""How long to wait for accounting when the queue has forgotten a job that a signal ended: the
-reason may be the time limit, memory or a cancel. slurmctld keeps records that slurmdbd cannot
-accept yet."""
+"""Seconds to wait for accounting once a job that a signal ended has left the queue: the reason may
+be the time limit, memory or a cancel. slurmctld keeps the records that slurmdbd cannot accept
+yet."""
 _NOBODY = "accounting does not list it"
 """Part of the run's reason, where `nobody_knows` finds it: existing histories have it."""
 _UNBEGUN = "before it started"
@@ -31,11 +31,12 @@ differ by less, and a requeued job waits for longer (AuthInfo=cred_expire, 120 s
 
 
 HANG_SECONDS = 180.0
-"""Seconds after which a hang report is old: it is repeated every few seconds while it lasts."""
+"""Seconds after which a hang report is out of date: it is repeated every few seconds during a
+hang."""
 
 
 def watch_of(run: Run) -> Watch:
-    """Return the query about a run that has a job."""
+    """Return the query for a run that has a job."""
     return Watch(
         run=run.id,
         folder=run.folder,
@@ -50,17 +51,17 @@ def watch_of(run: Run) -> Watch:
 
 
 def nobody_knows(run: Run) -> bool:
-    """Whether neither the queue nor accounting listed the job at the last poll."""
+    """Return whether neither the queue nor accounting listed the job at the last poll."""
     return run.state is State.UNKNOWN and run.job_id is not None and _NOBODY in run.reason
 
 
 def is_over(ended: float | None, clock: float | None) -> bool:
-    """Whether accounting has been waited for long enough since `ended`, by the site's `clock`."""
+    """Return whether the wait for accounting since `ended` is over, by the site's `clock`."""
     return ended is not None and clock is not None and clock - ended > ACCOUNTING_SECONDS
 
 
 def transition(run: Run, poll: Poll, now: float) -> Changes:
-    """Return the changes to `run` from the answer to a poll; {} if it contains nothing about it."""
+    """Return the changes to `run` from a poll's answer; {} if the answer does not mention it."""
     changes: Changes = {}
     files = poll.files.get(run.id, NewRunFiles())
     attempt = max(run.attempt, *files.log_sizes, *(item.attempt for item in files.exits), 1)
@@ -74,15 +75,15 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
     if attempt != run.attempt:
         changes["attempt"] = attempt
     if files.binding is not None or attempt > run.attempt:
-        # A later attempt may be on other nodes: the proof of the one before says nothing about it.
+        # A later attempt may get other nodes, so the previous attempt's proof does not apply.
         changes["binding"] = files.binding
     if files.claim:
-        # The submit command made two jobs, and this one trains: the one that was known ends at its
-        # first line. The next poll asks about the job that has the claim.
+        # The submit command created two jobs, and this one trains: the known job ends at its first
+        # line. The next poll queries the job that has the claim.
         return changes | {"job_id": files.claim}
     job = poll.jobs.get(run.id)
     exit_file = _exit_file(run, files, attempt, job)
-    # The newest one is read again until it has decided how the run ended.
+    # The newest exit file is read again until it has decided how the run ended.
     last_exit = max((item.attempt for item in files.exits if item != exit_file), default=run.exits)
     if job is not None and (job.state.is_final or run.id not in poll.gone):
         changes |= _from_job(run, job, exit_file)
@@ -103,7 +104,7 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
 
 
 def _attempts_begun(run: Run, files: NewRunFiles) -> int:
-    """Return how many attempts left a trace; 0 if none is known to have begun."""
+    """Return the number of attempts that left a trace; 0 if none is known to have begun."""
     records = merged(run.attempts, files.attempts)
     ended = (item.attempt for item in files.exits)
     return max(
@@ -114,7 +115,7 @@ def _attempts_begun(run: Run, files: NewRunFiles) -> int:
 def _exit_file(
     run: Run, files: NewRunFiles, attempt: int, job: JobStatus | None
 ) -> ExitFile | None:
-    """Return the exit file of this very attempt: a requeued one may have left its own."""
+    """Return the exit file of the current attempt: an earlier attempt may have left another."""
     for item in files.exits:
         started = job.started if job is not None and job.state.is_final else None
         stale = started is not None and item.ended < started - STALE_SECONDS
@@ -124,7 +125,7 @@ def _exit_file(
 
 
 def _hang(files: NewRunFiles, clock: float | None) -> str:
-    """Return the sentence about a rank that does not move; '' where nothing hangs any more."""
+    """Return the sentence about a hung rank; '' if nothing hangs any more."""
     if files.hang is None:
         return ""
     at = files.hang.said
@@ -133,12 +134,12 @@ def _hang(files: NewRunFiles, clock: float | None) -> str:
 
 
 def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
-    """Return the changes from the scheduler's state; an exit file adds the details."""
+    """Return the changes from the scheduler's state, with details from the exit file."""
     state, reason = job.state, job.reason
     waits = state is State.QUEUED
     never_ran = state.is_final and not job.nodes
     if state is State.CANCELLED and never_ran:
-        # The queue keeps why it waited, like Priority, which says nothing about its end.
+        # squeue still shows why the job waited, such as Priority, which does not explain its end.
         reason = _UNBEGUN
     elif run.reason == BY_YOU and (state is State.CANCELLED or not state.is_final):
         # squeue does not say who cancelled it.
@@ -161,7 +162,7 @@ def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
     if job.submitted is not None:
         changes["submitted"] = job.submitted
     if state.is_final:
-        # Cancelled while it waited to run again: the exit file is that of the attempt before.
+        # Cancelled while requeued: the exit file is the previous attempt's.
         unbegun = state is State.CANCELLED and never_ran
         changes |= _end(state, None if unbegun else exit_file)
         changes["ended"] = job.ended or changes.get("ended")
@@ -173,7 +174,7 @@ def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
 
 
 def _end(state: State, exit_file: ExitFile | None) -> Changes:
-    """Return the run's end according to an exit file."""
+    """Return the changes for a run's end, from an exit file."""
     if exit_file is None:
         return {"rc": 0 if state is State.DONE else None}
     if state is State.DONE:
@@ -190,7 +191,7 @@ def _vanished(
 ) -> Changes:
     """Return the changes to a run whose job has left the queue.
 
-    Accounting does not have it either, or is late (`job`), or cannot be asked.
+    Accounting does not list it either, lags behind (`job`), or cannot be queried.
     """
     if poll.silent:
         why = f"accounting cannot be queried ({poll.silent.splitlines()[0]})"
@@ -200,7 +201,7 @@ def _vanished(
         why = _NOBODY
     changes: Changes = {}
     if job is not None and job.word == "REQUEUED" and is_over(job.ended, poll.clock):
-        # Cancelled before its last attempt had quite ended: no other row follows (22.05).
+        # Cancelled just before its last attempt ended: no other row follows (22.05).
         reason = "it left the queue while it was requeued"
         return {"state": State.CANCELLED, "word": job.word, "reason": reason, "ended": job.ended}
     if job is not None and job.started is not None and job.state is not State.QUEUED:

@@ -1,1 +1,1 @@
-"""Events of runs for the user: on the screen, after an absence, and outside the TUI."""
+"""Notifications of runs: on the screen, after an absence, and outside the TUI."""

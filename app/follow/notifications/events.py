@@ -1,4 +1,4 @@
-"""Events of runs between two readings of the history, and their words. Pure."""
+"""Events of runs between two readings of the history, and their sentences. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,11 +10,11 @@ from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
 MOST_SINGLE_EVENTS = 3
-"""Maximum number of events shown one by one; above that, only their number is shown."""
+"""Maximum number of events to show one by one; above it, only their number is shown."""
 
 
 class Happened(StrEnum):
-    """The events; a settings file names them."""
+    """The kinds of events, by their names in the settings file."""
 
     STARTED = "started"
     ENDED = "ended"
@@ -72,12 +72,12 @@ def _sentence(run: Run, kind: Happened) -> str:
 
 
 def counted(states: Iterable[State]) -> str:
-    """Return how many there are of each state, the most frequent first: `2 done, 1 failed`."""
+    """Return the number of runs in each state, most frequent first: `2 done, 1 failed`."""
     return ", ".join(f"{count} {state}" for state, count in Counter(states).most_common())
 
 
 def away_words(states: Iterable[State]) -> str:
-    """Return the runs that ended while the user was away; '' if none did."""
+    """Return a sentence on the runs that ended while the user was away; '' if none did."""
     ended = [state for state in states if state.is_final]
     return f"{len(ended)} ended while you were away: {counted(ended)}" if ended else ""
 

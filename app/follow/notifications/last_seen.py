@@ -1,4 +1,4 @@
-"""When the TUI was last open, and which runs were unfinished then: a small file of the laptop."""
+"""When the TUI was last open, and which runs were unfinished then: a small local file."""
 
 import os
 from collections.abc import Iterable
@@ -8,12 +8,12 @@ from pathlib import Path
 from lumitui.remote.site.answer_fields import moment
 
 _MOST_BYTES = 1 << 20
-"""A run's id has some 30 bytes, and a user some hundred unfinished runs."""
+"""A run's id has about 30 bytes, and a user has at most some hundred unfinished runs."""
 
 
 @dataclass(frozen=True)
 class LastSeen:
-    """What the user had seen when the TUI was last open."""
+    """The state that the user last saw in the TUI."""
 
     at: float
     """Epoch seconds."""
@@ -33,10 +33,10 @@ def read_last_seen(file: Path) -> LastSeen | None:
 
 
 def write_last_seen(file: Path, now: float, unfinished: Iterable[str]) -> None:
-    """Write what the user has seen, readable only by its owner, atomically.
+    """Write the record atomically, readable only by its owner.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     import tempfile
 

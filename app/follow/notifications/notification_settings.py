@@ -15,14 +15,14 @@ Terminal = Literal["osc9", "osc777", "off"]
 
 
 class Notify(BaseModel):
-    """Where notices go besides the TUI itself."""
+    """Where notifications go besides the TUI."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     terminal: Terminal = "osc9"
     """The escape sequence for a terminal that reports that it is in the background."""
     webhook: str = ""
-    """An address that gets a small JSON object for each event."""
+    """Webhook address; receives a small JSON object for each event."""
     events: tuple[Happened, ...] = tuple(Happened)
     """The events."""
 
@@ -39,10 +39,10 @@ class _SettingsFile(BaseModel):
 
 
 def read_notify(files: Iterable[Path]) -> Notify:
-    """Return `notify:` of settings files, the first of which decides each key that it has.
+    """Return `notify:` of the settings files; for each key the first file that has it counts.
 
     Raises:
-        InputError: one cannot be read, or has a mistake.
+        InputError: a file cannot be read, or has a mistake.
     """
     found = Notify()
     for file in reversed([one for one in files if one.exists()]):

@@ -1,4 +1,4 @@
-"""Notices outside the TUI: escape sequences of terminals, and a webhook.
+"""Notifications outside the TUI: terminal escape sequences and a webhook.
 
 OSC 9 is iTerm2's (iterm2.com/documentation-escape-codes.html), which kitty, WezTerm, Ghostty and
 Windows Terminal know too; OSC 777 is rxvt's, which foot and VTE know.
@@ -15,19 +15,19 @@ from urllib.parse import urlsplit
 from lumitui.remote.site.safe_text import log_line
 
 if TYPE_CHECKING:
-    # The settings bring pydantic, which a refresh does not need.
+    # The settings import pydantic, which a refresh does not need.
     from lumitui.app.follow.notifications.events import Event
     from lumitui.app.follow.notifications.notification_settings import Notify, Terminal
 
 SECONDS = 10.0
-"""How long a webhook may say nothing."""
+"""Timeout of a webhook request, in seconds."""
 _LONGEST = 200
 
 
 def sequence(words: str, how: "Terminal", environ: Mapping[str, str]) -> str:
     """Return the escape sequence that makes a terminal show `words`; '' if it is off."""
     text = log_line(words)[:_LONGEST].replace(";", ",")
-    # The name comes first: OSC 9 that begins with a number means something else to ConEmu.
+    # The name comes first, because ConEmu gives OSC 9 with a leading number another meaning.
     match how:
         case "off":
             return ""
@@ -53,12 +53,12 @@ def body(event: "Event") -> bytes:
 
 
 def post(event: "Event", notify: "Notify") -> str:
-    """Send `event` to the webhook; return why it could not be sent, '' when it was."""
+    """Send `event` to the webhook; return the error, or '' on success."""
     return _send(notify.webhook, body(event), "application/json")
 
 
 def post_line(address: str, text: str, *, as_json: bool) -> str:
-    """Send one line as a job sends it (templates/job/notify.sh); return as `post`."""
+    """Send one line in the format of templates/job/notify.sh; return like `post`."""
     if as_json:
         return _send(address, json.dumps({"text": text}).encode(), "application/json")
     return _send(address, text.encode(), "text/plain")
@@ -68,13 +68,13 @@ def _send(address: str, data: bytes, kind: str) -> str:
     request = urllib.request.Request(
         address, data=data, headers={"Content-Type": kind, "User-Agent": "lumitui"}
     )
-    # What is meant for this machine goes through no proxy.
+    # Requests to this machine bypass proxies.
     direct = [urllib.request.ProxyHandler({})] if address.startswith("http:") else []
     opener = urllib.request.build_opener(_NoRedirect, *direct)
     try:
         opener.open(request, timeout=SECONDS).close()
     except (OSError, ValueError, HTTPException) as error:
-        # The address may hold a token: only its host is named.
+        # The address may contain a token, so messages show only its host.
         reason = f"{error.code}" if isinstance(error, urllib.error.HTTPError) else ""
         reason = reason or str(getattr(error, "reason", type(error).__name__))
         host = urlsplit(address).hostname or ""
@@ -83,7 +83,7 @@ def _send(address: str, data: bytes, kind: str) -> str:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Sends nothing to an address that the user did not write."""
+    """Refuses redirects: sends nothing to an address that the user did not enter."""
 
     def redirect_request(self, *values: object, **named: object) -> None:
-        """Follow no redirect; the answer is an error then."""
+        """Follow no redirect, which makes it an error."""

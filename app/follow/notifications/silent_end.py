@@ -1,4 +1,4 @@
-"""The notification of a job that was killed before it could send its own."""
+"""The notification for a job that was killed before it could send its own."""
 
 import os
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from lumitui.remote.site.webhook_address import check_webhook
 
 
 def ended_silently(run: Run) -> bool:
-    """Return whether the run's job has a notification that its end prevented.
+    """Return whether the run's job was killed before it could send its notification.
 
-    A job whose script runs to its end, or gets SIGTERM first, has sent its own. One whose node
-    failed has not, nor one that failed without an exit code: SIGKILL ended its script.
+    A job script that runs to its end, or gets SIGTERM first, sends it. It cannot if its node failed
+    or SIGKILL ended it, which leaves no exit code.
     """
     killed = run.state in (State.FAILED, State.OUT_OF_MEMORY) and run.rc is None
     if not (killed or run.state is State.NODE_FAILED) or run.started is None:
@@ -24,7 +24,7 @@ def ended_silently(run: Run) -> bool:
 
 
 def tell_silent_end(run: Run, environ: Mapping[str, str] = os.environ) -> str:
-    """Send the notification; return a warning for the user."""
+    """Send the notification and return a warning for the user."""
     assert run.spec.notify is not None
     name, how = run.spec.notify.webhook or "", run.spec.notify.format
     head = f"{run.id} was killed before it could send its notification"

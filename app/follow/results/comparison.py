@@ -22,11 +22,11 @@ MOST_RUNS = 4
 
 @dataclass(frozen=True)
 class Contrast:
-    """One thing in which runs differ."""
+    """One difference between runs."""
 
     what: str
     values: tuple[str, ...]
-    """One for each run; `-` if it has none."""
+    """One value per run; `-` if it has none."""
 
 
 @dataclass(frozen=True)
@@ -35,21 +35,21 @@ class RunComparison:
 
     runs: tuple[Run, ...]
     fields: tuple[Contrast, ...]
-    """Of the job file."""
+    """Differences between the job files."""
     code: tuple[Contrast, ...]
     metrics: tuple[Contrast, ...]
-    """Of all runs, also if they are equal; empty if none has any."""
+    """The metrics of all runs, even if equal; empty if no run has any."""
     scripts: tuple[tuple[str, ...], ...]
-    """For each run but the first, the lines of a unified diff from the first one's script."""
+    """For each run but the first: the lines of a unified diff against the first run's script."""
     losses: tuple[Curve, ...]
     """One for each run."""
     speeds: tuple[Curve, ...]
-    """Samples a second, one for each run."""
+    """Samples per second, one for each run."""
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """One file of the code that is not the same in two runs."""
+    """One code file that differs between two runs."""
 
     path: str
     what: Literal["added", "removed", "changed"]
@@ -57,12 +57,12 @@ class FileChange:
 
 @dataclass(frozen=True)
 class CodeChange:
-    """The files in which one run's code differs from the first one's."""
+    """The code files in which a run differs from the first run."""
 
     run: str
     files: tuple[FileChange, ...] = ()
     unknown: str = ""
-    """Why the files are not known; empty where they are."""
+    """Why the files are unknown; empty if they are known."""
 
 
 class Comparisons:
@@ -95,9 +95,9 @@ class Comparisons:
         )
 
     def code(self, run_ids: Sequence[str]) -> tuple[CodeChange, ...]:
-        """Return in which files the code of each run differs from the first one's.
+        """Return the code files in which each run differs from the first.
 
-        A site is asked for the lists of files that the history does not have, once.
+        The site is queried once for each file list that the history lacks.
 
         Raises:
             InputError: no such run.

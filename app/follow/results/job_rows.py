@@ -1,4 +1,4 @@
-"""The keys in which job files differ, one row each. Pure."""
+"""The keys in which job files differ, one row per key. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -6,21 +6,20 @@ from lumitui.app.job.fields.mapping_fields import Scale
 from lumitui.app.job.spec import JobSpec
 
 ABSENT = "-"
-"""The value of a key that a job file does not have."""
+"""The word for a key that a job file lacks."""
 ARGUMENTS = "args"
 
 
 def differing_rows(specs: Sequence[JobSpec]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return each key in which job files differ with its value in each of them, in their order.
+    """Return each key in which job files differ, with its value in each file.
 
-    A key below another is named with a dot (`scale.lr.rule`), an argument of the program by
-    itself (`--lr`).
+    A nested key is named with dots (`scale.lr.rule`), a program argument by itself (`--lr`).
     """
     return [*_differing([_values(spec) for spec in specs]), *_arguments(specs)]
 
 
 def value_words(value: object) -> str:
-    """Return a value as it is written in a job file; `-` for none."""
+    """Return a value as in a job file; `-` for none."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
@@ -45,7 +44,7 @@ def _differing(
 def _values(spec: JobSpec) -> dict[str, str]:
     """Return all keys as words, except the arguments."""
     data = spec.model_dump(mode="json", exclude={ARGUMENTS})
-    # Without `scale:` a run is scaled by its defaults: that is not a difference.
+    # A missing `scale:` means its defaults, so it is not a difference.
     data["scale"] = (spec.scale or Scale()).model_dump(mode="json")
     return dict(_flat(data, ""))
 
@@ -59,7 +58,7 @@ def _flat(data: Mapping[str, object], above: str) -> Iterator[tuple[str, str]]:
 
 
 def _arguments(specs: Sequence[JobSpec]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return a row for each argument that differs; one for all, where only their order does."""
+    """Return a row for each argument that differs; one row for all if only their order does."""
     rows = list(_differing([_options(spec.args) for spec in specs]))
     whole = [{ARGUMENTS: value_words(spec.args)} for spec in specs]
     return rows or list(_differing(whole))
@@ -75,7 +74,7 @@ def _options(args: Sequence[str]) -> dict[str, str]:
             by_name.setdefault(name, []).extend([value] if equals else [])
         else:
             by_name.setdefault(name, []).append(word)
-    # An option without a value is given, and that is all there is to say.
+    # An option without a value is either present or not.
     return {name: value_words(values) if values else "given" for name, values in by_name.items()}
 
 

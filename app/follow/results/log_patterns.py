@@ -1,8 +1,8 @@
 """The `metrics:` patterns of a job file, searched in a log for a bounded time.
 
-A user writes these regular expressions, and one like `(a|aa)+$` would take years on a line of
-sixty characters. Python's `re` cannot be stopped and holds the interpreter's lock; `regex` stops
-at a time limit and lets other threads run meanwhile.
+Users write these regular expressions, and one like `(a|aa)+$` would take years on a line of sixty
+characters. Python's `re` cannot be stopped and holds the interpreter's lock; `regex` stops at a
+time limit and lets other threads run meanwhile.
 """
 
 import json
@@ -18,11 +18,12 @@ from lumitui.app.history.run import Run
 from lumitui.remote.site.errors import InputError, LumiError
 
 SECONDS = 3.0
-"""The time for all patterns of a job on one piece of its log; usually it is milliseconds."""
+"""Time limit for all patterns of a job on one piece of its log, in seconds; usually they take
+milliseconds."""
 LOG_BYTES = 262_144
-"""How much of the end of a log is searched."""
+"""Bytes to search at the end of a log."""
 _LOG_LINE = 2000
-"""Characters of a line that are searched."""
+"""Characters to search in each line."""
 _SPEEDS = ("images_per_s", "examples_per_s", "sequences_per_s")
 """Common names for `samples_per_s`."""
 
@@ -39,8 +40,8 @@ class LogFigures:
 def log_figures_of(run: Run, read: Callable[[int], tuple[int, bytes] | None]) -> LogFigures:
     """Search the end of a run's log for the patterns of its job file's `metrics:`.
 
-    `read` returns the offset of the log's last bytes, as many as it is requested, and the bytes;
-    it is called at most once.
+    `read` returns the requested number of bytes from the log's end, with their offset; it is called
+    at most once.
     """
     if not run.log_sizes or not run.has_metrics:
         return LogFigures()
@@ -56,17 +57,17 @@ def keep_log_figures(history: History, run: Run, figures: LogFigures) -> None:
     """Store the values found in an ended run's log, unless it wrote metrics.jsonl."""
     lines = lines_of(figures.series)
     if lines and run.state.is_final:
-        # The offset makes sure that of two processes one adds them.
+        # The offset ensures that only one of two processes adds them.
         history.metrics.add(run.id, lines, (0, sum(map(len, lines))))
 
 
 def series_of(
     text: str, patterns: Mapping[str, str], *, seconds: float = SECONDS
 ) -> dict[str, list[float]]:
-    """Return the numbers that each pattern's one group finds in `text`, at most one in each line.
+    """Return the numbers that each pattern's group finds in `text`, at most one per line.
 
-    A match that is not a number is left out. A pattern that is not a regular expression gives an
-    empty series; the job file refuses it.
+    A match that is not a number is omitted. An invalid regular expression gives an empty series;
+    the job file's check refuses it.
 
     Raises:
         InputError: a pattern takes too long; the message names it.
@@ -85,10 +86,10 @@ def series_of(
 
 
 def lines_of(series: Mapping[str, Sequence[float]]) -> list[bytes]:
-    """Return the found values as lines of metrics.jsonl, one for each logged step.
+    """Return the values as lines of metrics.jsonl, one per logged step.
 
-    The last matches of all patterns belong together: the log's beginning may be missing. Without
-    a pattern named `step` the steps are counted.
+    Matches are paired from the end, because the beginning of the log may be missing. Without a
+    pattern named `step`, the steps are counted.
     """
     count = max(map(len, series.values()), default=0)
     steps: list[dict[str, float]] = [{"step": index} for index in range(count)]

@@ -1,4 +1,4 @@
-"""The files of a run's folder: list, preview and fetch them, and report a fetch."""
+"""The files of a run's folder: listing, previewing and fetching them."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from lumitui.remote.transfer.results.site_files import list_files
 from lumitui.remote.transport.transport import Transport
 
 PREVIEW_BYTES = 32768
-"""Maximum bytes of a file to show."""
+"""Maximum number of bytes of a file to show."""
 
 
 _CODE = re.compile(
@@ -43,13 +43,13 @@ _LOGS = re.compile(r"[^/]*\.(?:out|err|log)$")
 
 
 class FileGroup(StrEnum):
-    """The purpose of a file in a run's folder, in the order in which users look for them."""
+    """The purpose of a file in a run's folder, in the order in which users need them."""
 
     RESULTS = "results"
     LOGS = "logs"
     CODE = "code"
     RECORDS = "records"
-    """Files that lumitui and its job wrote for themselves."""
+    """Files that lumitui and its job use internally."""
 
 
 def group_of(name: str) -> FileGroup:
@@ -77,18 +77,18 @@ class FileList:
 
     files: tuple[RemoteFile, ...]
     left: tuple[str, ...]
-    """Errors of the listing, each as one sentence."""
+    """Errors of the listing, one sentence each."""
 
 
 @dataclass(frozen=True)
 class FilePreview:
-    """The beginning of one file."""
+    """The start of one file."""
 
     name: str
     text: str
-    """Text from a site: make it safe before drawing it. Empty if it is not text."""
+    """Unsafe text from a site: escape it before drawing. Empty if the file is not text."""
     cut: bool
-    """Whether the file continues."""
+    """Whether the file is longer."""
     binary: bool
 
 
@@ -104,8 +104,8 @@ class RunFileLists:
         """Return the files below the run's folder.
 
         Raises:
-            InputError: no such run, or it has more than 50,000 files.
-            RefusedError: its folder is gone, or cannot be read.
+            InputError: no such run, or its folder has more than 50,000 files.
+            RefusedError: the folder is missing or unreadable.
             LinkError: the site cannot be reached.
         """
         run = self._history.get(run_id)
@@ -115,11 +115,11 @@ class RunFileLists:
         return FileList(files, (*faults, *listing.troubles))
 
     def preview(self, run_id: str, name: str) -> FilePreview:
-        """Return the beginning of the file `name` from `list`.
+        """Return the start of the file `name` from `list`.
 
         Raises:
             InputError: no such run.
-            RefusedError: the file cannot be read any more.
+            RefusedError: the file is no longer readable.
             LinkError: the site cannot be reached.
         """
         run = self._history.get(run_id)
@@ -136,12 +136,12 @@ class RunFileLists:
 
 
 def fetch_pattern(name: str) -> str:
-    """Return the pattern that fetches the file `name`; a special character matches any one."""
+    """Return the pattern that fetches the file `name`; special characters become wildcards."""
     return re.sub(r"[*?\[]", "?", name)
 
 
 RECORDS = (METRICS, BINDING, attempt_log("*"), JOB_SCRIPT, PROFILE, WATCHED)
-"""Files that every fetch without patterns also gets, if they exist."""
+"""Files that each fetch without patterns also gets, if they exist."""
 _MOST = 5
 _NOT_CODE = """\
 # lumitui fetched results into this folder, and does not send it with your code.
@@ -151,9 +151,9 @@ _NOT_CODE = """\
 
 
 def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str]) -> FetchOutcome:
-    """Fetch files that match `patterns`, by default the job file's or trainer's, and RECORDS.
+    """Fetch files that match `patterns` [default: the job file's or trainer's, and RECORDS].
 
-    Records that are not there yet are not in `unmatched`.
+    Missing RECORDS are not listed in `unmatched`.
 
     Raises:
         InputError, RefusedError, LinkError, LumiError: as `fetch`.
@@ -168,19 +168,20 @@ def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str])
 
 
 def _keep_out_of_code(target: Path) -> None:
-    """Create the folder, marked so that no send treats it as code, unless it exists.
+    """Create the folder unless it exists, marked so that no send treats it as code.
 
-    It often lies in the project: with a checkpoint of 300 MB the next run was sent 300 MB more.
+    The folder is often in the project: after fetching a 300 MB checkpoint, the next run sent 300 MB
+    more.
     """
-    with suppress(OSError):  # a folder that is there, or one of which the fetch says why
+    with suppress(OSError):  # exists already, or the fetch reports why it cannot be created
         target.mkdir(mode=0o700, parents=True)
         (target / ".lumituiignore").write_text(_NOT_CODE)
 
 
 def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
-    """Return sentences about a fetch that are worth knowing and no error.
+    """Return notes on a fetch that are not errors.
 
-    `named`: the user typed the patterns.
+    `named`: whether the user typed the patterns.
     """
     sentences = []
     if brought.links:
@@ -191,7 +192,7 @@ def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
 
 
 def check_fetch(brought: FetchOutcome, *, named: bool) -> None:
-    """Raise when something that was requested was not fetched.
+    """Raise an error unless everything requested was fetched.
 
     Raises:
         RefusedError: files changed, vanished, could not be read, or have no place here.

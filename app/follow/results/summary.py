@@ -1,4 +1,4 @@
-"""A run's metrics: a summary, its speed, and every value over the steps."""
+"""A run's metrics: a summary, the speed, and each value over the steps."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,15 +12,16 @@ from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint, slowest_save, speeds_of
 
 WIRE = ("communication_s", "exposed_s")
-"""Seconds of a backward pass in which gradients are on their way, and those it waits for them."""
+"""Names of the seconds in which a backward pass transfers gradients, and in which it waits for
+them."""
 PARTS = ("data_s", "forward_backward_s", "optimizer_s", *WIRE)
-"""Parts of a step's seconds that a trainer reports (trainers/engine/training.py)."""
+"""Names of the parts of a step's time that a trainer reports (trainers/engine/training.py)."""
 
 
 def throughput_of(points: Sequence[MetricPoint], median: float | None) -> Throughput:
-    """Return the figures of a run's points; `median` is its samples a second.
+    """Return the throughput from a run's points; `median` is in samples per second.
 
-    Operations and tokens are so many a sample: those of the median are told.
+    Operations and tokens per second follow from it, as a fixed number per sample.
     """
     starts = [at for at, point in enumerate(points) if point.event == "start"]
     mine = points[starts[-1] if starts else 0 :]
@@ -49,7 +50,7 @@ def throughput_of(points: Sequence[MetricPoint], median: float | None) -> Throug
 
 
 def _over_all(mine: Sequence[MetricPoint], steps: Sequence[MetricPoint]) -> float | None:
-    """Return the samples of the steps after the warm-up by the time that went by."""
+    """Return the samples per second of elapsed time after the warm-up."""
     batch = next((point.global_batch for point in mine if point.global_batch), None)
     timed = [point for point in steps if point.seconds is not None]
     after = [point for point in timed if (point.step or 0) >= (timed[0].step or 0) + WARM_UP_STEPS]
@@ -84,10 +85,10 @@ def _number(point: MetricPoint, name: str) -> float:
 
 
 def summarize(points: Iterable[MetricPoint]) -> Summary:
-    """Return the summary of a run's points in the order they were written.
+    """Return the summary of a run's points, given in the order they were written.
 
-    A resumed attempt may write steps again that the attempt before it had written: the later
-    line counts. `speeds_of` says which steps make the throughput.
+    A resumed attempt may write steps again that the previous one had written: the later line
+    counts. `speeds_of` selects the steps for the throughput.
     """
     points = list(points)
     losses: dict[int, float] = {}
@@ -128,7 +129,7 @@ class Curve:
     first_step: int = 0
     last_step: int = 0
     values: tuple[float, ...] = ()
-    """The mean of each of the equal shares of the steps, in their order; at the end the last."""
+    """The mean of each equal share of the steps, in order, and the last value."""
 
 
 def curve(
@@ -137,7 +138,7 @@ def curve(
     *,
     of: Literal["loss", "samples_per_s"] = "loss",
 ) -> Curve:
-    """Return a metric over the steps in at most `most` values; the last one of a step."""
+    """Return a metric over the steps in at most `most` values; the last value of a step counts."""
     values: dict[int, float] = {}
     for point in points:
         value = point.loss if of == "loss" else point.samples_per_s
@@ -156,7 +157,7 @@ def curve_of(values: Mapping[int, float], most: int = 240) -> Curve:
 
 
 def thinned_curve(values: Sequence[float], most: int) -> tuple[float, ...]:
-    """Return at most `most` values: the means of equal shares. Sums of huge ones stay finite."""
+    """Return at most `most` values: the means of equal shares. Sums of huge values stay finite."""
     count = min(most, len(values))
     edges = [len(values) * index // count for index in range(count + 1)] if count else [0]
     return tuple(_mean(values[begin:end]) for begin, end in pairwise(edges))
@@ -182,7 +183,7 @@ class FigureSeries:
     """One number over the steps."""
 
     name: str
-    """As metrics.jsonl has it."""
+    """The name in metrics.jsonl."""
     curve: Curve
     last: float
     low: float
@@ -191,32 +192,32 @@ class FigureSeries:
 
 @dataclass(frozen=True)
 class Figures:
-    """The metrics of one run, as far as they have arrived on the laptop."""
+    """The metrics of one run that have arrived on the laptop."""
 
     summary: Summary
     loss: Curve
     points: int
-    """Lines of metrics.jsonl in the history."""
+    """Number of lines of metrics.jsonl in the history."""
     broken: int
-    """Lines of it that could not be read."""
+    """Number of unreadable lines."""
     series: tuple[FigureSeries, ...] = ()
-    """Every number of it over the steps."""
+    """Each number over the steps."""
 
 
 def figures_of(history: History, run_id: str) -> Figures:
-    """Return the figures of a run; 100,000 steps take about a second."""
+    """Return the metrics of a run; 100,000 steps take about a second."""
     return figures_from(history.metrics.of(run_id), history.metrics.broken(run_id))
 
 
 def figures_from(points: Sequence[MetricPoint], broken: int) -> Figures:
-    """Return the figures of a run's points, and how many of its lines were broken."""
+    """Return the metrics from a run's points, and the number of broken lines."""
     return Figures(summarize(points), curve(points), len(points), broken, series_of(points))
 
 
 def series_of(points: Iterable[MetricPoint], most: int = MOST_SERIES) -> tuple[FigureSeries, ...]:
-    """Return the metrics of a run's points: those of trainers first, then others by name.
+    """Return the metrics from a run's points: the trainers' first, then others by name.
 
-    The later line of a step counts. A line of an evaluation without a step belongs to the step
+    If a step has two lines, the later counts. An evaluation line without a step belongs to the step
     before it.
     """
     by_name: dict[str, dict[int, float]] = {}

@@ -1,7 +1,7 @@
-"""Comparison of a grid's runs: seconds per epoch, the wait for data, and the advice.
+"""Comparison of a grid's runs: seconds per epoch, time spent waiting for data, and advice.
 
-The numbers come from the steps after each training's first epoch, in which caches fill and kernels
-are compiled; of a training with one epoch, from those after its warm-up. Pure, but for `Sweeps`.
+The numbers come from the steps after the first epoch, which fills caches and compiles kernels; with
+only one epoch, from the steps after the warm-up. Pure, except `Sweeps`.
 """
 
 import math
@@ -21,7 +21,7 @@ ENOUGH = 0.05
 """Workers that make an epoch shorter by less than this share are not worth their cores: repeated
 runs differ by as much."""
 STARVED = 0.2
-"""Minimum share of a step's time spent waiting for data that is reported."""
+"""Minimum share of a step's time spent waiting for data that lumitui reports."""
 _TITLES = ("setting", "s/epoch", "samples/s", "waits for data", "loss")
 _OVER = frozenset(state.value for state in State if state.is_final)
 _WORKERS = re.compile(r"^-{1,2}(?:num[-_])?workers=(\d+)$|^-j=(\d+)$")
@@ -29,17 +29,17 @@ _WORKERS = re.compile(r"^-{1,2}(?:num[-_])?workers=(\d+)$|^-j=(\d+)$")
 
 @dataclass(frozen=True)
 class StepPace:
-    """Figures from the steps of a training; None if they do not report them."""
+    """Figures from the steps of a training; None if they are not reported."""
 
     epoch_s: float | None = None
-    """Seconds of the steps of an epoch."""
+    """Duration of an epoch's steps in seconds."""
     waiting: float | None = None
-    """The share of the time of these steps in which they waited for data, 0 to 1."""
+    """The share of these steps' time spent waiting for data, 0 to 1."""
     samples_per_s: float | None = None
     loss: float | None = None
     """The last one."""
     others: Mapping[str, float] = field(default_factory=dict)
-    """Other values of the steps: the last of each."""
+    """The last value of each other metric."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,16 @@ class SweepRow:
     """One run of a grid."""
 
     setting: str
-    """Its own setting: `--workers=4`."""
+    """Its setting, such as `--workers=4`."""
     run: str | None = None
     state: str = "not sent"
     pace: StepPace = StepPace()
     others: tuple[float | None, ...] = ()
-    """The last values of the grid's own metrics, in its order."""
+    """The last values of the grid's metrics, in its order."""
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The row of a table below the grid's titles."""
+        """The table row under the grid's titles."""
         pace = self.pace
         waits = "-" if pace.waiting is None else f"{100 * pace.waiting:.0f} %"
         numbers = (pace.epoch_s, pace.samples_per_s, pace.loss, *self.others)
@@ -65,7 +65,7 @@ class SweepRow:
 
     @property
     def workers(self) -> int | None:
-        """Its number of workers, where that is all that sets it apart from the others."""
+        """Its number of workers, if the runs differ only in that."""
         return workers_in(self.setting)
 
 
@@ -76,13 +76,13 @@ class Sweep:
     series: str
     rows: tuple[SweepRow, ...]
     advice: tuple[str, ...]
-    """The conclusions from the figures, in sentences."""
+    """The conclusions, in sentences."""
     metrics: tuple[str, ...] = ()
     """Names under `metrics:` that have their own columns."""
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """The meaning of each cell of a row."""
+        """The title of each column."""
         return (*_TITLES, *self.metrics, "state", "run")
 
 
@@ -97,7 +97,7 @@ class Sweeps:
         """Return the grid of a run, without querying a site.
 
         Raises:
-            InputError: no such run, or it was sent by itself.
+            InputError: no such run, or it is not part of a grid.
         """
         run = self._history.get(run_id)
         series = self._history.series.of_run(run.id)
@@ -127,7 +127,7 @@ def sweep(
     pace: Callable[[str], StepPace],
     metrics: Sequence[str] = (),
 ) -> Sweep:
-    """Return the rows of a grid and the conclusions.
+    """Return the rows of a grid, with the conclusions.
 
     Args:
         series: the grid.
@@ -170,7 +170,7 @@ def pace_of(points: Sequence[MetricPoint]) -> StepPace:
     }
     if not counted:
         return StepPace(loss=loss, others=others)
-    if not batch:  # another program than a bundled trainer
+    if not batch:  # not a bundled trainer
         speed = median(point.samples_per_s or 0.0 for point in counted)
         return StepPace(samples_per_s=speed, loss=loss, others=others)
     seconds = [batch / (point.samples_per_s or math.inf) for point in counted]
@@ -185,7 +185,7 @@ def pace_of(points: Sequence[MetricPoint]) -> StepPace:
 
 
 def _advice(rows: Sequence[SweepRow]) -> list[str]:
-    """Return which number of workers to take, where the grid is about that."""
+    """Return advice on the number of workers, if the grid varies only that."""
     paced = [row for row in rows if row.pace.samples_per_s is not None]
     sentences = []
     silent = [row for row in rows if row.pace == StepPace()]

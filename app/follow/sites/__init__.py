@@ -1,1 +1,1 @@
-"""Watched sites: when each is polled, and whether it answers."""
+"""Watched sites: their poll schedule, link states, overviews and staged data."""

@@ -1,4 +1,4 @@
-"""Overviews of sites: nodes, queue, reservations, budget; queried on the user's request."""
+"""Site overviews (nodes, queue, reservations, budget), queried on the user's request."""
 
 import threading
 import time
@@ -16,14 +16,14 @@ from lumitui.remote.ssh.prompts import attendance
 from lumitui.remote.survey.meter_rows import BudgetRow, budget_rows
 
 Keep = Callable[[str, tuple[BudgetRow, ...], float], None]
-"""Stores the remaining budgets of a site's accounts at a moment."""
+"""Stores the remaining budgets of a site's accounts at a given time."""
 FRESH_SECONDS = 60.0
-"""How long an answer counts as fresh while it is on the screen."""
+"""Seconds for which a displayed answer counts as fresh."""
 
 
 @dataclass(frozen=True)
 class Answered:
-    """An overview, and when the site gave it."""
+    """An overview with the time of the answer."""
 
     overview: ClusterOverview
     at: float
@@ -53,7 +53,7 @@ class Clusters:
     ) -> None:
         """Query through `connection` (site's name to connection); sends nothing yet.
 
-        `keep` gets what accounts have left, where the profile says how that is read.
+        `keep` receives the accounts' remaining budgets, if the profile defines how to read them.
         """
         self._keep = keep
         self._history, self._sites, self._connection = history, sites, connection
@@ -70,11 +70,11 @@ class Clusters:
         return last is None or not 0 <= now - last.at < FRESH_SECONDS
 
     def ask(self, site_name: str, *, attended: bool = True) -> Answered:
-        """Ask a site in one request; a part that it cannot give has a sentence instead.
+        """Query a site in one request; a part that is unavailable has a sentence instead.
 
         Raises:
             InputError: no such site.
-            LinkError: it cannot be reached; not `attended`, no login asks a question.
+            LinkError: the site cannot be reached; unless `attended`, no login prompts.
         """
         site = self._sites.load(site_name)
         connection = self._connection(site_name)
@@ -89,11 +89,11 @@ class Clusters:
         return answered
 
     def gpus(self, run_id: str) -> RunGpus:
-        """Return the current GPU use of a running job; costs one step of the job.
+        """Return the current GPU use of a running job; starts one step in the job.
 
         Raises:
             InputError: no such run, it is not running, or the profile has no `gpu_readings`.
-            RefusedError: they cannot be read.
+            RefusedError: the GPUs cannot be read.
             LinkError: the site cannot be reached.
         """
         run = self._history.get(run_id)
@@ -113,9 +113,9 @@ class Clusters:
         return RunGpus(gpus, readings.idle_watts, time.time())
 
     def sites(self) -> list[str]:
-        """Return the sites to query: those with runs, latest first, else the user's profiles.
+        """Return the sites to query: those with runs, latest first, else the user's own profiles.
 
-        A profile that only came with the program may be of a site where the user is nobody.
+        At the site of a bundled profile the user may have no account.
         """
         used = dict.fromkeys(run.site for run in self._history.page(limit=200))
         names = self._sites.names()
@@ -129,4 +129,4 @@ class Clusters:
         try:
             return self._sites.load(name).scheduler == "process"
         except InputError:
-            return False  # the screen Sites says what is wrong with it
+            return False  # the Sites screen reports its error

@@ -1,4 +1,4 @@
-"""The GPUs of a running job in rows and sentences, the same for both interfaces. Pure."""
+"""The GPUs of a running job as rows and sentences, the same in CLI and TUI. Pure."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ GPU_TITLES = ("Node", "GPU", "Power", "Memory", "Use", "")
 
 
 def is_idle(gpu: GpuReading, idle_watts: float) -> bool:
-    """Return whether a GPU does nothing: by its power, which shows work better than its use.
+    """Return whether a GPU is idle, judged by its power, which shows work better than its use.
 
-    The second die of a board has no figure of its own power, so that its use decides.
+    The second die of a board does not report its own power, so its use decides.
     """
     return gpu.use == 0 if gpu.watts is None else gpu.watts < idle_watts
 
 
 def gpu_summary(gpus: Sequence[GpuReading], idle_watts: float) -> list[str]:
-    """Return the most important facts first: the sum, and the idle GPUs by name."""
+    """Return a summary: the totals, and the idle GPUs by name."""
     idle = [gpu for gpu in gpus if is_idle(gpu, idle_watts)]
     nodes = len({gpu.node for gpu in gpus})
     watts = sum(gpu.watts or 0.0 for gpu in gpus)
@@ -43,13 +43,13 @@ def _does(gpu: GpuReading) -> str:
 
 
 def gpu_rows(gpus: Sequence[GpuReading], idle_watts: float) -> list[tuple[str, ...]]:
-    """Return a row for each GPU below `GPU_TITLES`, the idle ones first."""
+    """Return a row under `GPU_TITLES` for each GPU, idle ones first."""
     ordered = sorted(gpus, key=lambda gpu: not is_idle(gpu, idle_watts))
     return [
         (
             gpu.node,
             str(gpu.index),
-            # What the first die says is for both.
+            # The first die reports the power of both.
             "with the other die" if gpu.watts is None else number(gpu.watts, " W"),
             _memory(gpu),
             number(gpu.use, " %"),

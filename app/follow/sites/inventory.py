@@ -1,6 +1,6 @@
-"""Staged data on a site: list it, and remove it when no unfinished run needs it.
+"""Staged data on a site: listing it, and removing what no unfinished run needs.
 
-The runs whose folders a site has may have been sent from any computer.
+A site's run folders may come from any computer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ _ALL = 1 << 60  # bytes
 def unfinished_of(
     history: History, site_name: str, connection: "Connection", users: Sequence[RunUser]
 ) -> set[str]:
-    """Return the ids of unfinished runs; queries the site about those sent from elsewhere.
+    """Return the ids of unfinished runs; queries the site about runs sent from elsewhere.
 
     Raises:
         LinkError: the site cannot be reached.
@@ -43,7 +43,7 @@ def unfinished_of(
     others = [one for one in users if one.run not in own]
     if not others:
         return unfinished
-    # Nothing of their files is needed.
+    # Their files are not needed.
     watches = [
         Watch(one.run, one.folder, one.job_id, "", _ALL, False, True, 1, MOST_ATTEMPT, _ALL)
         for one in others
@@ -61,30 +61,30 @@ def unfinished_of(
 
 @dataclass(frozen=True)
 class RemovedItems:
-    """The result of a removal, or of a dry run."""
+    """The result of a removal or a dry run."""
 
     folder: str
     ids: tuple[str, ...]
     bytes: int
     items: tuple[StagedItem, ...] = ()
-    """The names of these ids."""
+    """Names by id."""
     kept: tuple[StagedItem, ...] = ()
-    """Items needed by unfinished runs, which stay."""
+    """Items that stay because unfinished runs need them."""
     loose: Loose = NOTHING_LOOSE
-    """Removed data of unfinished sends."""
+    """Removed remains of unfinished sends."""
 
 
 class Stocks:
-    """The stores of staged files on sites."""
+    """The staged files on sites."""
 
     def __init__(
         self, history: History, sites: Sites, connection: Callable[[str], "Connection"]
     ) -> None:
-        """Ask sites over `connection`."""
+        """Query sites over `connection`."""
         self._history, self._sites, self._connection = history, sites, connection
 
     def list(self, site_name: str, account: str = "") -> tuple[Stock, ...]:
-        """Return the staged data on a site, for each account that runs used there, or for one.
+        """Return the staged data on a site, of all accounts that runs used there or of one.
 
         Raises:
             InputError: no such site, or the history has no run there and `account` is missing.
@@ -100,11 +100,11 @@ class Stocks:
     def remove(
         self, site_name: str, keys: Sequence[str] | None, account: str = "", *, dry: bool = False
     ) -> tuple[RemovedItems, ...]:
-        """Remove items by name or id; None: all unused ones. `dry` only counts.
+        """Remove items by name or id; None removes all unused ones. `dry` only counts them.
 
         Raises:
-            InputError: an item is not there, or an unfinished run needs it.
-            RefusedError: the site could not remove it.
+            InputError: an item does not exist, or an unfinished run needs it.
+            RefusedError: the site could not remove an item.
             LinkError: the site cannot be reached.
         """
         transport = self._connection(site_name).transport

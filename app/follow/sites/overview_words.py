@@ -1,4 +1,4 @@
-"""A cluster's overview as rows and sentences, the same for both interfaces. Pure."""
+"""A cluster's overview as rows and sentences, the same in CLI and TUI. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,25 +19,25 @@ PARTS = (
 
 @dataclass(frozen=True)
 class OverviewPart:
-    """A part of an overview: a heading, rows under titles, or a sentence instead."""
+    """A part of an overview: a heading with rows under titles, or with a sentence."""
 
     heading: str
     titles: tuple[str, ...] = ()
     rows: Sequence[tuple[str, ...]] = ()
     right: frozenset[int] = frozenset()
-    """Columns that end at the right."""
+    """Right-aligned columns."""
     narrow: tuple[int, ...] = ()
-    """The columns to show if there is no room for all; () means all."""
+    """The columns to keep if there is no room for all; () means all."""
     sentence: str = ""
-    """The message if there are no rows."""
+    """The sentence to show instead of rows."""
     fault: bool = False
     """Whether the sentence reports that the part is unavailable."""
 
 
 def overview_age(answered: float | None, tried: float | None, now: float, *, asking: bool) -> str:
-    """Return how old the answer of a site is, and how the last attempt went, if it failed.
+    """Return the age of a site's answer and, if the last attempt failed, that attempt.
 
-    `answered` and `tried` are when it answered and when it was asked last, in epoch seconds.
+    `answered` and `tried` are the times of the last answer and the last query, in epoch seconds.
     """
     if asking:
         return "asking …"
@@ -55,7 +55,7 @@ def no_overview_yet(site: str, *, asking: bool) -> str:
 
 
 def overview_parts(overview: ClusterOverview, now: float) -> list[OverviewPart]:
-    """Return all parts, in the order of the screen."""
+    """Return all parts in display order."""
     made = (_nodes(overview), _queue(overview, now), _reservations(overview), _budget(overview))
     return [
         OverviewPart(heading, sentence=overview.faults[kind], fault=True)
@@ -107,7 +107,7 @@ def _queue(overview: ClusterOverview, now: float) -> OverviewPart:
 
 
 def _start(moment: float, now: float) -> str:
-    """Return the time of a day, or the day of any other."""
+    """Return the time if it is today, else the date."""
     text = recent_clock(moment, now)
     return text[:5] if len(text) < len("2026-11-26") else text[5:10]
 
@@ -115,9 +115,9 @@ def _start(moment: float, now: float) -> str:
 def partition_part(
     site: Site, nodes: Nodes, queue: Sequence[QueuedJob], now: float
 ) -> OverviewPart:
-    """Return the conditions for whole-node jobs in a partition: limit, price, start.
+    """Return the limit, price and start of whole-node jobs in a partition.
 
-    A start is Slurm's estimate for a job of the user that waits; else only idle nodes are known.
+    A start is Slurm's estimate for the user's queued job; without one, only idle nodes are known.
     """
     item = site.slurm_partition(nodes.partition)
     if item is None:
@@ -151,7 +151,7 @@ def partition_part(
 
 
 def job_lines(job: QueuedJob, now: float) -> list[tuple[str, str]]:
-    """Return all facts of a queued job, as (label, words)."""
+    """Return all facts of a queued job as (label, text) pairs."""
     word = "" if job.reason == "None" else job.reason
     pending, start = job.state == "PENDING", _start(job.start, now) if job.start else ""
     lines = [

@@ -1,6 +1,6 @@
-"""The schedule of refreshes, their cost, and whether each site answers.
+"""The schedule of refreshes, and the state of the link to each site.
 
-Pure: time is handed in.
+Pure: callers pass the time.
 """
 
 import math
@@ -13,20 +13,21 @@ from lumitui.app.explain.words import short_length
 from lumitui.app.history.run import NEWS_SECONDS
 
 IDLE_SECONDS = 600.0
-"""Seconds without a key and without focus after which no site is polled."""
+"""Seconds without a key press or focus after which polling pauses."""
 LONGEST_PAUSE = 600.0
 SLOW_SECONDS = 8.0
 """A refresh or a send that hears nothing for longer than this waits for a link that stalls, as far
 as one can see."""
 RETRY_SECONDS = 5.0
-"""The pause after a first failed connection: a laptop that wakes up has its network a little later.
-It doubles like every pause, so that a site that is down is tried as rarely as before."""
+"""Pause after the first failed connection, short because a waking laptop gets its network a little
+later. It doubles like every pause, so a site that is down is not tried more often."""
 SOON = (2.0, 5.0, 10.0, 20.0)
-"""Seconds after a send or start at which lumitui polls the site: the user is watching."""
+"""Seconds after a send or start at which lumitui polls the site, because the user is watching."""
 SLEPT_SECONDS = 20.0
-"""Seconds that the clock gained on the monotonic one: the machine slept."""
+"""Seconds the clock must gain on the monotonic clock to show that the machine slept."""
 _MOST_DOUBLINGS = 20
-"""2.0**1024 overflows: a week of maintenance has that many failures. 20 double 1 ms to 17 min."""
+"""Maximum number of doublings: 2.0**1024 overflows, and a week of maintenance has that many
+failures. 20 turn 1 ms into 17 min."""
 
 
 @dataclass(frozen=True)
@@ -36,42 +37,42 @@ class RefreshEnding:
     requests: int
     warnings: tuple[str, ...] = ()
     answered: bool = True
-    """Whether the site answered at all; a silent scheduler is a warning of a site that answers."""
+    """Whether the site answered at all, even if its scheduler did not."""
     needs_person: bool = False
-    """Whether a login waits for a user; nothing was sent."""
+    """Whether a login needs a user; nothing was sent."""
     asked: bool = True
-    """Whether there was a request; without one, nothing is known about the link."""
+    """Whether there was a request; without one, the link's state is unknown."""
     held: bool = False
-    """Whether it waits for a send, which uses the connection now."""
+    """Whether the refresh waits for a send that is using the connection."""
 
 
 @dataclass
 class Watched:
-    """The facts about one site. Times are seconds of the schedule's clock."""
+    """The state of one site. Times are seconds of the schedule's clock."""
 
-    due: float = -math.inf  # at once: a monotonic clock may begin anywhere
+    due: float = -math.inf  # immediately: a monotonic clock may begin anywhere
     busy_since: float | None = None
-    """When the refresh began that is under way."""
+    """When the current refresh began; None if there is none."""
     wanted: bool = False
     failures: int = 0
     warning: str = ""
     answered_at: float | None = None
-    """When it last answered."""
+    """When the site last answered."""
     failing_since: float | None = None
     """When the first unanswered refresh began; None if the last one was answered."""
     needs_person: bool = False
     failed_at: float | None = None
     """When the last unanswered refresh ended; None if the last one was answered."""
     heard_since: bool = False
-    """Whether it has answered another request since it failed, and was polled again for that."""
+    """Whether it has answered another request since it failed, which caused an extra poll."""
     never_ended: bool = True
-    """Whether no refresh has ended yet, well or not."""
+    """Whether no refresh has ended yet."""
     stale: bool = False
     """Whether the machine slept since the last answer."""
     held: bool = False
-    """Whether a send has the connection, so that refreshes ask nothing."""
+    """Whether a send is using the connection, so that refreshes send nothing."""
     moved_at: float | None = None
-    """When a job was sent or seen to start there, since when it is polled SOON."""
+    """When a job was sent or started there; the times in SOON count from it."""
     silent_since: float | None = None
     """When it last answered during that send; None if no send uses the connection."""
 
@@ -81,19 +82,19 @@ class Schedule:
     """The refreshes of all sites. Times are seconds of one monotonic clock."""
 
     last_input: float
-    """When the user last did something."""
+    """Time of the user's last input."""
     focused: bool | None = None
-    """Whether the terminal is in the foreground; None if it never reported that."""
+    """Whether the terminal has the focus; None if it never reported that."""
     requests: int = 0
     """Since the program began."""
     began_at: float = field(init=False)
-    """When the program began."""
+    """Time when the program began."""
     _sites: dict[str, Watched] = field(default_factory=dict)
     _ahead: float | None = None
-    """Seconds by which the clock was ahead of the monotonic one."""
+    """Seconds by which the clock was ahead of the monotonic clock."""
 
     def __post_init__(self) -> None:
-        """A user starts the program: the first input is its beginning."""
+        """Count the start of the program as the first input."""
         self.began_at = self.last_input
 
     def is_idle(self, now: float) -> bool:
@@ -101,23 +102,23 @@ class Schedule:
         return not self.focused and now - self.last_input > IDLE_SECONDS
 
     def due(self, names: Iterable[str], now: float) -> list[str]:
-        """Return the sites to refresh now; none is refreshed twice at the same time."""
+        """Return the sites to refresh now, except those whose refresh is still running."""
         if self.is_idle(now):
             return []
         sites = {name: self.site(name) for name in names}
         return [name for name, site in sites.items() if site.busy_since is None and site.due <= now]
 
     def began(self, name: str, now: float = 0.0) -> bool:
-        """Record that a refresh of a site has begun; return whether the user requested it."""
+        """Record that a refresh of a site has begun; return whether a user requested it."""
         site = self.site(name)
         by_user, site.wanted, site.busy_since = site.wanted, False, now
         return by_user
 
     def ended(self, name: str, now: float, ending: RefreshEnding, *, pause: float) -> None:
-        """Note that a refresh is over; the next is due after `pause`, doubled by each failure.
+        """Record the end of a refresh; the next is due after `pause`, doubled by each failure.
 
-        A site that did not answer is tried sooner at first. What the user asked for meanwhile is
-        due at once.
+        A site that did not answer is retried sooner at first. If the user has requested a refresh
+        meanwhile, it is due immediately.
         """
         site = self.site(name)
         began, site.busy_since, site.never_ended = site.busy_since, None, False
@@ -146,10 +147,10 @@ class Schedule:
         self.requests += ending.requests
 
     def listen(self, name: str, now: float, silence: float | None) -> None:
-        """Note that a site was heard `silence` seconds ago, if a send has its connection.
+        """Record a sign of a site `silence` seconds ago, if a send is using its connection.
 
-        Infinity: there is no connection. None: no send is under way. A site that was silent when
-        the send ended stays so until it is asked, which is at once.
+        Infinity: there is no connection. None: no send is running. A site that was silent when the
+        send ended is polled immediately, and stays silent until then.
         """
         site = self.site(name)
         if not site.held:
@@ -170,9 +171,9 @@ class Schedule:
     def hear(self, name: str, now: float, silence: float) -> None:
         """Record that a site answered any request `silence` seconds ago.
 
-        A site that failed is live then, and due at once. That happens once until a refresh
-        succeeds: a queue that hangs behind a link that lives is not asked without pauses.
-        0.0 and infinity say nothing: it cannot be lost, or there is no connection.
+        A failed site becomes live and due immediately, but only once until a refresh succeeds: a
+        hung scheduler behind a live link must not be queried without pauses. 0.0 and infinity are
+        ignored: the link cannot be lost, or there is none.
         """
         site, heard = self.site(name), now - silence
         failed = None if site.heard_since or site.busy_since is not None else site.failed_at
@@ -184,7 +185,7 @@ class Schedule:
     def wake(self, now: float, clock: float) -> bool:
         """Make every site due if the machine slept since the last call; return whether it did.
 
-        `clock` is the time of day in epoch seconds, which continues while the monotonic one stands.
+        `clock` is the time in epoch seconds, which advances while the monotonic clock stands still.
         """
         before, self._ahead = self._ahead, clock - now
         slept = before is not None and self._ahead - before > SLEPT_SECONDS
@@ -195,20 +196,20 @@ class Schedule:
         return slept
 
     def next_refresh(self, name: str, now: float) -> float | None:
-        """Return the seconds until a site's next refresh; None if it never had one, or is idle."""
+        """Return the seconds until a site's next refresh; None if it has none or is idle."""
         site = self._sites.get(name)
         if site is None or self.is_idle(now):
             return None
         return max(0.0, site.due - now)
 
     def hurry(self, names: Iterable[str]) -> None:
-        """Make these sites due now: the user requested it, and may be prompted."""
+        """Make these sites due now at the user's request; logins may prompt."""
         for name in names:
             site = self.site(name)
             site.due, site.wanted = -math.inf, True
 
     def quicken(self, name: str, now: float) -> None:
-        """Poll a site SOON, because a job was sent or has started. Several at once count as one."""
+        """Poll a site at the times in SOON, because a job was sent or has started."""
         site = self.site(name)
         if site.failures or (site.moved_at is not None and now - site.moved_at < SOON[-1]):
             return
@@ -217,7 +218,7 @@ class Schedule:
     def drop_warnings(self, names: Iterable[str]) -> None:
         """Clear the warnings of all sites except `names`, those with unfinished runs.
 
-        At the others nothing can be stale.
+        Nothing else can be stale.
         """
         kept = set(names)
         for name, site in self._sites.items():
@@ -227,20 +228,20 @@ class Schedule:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why sites could not be queried."""
+        """Why sites could not be queried, by site."""
         return tuple(site.warning for site in self._sites.values() if site.warning)
 
     def site(self, name: str) -> Watched:
-        """Return the facts about a site."""
+        """Return the state of a site."""
         return self._sites.setdefault(name, Watched())
 
 
 OFFLINE_SECONDS = NEWS_SECONDS
-"""Without an answer for longer than this, a site is called offline, and its runs are dated."""
+"""Seconds without an answer after which a site counts as offline and its runs show their age."""
 
 
 class LinkState(StrEnum):
-    """The state of the link according to the last refreshes; the value is its word."""
+    """The state of the link after the last refreshes; the value is the displayed word."""
 
     LIVE = "live"
     INCOMPLETE = "incomplete"
@@ -260,7 +261,7 @@ GLYPHS = {
     LinkState.LOGIN: "◍",
     LinkState.PAUSED: "○",
 }
-"""A sign for each state; its word is always shown with it."""
+"""A sign for each state, always shown with its word."""
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,7 @@ class SiteLink:
     site: str
     state: LinkState
     detail: str = ""
-    """How long it is so, or when the site last answered."""
+    """How long the state has lasted, or when the site last answered."""
 
     @property
     def words(self) -> str:
@@ -319,10 +320,10 @@ def _of_day(moment: float) -> str:
 
 
 def link_titles(links: Sequence[SiteLink], width: int) -> list[tuple[LinkState, str]]:
-    """Return the title bar's words for the links, each with its state, in at most `width` cells.
+    """Return the title bar's text for the links, each with its state, in at most `width` cells.
 
-    With less room first the times go, then the names, and of the last ones only their number is
-    left: the first is one that is not live, if there is any.
+    If room is short, the times are dropped first, then the names, and the last links are only
+    counted. Links that are not live come first.
     """
     ranked = sorted(links, key=lambda link: link.state is LinkState.LIVE)
     steps = (
