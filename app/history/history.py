@@ -33,35 +33,35 @@ _TEXTS = tuple(kind for kind in TEXTS if kind not in PARTS)
 _MEANT = (
     "id = (SELECT id FROM runs WHERE instr(words, ?1) AND name = ?1"
     " ORDER BY created DESC, id DESC LIMIT 1)",
-    # The bounds let SQLite search the index; a key that ends with U+10FFFF is none.
+    # The bounds let SQLite search the index; no key ends with U+10FFFF.
     "id >= ?1 AND id <= ?1 || char(0x10FFFF) AND substr(id, 1, length(?1)) = ?1",
     "instr(words, ?1) AND job_id = ?1",
     "instr(words, ?1) AND substr(id, -length(?1)) = ?1",
 )
-"""Finds the run that a user means, in order of precedence: the newest of a name, the beginning of
-an id, a job's number, the end of an id. An index has `words`, so few rows are read."""
-"""Columns that `get` reads, and lists do not."""
+"""Conditions for the run that a user names, in order of precedence: job name (newest run), start of
+an id, job number, end of an id. `words` is in an index, so few rows are read."""
+"""Columns that `get` reads and lists do not."""
 
 
 class History:
     """The runs, their metrics and the last snapshot of each project's folder on a site.
 
-    The command line and the TUI share the file, in several processes and threads. Whatever reads
-    or writes it raises HistoryError where that is not possible.
+    The CLI and the TUI share the file, in several processes and threads. Methods that read or write
+    it raise HistoryError on failure.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the history at `path`; make its folder (0700) and file (0600) when missing.
+        """Open the history at `path`; create its folder (0700) and file (0600) if missing.
 
-        A damaged file is set aside and a fresh history is begun; `take_warnings` says so.
+        A damaged file is set aside and replaced by a new history; `take_warnings` reports it.
 
         Raises:
-            HistoryError: it cannot be opened, or another version of the program wrote it.
+            HistoryError: the file cannot be opened, or another version wrote it.
         """
         self._warnings = PendingWarnings()
         self._file = Database(path, self._warnings)
         self.finder = RunFinder(self._file, self._warnings)
-        """Lists of runs: filtered, sorted, counted, page by page."""
+        """Lists of runs: filtered, sorted, counted and paged."""
         self.snapshots = KnownSnapshots(self._file)
         """The code that was sent to sites."""
 
@@ -74,7 +74,7 @@ class History:
 
     @cached_property
     def series(self) -> "KnownSeries":
-        """Runs that are sent together."""
+        """Series of runs that are sent together."""
         from lumitui.app.history.listing.series_runs import KnownSeries
 
         return KnownSeries(self._file)
@@ -94,33 +94,33 @@ class History:
         return Glances(self.metrics)
 
     def close(self) -> None:
-        """Close the file; the history cannot be used any more."""
+        """Close the file; the history can no longer be used."""
         self._file.close()
 
     def take_warnings(self) -> list[str]:
-        """Return the messages of the history for the user, each once, oldest first."""
+        """Return and remove the pending messages for the user, oldest first."""
         return self._warnings.take()
 
     def stamp(self) -> tuple[int, int, int]:
         """Return a value that changes with every write, by any process.
 
-        It is cheap: no row is read (sqlite.org/pragma.html#pragma_data_version).
+        Cheap: reads no row (sqlite.org/pragma.html#pragma_data_version).
         """
         return self._file.version()
 
     def begin(self, run: Run) -> None:
-        """Write a new run; it is on the disk when this returns.
+        """Write a new run; it is on the disk when the call returns.
 
         Raises:
-            HistoryError: it could not be written, so that nothing may be sent.
+            HistoryError: the run could not be written, so nothing may be sent.
         """
         with self._file.transaction() as db:
             insert_row(db, to_row(run) | numbers_of(run))
 
     def adopt(self, runs: Sequence[Run]) -> list[Run]:
-        """Write those of `runs` that are not known and return them; known ones stay unchanged.
+        """Write and return those of `runs` that the history lacks; others stay unchanged.
 
-        Of a known run only the texts that the disk has lost are written; it is returned too.
+        A run that lost texts to disk damage gets them back and is returned too.
         """
         written = []
         with self._file.transaction() as db:
@@ -133,7 +133,7 @@ class History:
         return written
 
     def whole_ids(self) -> set[str]:
-        """Return the ids of the runs that lack no text which their record on the site has."""
+        """Return the ids of the runs that have every text of their record on the site."""
         lost = self._file.read(lost_texts)
         columns = ", ".join(RECORDED)
         rows = self._file.rows(f"SELECT id, {columns} FROM runs")
@@ -158,10 +158,10 @@ class History:
                 self._change(db, run_id, change)
 
     def tag(self, run_ids: Sequence[str], words: str) -> None:
-        """Add tags to the notes of runs, or remove those with a leading `-`: all runs, or none.
+        """Add tags to the notes of runs, or remove tags with a leading `-`, in one transaction.
 
         Raises:
-            InputError: a word is not a tag, or a note gets too long.
+            InputError: a word is not a tag, or a note would get too long.
             HistoryError: it could not be written.
         """
         from lumitui.app.history.listing.tags import with_tags
@@ -171,10 +171,10 @@ class History:
         self.update_many([(run_id, {"note": note}) for run_id, note in notes])
 
     def observe(self, polled: Sequence[tuple[Run, Changes]]) -> list[str]:
-        """Write a poll's changes to runs, each given in its state before the query.
+        """Write a poll's changes to runs, each passed as it was before the query.
 
-        Another process may have polled later and written first: a final state stays, the numbers
-        of attempts never go down, and what was learned of another job is not written.
+        Another process may have polled later but written first: a final state stays, attempt
+        numbers never decrease, and changes from another job are dropped.
 
         Returns:
             The ids of the runs whose state has changed.
@@ -206,13 +206,13 @@ class History:
     def get(self, key: str) -> Run:
         """Return the run with the id `key`, or the run that `key` otherwise identifies.
 
-        `last` is the newest run, and a job's name its newest run; else `key` is how one id begins,
-        the number of one job, or how one id ends: the first of these that fits any run.
+        `last` is the newest run, and a job's name is its newest run. Otherwise `key` is the start
+        of an id, a job's number, or the end of an id: the first of these that fits any run.
 
         Raises:
-            InputError: there is none, or there are several; the message names them.
-            HistoryError: it cannot be read; a warning says why. Its job file is read with `spec`,
-                which may raise it then.
+            InputError: no run fits, or several do; the message names them.
+            HistoryError: the run cannot be read; a warning gives the reason. `spec` reads the job
+                file later, and may raise it too.
         """
         if key == "last":
             newest = self._file.rows("SELECT id FROM runs ORDER BY created DESC, id DESC LIMIT 1")
@@ -241,21 +241,21 @@ class History:
         site: str | None = None,
         state: State | None = None,
     ) -> list[Run]:
-        """Return the newest runs, at most `limit`.
+        """Return at most `limit` of the newest runs.
 
-        Of the texts only `spec`, `layout` and `price` are read, the others are empty here; `get`
-        has them.
+        Of the texts, only `spec`, `layout` and `price` are read; the others are empty. `get` reads
+        all.
         """
         return self.finder.listed(limit, Filter(site, state))
 
     def listed(self, limit: int, criteria: Filter, order: Order = NEWEST_FIRST) -> list[Run]:
-        """Return the runs that pass, sorted, as `page` returns them, at most `limit`."""
+        """Return at most `limit` of the runs that pass, sorted; same texts as `page`."""
         return self.finder.listed(limit, criteria, order)
 
     def unfinished(self, site: str | None = None) -> list[Run]:
-        """Return the runs to which something may still happen, oldest first.
+        """Return the unfinished runs, oldest first.
 
-        `script` and `binding` are read; `provenance.patch` is not, and is empty here.
+        Reads `script` and `binding`; `provenance.patch` is empty.
         """
         where = f"r.state IN ({', '.join('?' for _ in UNFINISHED)})"
         values = UNFINISHED
@@ -267,7 +267,7 @@ class History:
     def lineage(self, run_id: str) -> list[Run]:
         """Return the run with its chain of parents and all its descendants, root first.
 
-        The lineage of the root is the whole tree. Of the texts, `deepspeed_config` is read too.
+        The lineage of the root is the whole tree. Also reads `deepspeed_config`.
         """
         return self.finder.runs(
             "WHERE r.id IN ("
@@ -284,29 +284,29 @@ class History:
     def facts(self, *, check: bool = False) -> FileFacts:
         """Return the file's path, size and schema; with `check`, also its damage.
 
-        A check reads all of the file.
+        The check reads the whole file.
         """
         return self._file.facts(check=check)
 
     def count(self) -> int:
-        """Return how many runs there are."""
+        """Return the number of runs."""
         return int(self._file.rows("SELECT count(*) FROM runs")[0][0])
 
     def count_unfinished(self) -> int:
-        """Return the number of runs to which something may still happen."""
+        """Return the number of unfinished runs."""
         marks = ", ".join("?" for _ in UNFINISHED)
         rows = self._file.rows(f"SELECT count(*) FROM runs WHERE state IN ({marks})", UNFINISHED)
         return int(rows[0][0])
 
     def unfinished_states(self) -> dict[str, tuple[str, State]]:
-        """Return the site and the state of every run to which something may still happen."""
+        """Return the site and state of each unfinished run."""
         marks = ", ".join("?" for _ in UNFINISHED)
         query = f"SELECT id, site, state FROM runs WHERE state IN ({marks})"
         rows = self._file.rows(query, UNFINISHED)
         return {str(row[0]): (str(row[1]), State(row[2])) for row in rows}
 
     def states(self, run_ids: Collection[str]) -> dict[str, State]:
-        """Return the states of the runs that are known of `run_ids`."""
+        """Return the states of those of `run_ids` that the history has."""
         query = "SELECT id, state FROM runs WHERE id IN (SELECT value FROM json_each(?))"
         rows = self._file.rows(query, (json.dumps(list(run_ids)),))
         return {str(row[0]): State(row[1]) for row in rows}

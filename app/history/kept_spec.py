@@ -1,4 +1,4 @@
-"""A run's job file as stored in the history; validated only when the whole of it is needed."""
+"""A run's job file as stored in the history, validated only if all of it is needed."""
 
 import json
 from dataclasses import dataclass, fields
@@ -33,13 +33,14 @@ _BRIEF = check_of(Brief)
 
 
 class KeptSpec:
-    """The JSON of a job file, written by any version."""
+    """The JSON of a job file that any version may have written."""
 
     def __init__(self, text: str | bytes) -> None:
         """Take JSON.
 
         Raises:
-            ValueError: it is none, or lacks what lists show; the message names the field.
+            ValueError: invalid JSON, or a key that lists show is missing; the message names the
+                field.
         """
         try:
             data = json.loads(text)
@@ -54,12 +55,12 @@ class KeptSpec:
 
     @cached_property
     def spec(self) -> "JobSpec":
-        """All of it.
+        """The whole job file.
 
         Raises:
             ValueError: another version wrote it; the message names the field.
         """
-        # Late: with pydantic it takes twice as long as all else that a list needs.
+        # Imported late: pydantic takes twice as long as everything else that a list needs.
         from pydantic import ValidationError
 
         from lumitui.app.job.spec import JobSpec
@@ -75,7 +76,7 @@ class KeptSpec:
 
 
 def brief_of(spec: "JobSpec | KeptSpec") -> Brief:
-    """Return the displayed keys of a job file, stored or new."""
+    """Return the keys of a job file, stored or new, that lists show."""
     if isinstance(spec, KeptSpec):
         return spec.brief
     return Brief(**{item.name: getattr(spec, item.name) for item in fields(Brief)})

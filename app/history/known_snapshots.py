@@ -19,7 +19,7 @@ class KnownSnapshots:
         self._file = file
 
     def remember(self, site: str, root: str, manifest_text: str, manifest_id: str) -> None:
-        """Keep the manifest of the last snapshot known to be in `root` on `site`."""
+        """Store the manifest of the last snapshot known to be in `root` on `site`."""
         with self._file.transaction() as db:
             earlier = db.execute(
                 "SELECT manifest FROM manifests WHERE site = ? AND root = ?", (site, root)
@@ -35,7 +35,7 @@ class KnownSnapshots:
     def manifest(self, site: str, root: str) -> str | None:
         """Return the manifest of the last snapshot in `root`, or None.
 
-        A text that the disk has lost is as good as none: all files are compared with the site's.
+        None also if the text is damaged: all files are then compared with the site's.
         """
         rows = self._file.rows(
             "SELECT packed, digest FROM manifests LEFT JOIN blobs ON blobs.id = manifest"
@@ -50,9 +50,9 @@ class KnownSnapshots:
     def in_use(self, site: str) -> dict[str, set[str]]:
         """Return, for each project's folder on `site`, the snapshots that must stay.
 
-        Those are the snapshots of unfinished runs, which may still be copied; of their parents,
-        whose snapshot a resubmission that is being sent uses; and the last one that was sent,
-        on which the next builds.
+        These are the snapshots of unfinished runs, which may still be copied; of their parents,
+        which a resubmission in progress may use; and the last one sent, on which the next one
+        builds.
         """
         kept: dict[str, set[str]] = {}
         for root, snapshot in self._file.rows(

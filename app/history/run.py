@@ -1,7 +1,7 @@
-"""A run: one value, as the history stores it and screens show it.
+"""A run, as the history stores it and screens show it.
 
 A job with `chain:` (templates/job/chain.sh) appends two lines to attempts.jsonl for each attempt:
-`began` and `ended`. An attempt that was killed has no second one.
+`began` and `ended`. A killed attempt has no second line.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     from lumitui.app.job.spec import JobSpec
 
 MOST_ATTEMPTS = 999
-"""As in run_files.MOST_ATTEMPT; a program may write any number of lines."""
-_MOST_NODES = 4000  # characters of a list of nodes
+"""Same as run_files.MOST_ATTEMPT; a program may write any number of lines."""
+_MOST_NODES = 4000  # maximum characters of a node list
 _MOST_STEPS = 10**15
 _CODES = 256
 
 KILLED = "killed"
 """The possible ends of an attempt that wrote none: a node failed, or someone requeued its job."""
 ENDS = ("requeue", "done", "failed", "used-up", "no-progress", "unsaved", "cancelled", "refused")
-"""A job's own report of an attempt's end; `refused`: Slurm refused to requeue it."""
+"""The ends that a job reports; `refused`: Slurm refused to requeue it."""
 
 SAVED = ("requeue", "used-up", "refused")
-"""The ends of an attempt that got a stop request and saved."""
+"""The ends of an attempt that saved after a stop request."""
 AGENT_TAG = "#agent"
-"""In the note of each run that an agent sent; these count for the budget of agents."""
+"""Tag in the note of each run that an agent sent; these runs count toward the agents' budget."""
 
 
 @dataclass(frozen=True)
 class AttemptRecord:
-    """One attempt of a run, as its job wrote it. Times are epoch seconds of the site's clock."""
+    """One attempt of a run, as recorded by its job. Times are epoch seconds of the site's clock."""
 
     number: int
     """Counted from 1."""
@@ -48,14 +48,14 @@ class AttemptRecord:
     nodes: str
     started: float
     ended: float | None = None
-    """When it ended; of a killed one, when it last wrote to its log."""
+    """When it ended; for a killed attempt, when it last wrote to its log."""
     rc: int | None = None
     step: int | None = None
-    """Its last trained step; None if the program does not report steps."""
+    """Last trained step; None if the program does not report steps."""
     end: str = ""
-    """One of ENDS, or KILLED; empty while it runs."""
+    """One of ENDS, or KILLED; empty while the attempt runs."""
     said: str = ""
-    """Slurm's message, if it refused."""
+    """Slurm's message, if it refused the requeue."""
 
 
 def merged(records: Iterable[AttemptRecord], lines: bytes) -> tuple[AttemptRecord, ...]:
@@ -77,7 +77,7 @@ def merged(records: Iterable[AttemptRecord], lines: bytes) -> tuple[AttemptRecor
 
 
 def _close(by_number: dict[int, AttemptRecord], number: int, alive: float | None) -> None:
-    """Note that the attempt before `number` was killed, if it wrote no end."""
+    """Mark the attempt before `number` as killed if it wrote no end."""
     before = by_number.get(number - 1)
     if before is not None and not before.end:
         ended = None if alive is None else max(before.started, alive)
@@ -96,18 +96,18 @@ def _after(record: AttemptRecord, data: dict[object, object], when: float) -> At
 
 
 def seconds_ended(records: Iterable[AttemptRecord]) -> float:
-    """Return how long the attempts ran that have ended, as far as that is known."""
+    """Return the total duration of the ended attempts, as far as known."""
     over = (record for record in records if record.end)
     return sum((record.ended or record.started) - record.started for record in over)
 
 
 def saved(records: Iterable[AttemptRecord]) -> bool:
-    """Return whether an attempt ended with a checkpoint to go on from."""
+    """Return whether an attempt ended with a checkpoint to resume from."""
     return any(record.end in SAVED for record in records)
 
 
 def trained(records: Iterable[AttemptRecord]) -> Iterator[tuple[AttemptRecord, int | None]]:
-    """Yield each attempt with its number of trained steps; None if unknown."""
+    """Yield each attempt with the number of steps it trained; None if unknown."""
     before: int | None = 0
     for record in records:
         is_known = record.step is not None and before is not None
@@ -118,17 +118,17 @@ def trained(records: Iterable[AttemptRecord]) -> Iterator[tuple[AttemptRecord, i
 
 _LONGEST_NOTE = 200
 OVERTIME_SECONDS = 86_400.0
-"""How long after its time limit a job may be seen to run."""
+"""Seconds after its time limit for which a job may still be reported as running."""
 NEWS_SECONDS = 90.0
-"""Seconds after which a site's answer is outdated: a poll comes each minute. The title bars and the
-logs call a site offline after the same time."""
+"""Seconds after which a site's answer is outdated: polls come each minute. Title bars and logs call
+a site offline after the same time."""
 
 
 class Text(NamedTuple):
-    """Makes a field a text that the history stores once for all runs that share it."""
+    """Marks a field as a text that the history stores once for all runs that share it."""
 
     listed: bool = False
-    """Whether every list reads it; without it, the run is unreadable."""
+    """Whether every list reads it; a run without it is unreadable."""
     needed: bool = False
     """Whether a run without it is unreadable on request."""
     recorded: bool = True
@@ -137,11 +137,11 @@ class Text(NamedTuple):
 
 @dataclass(frozen=True)
 class Provenance:
-    """The sent code according to git; all fields are empty outside a repository."""
+    """The git state of the sent code; all fields are empty outside a repository."""
 
     commit: str | None
     branch: str | None
-    """Also None on a detached head."""
+    """None also on a detached HEAD."""
     patch: Annotated[str, Text(recorded=False)]
     """The uncommitted changes and the names of untracked files; `''` if there are none."""
     dirty: bool
@@ -149,7 +149,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Run:
-    """One launch by a user, and the facts about it. Times are epoch seconds.
+    """One launch by a user, with its current state. Times are epoch seconds.
 
     Each field is a column of the history's file (app/history/rows/run_row.py).
     """
@@ -159,7 +159,7 @@ class Run:
     site: str
     created: float
     parent: str | None
-    """The run it resubmits or scales."""
+    """The id of the run that this one resubmits or scales."""
     if TYPE_CHECKING:
         spec: JobSpec
     else:
@@ -187,7 +187,7 @@ class Run:
     job_id: str | None = None
     reason: str = ""
     word: str = ""
-    """The scheduler's own word for the state."""
+    """The scheduler's word for the state."""
     rc: int | None = None
     failed_rank: int | None = None
     attempt: int = 1
@@ -195,22 +195,22 @@ class Run:
     started: float | None = None
     ended: float | None = None
     updated: float = 0.0
-    """When the site last answered; 0 before it did."""
+    """When the site last answered about it; 0 before the first answer."""
     nodes_used: str = ""
     log_sizes: dict[int, int] = field(default_factory=dict)
     """Attempt to bytes."""
     binding: Annotated[str | None, Text(recorded=False)] = None
     """binding.json as the job wrote it."""
     metrics_offset: int = 0
-    """Bytes of metrics.jsonl already here."""
+    """Number of bytes of metrics.jsonl already fetched."""
     exits: int = 0
     """Attempts whose exit file has arrived."""
     resumed_from: str | None = None
     note: str = ""
     expected_start: float | None = None
-    """When the scheduler thinks that a queued job starts; it often starts earlier."""
+    """The scheduler's estimate of a queued job's start; the job often starts earlier."""
     expected_end: float | None = None
-    """The scheduler's end of the time limit; None once it has ended."""
+    """The end of the time limit according to the scheduler; None once the job has ended."""
     machinery: Annotated[str | None, Text()] = None
     """lumitui.sh, which job.sh calls."""
     probe: Annotated[str | None, Text()] = None
@@ -218,47 +218,47 @@ class Run:
     attempts: tuple[AttemptRecord, ...] = ()
     """The attempts that a run with `chain:` recorded; empty for all others."""
     attempts_read: int = 0
-    """Bytes of attempts.jsonl already here."""
+    """Number of bytes of attempts.jsonl already fetched."""
     cause: str = ""
-    """Why it failed, in a few words, once its log was read for that; empty before."""
+    """Why it failed, in a few words; empty until its log has been searched for causes."""
     gpu_use: GpuUse | None = None
-    """Its GPUs' utilization in the last attempt; None without readings."""
+    """GPU utilization in the last attempt; None without readings."""
     missed: float | None = None
-    """When its folder was first out of sight, by the site's clock, while its job is not known."""
+    """When its folder was first missing, by the site's clock, while its job is unknown."""
 
     @property
     def brief(self) -> Brief:
-        """The displayed keys of the job file; `spec` is all of it, which lists read on request.
+        """The keys of the job file that lists show; `spec` is the whole file, read on request.
 
-        Asking a run of a list for its `spec` raises HistoryError when another version wrote it.
+        For a run from a list, `spec` raises HistoryError if another version wrote it.
         """
         return brief_of(self.__dict__["spec"])
 
     @property
     def has_metrics(self) -> bool:
-        """Whether the job file has `metrics:`, without reading a stored one."""
+        """Whether the job file has `metrics:`; does not read a stored job file."""
         return bool(vars(self)["spec"].metrics)
 
     @property
     def awaited(self) -> tuple[str, ...]:
-        """The ids of the runs it waits for, without reading a stored job file."""
+        """The ids of the runs it waits for; does not read a stored job file."""
         runs: tuple[str, ...] = vars(self)["spec"].awaited
         return runs
 
     @property
     def never_starts(self) -> bool:
-        """Whether it waits in vain: a run that it waits for did not end as required."""
+        """Whether it can never start, because a run that it waits for did not end as required."""
         return self.state is State.QUEUED and self.reason.startswith("DependencyNeverSatisfied")
 
     @property
     def files(self) -> dict[str, str]:
-        """The sent scripts, by name: job.sh, and those it calls."""
+        """The sent scripts by name: job.sh and those it calls."""
         texts = {JOB_SCRIPT: self.script, MACHINERY: self.machinery, PROBE_SCRIPT: self.probe}
         return {name: text for name, text in texts.items() if text}
 
     @property
     def latest_end(self) -> float | None:
-        """When the time limit ends the job; None if unknown, or if it has ended."""
+        """When the time limit ends the job; None if unknown or if the job has ended."""
         if self.state.is_final or self.expected_end:
             return None if self.state.is_final else self.expected_end
         start = self.started or self.expected_start
@@ -266,14 +266,14 @@ class Run:
 
     @property
     def queued_again(self) -> bool:
-        """Whether its submission time is that of a requeue: Slurm keeps no other."""
+        """Whether its submission time is that of a requeue: Slurm keeps only the latest."""
         begun = self.attempts[0].started if self.attempts else None
         late = self.submitted is not None and begun is not None and self.submitted > begun
         return self.attempt > 1 or late
 
     @property
     def between_attempts(self) -> bool:
-        """Whether an attempt has ended, and no other one has begun."""
+        """Whether an attempt has ended and the next has not begun."""
         return bool(self.attempts) and bool(self.attempts[-1].end) and self.started is None
 
     @property
@@ -283,33 +283,33 @@ class Run:
         return words if HANGS.match(words) else ""
 
     def billed(self, now: float) -> float:
-        """Return its approximate cost so far, in the unit of its price.
+        """Return the approximate cost so far, in the unit of its price.
 
-        It is never of a moment after the site's last answer: once its end is known, a job that had
-        ended meanwhile would cost less again. Of a run without `chain:` that was requeued, only the
-        last attempt's time is known.
+        Counts no time after the site's last answer, because the cost would drop again if the job
+        had already ended. For a requeued run without `chain:`, only the last attempt's time is
+        known.
         """
         seen = min(now, self.updated) if self.updated else now
         return min(self.price.per_hour * self.ran(seen) / 3600, self.price.amount)
 
     def ran(self, now: float) -> float:
-        """Return the seconds that it ran so far; with `chain:`, in all its attempts together."""
+        """Return the seconds it has run so far; with `chain:`, in all attempts together."""
         seconds = seconds_ended(self.attempts)
         if not self.attempts or not self.attempts[-1].end or self.attempt > len(self.attempts):
             seconds += self.elapsed(now)
         return seconds
 
     def as_of(self, now: float) -> float | None:
-        """Return when its site last answered, if that is too long ago for its current state.
+        """Return when its site last answered, if its state may be out of date.
 
-        None: it is known how it is, or it has ended or not begun.
+        None: the state is current, or the run has ended or not begun.
         """
         return None if self.started is None else self.heard(now)
 
     def heard(self, now: float) -> float | None:
-        """Return when its site last reported it, if that is too long ago for its current state.
+        """Return when its site last reported it, if its state may be out of date.
 
-        None: it is known how it is, or it has ended or is not a job.
+        None: the state is current, or the run has ended or has no job.
         """
         needs_no_news = self.state.is_final or self.state is State.UNKNOWN or self.job_id is None
         if needs_no_news or not self.updated or now - self.updated <= NEWS_SECONDS:
@@ -319,25 +319,26 @@ class Run:
     def elapsed(self, now: float) -> float:
         """Return the seconds the job has been running, or ran; 0 before it starts.
 
-        While the site is out of reach it is as of the last answer: the job may have ended. Beyond
-        its time limit it is only where the site told so: it may wait in the queue again.
+        While the site is unreachable, counts only to its last answer, because the job may have
+        ended. Exceeds the time limit only if the site reported so, because the job may be queued
+        again.
         """
         if self.started is None:
             return 0.0
         as_of = self.as_of(now)
         limit = self.started + walltime.seconds_of(self.brief.time)
-        # A job ends soon after its limit. Where a poll saw it run much later, the clocks differ.
+        # A job ends soon after its limit. If a poll saw it running much later, the clocks differ.
         seen = self.updated if self.updated < limit + OVERTIME_SECONDS else limit
         told = max(seen, limit) if self.updated else now
         end = min(now, told) if as_of is None else as_of
         if self.state.is_final or self.state is State.UNKNOWN:
-            # Nobody saw the end: the site's last answer bounds it.
+            # The end is unknown: the site's last answer bounds it.
             end = self.updated if self.ended is None else self.ended
         return max(0.0, end - self.started)
 
 
 class Changes(TypedDict, total=False):
-    """The fields of a run that may change after it was made; a test compares them with `Run`."""
+    """The fields of a run that may change after its creation; a test compares them with `Run`."""
 
     state: State
     job_id: str | None
@@ -369,14 +370,14 @@ class Changes(TypedDict, total=False):
 
 
 UNFINISHED = tuple(state.value for state in State if not state.is_final)
-"""The states in which something may still happen to a run."""
+"""The states of unfinished runs."""
 
 
 def one_line(note: str) -> str:
     """Return `note` if it is one line of at most 200 characters without control characters.
 
     Raises:
-        InputError: it is not.
+        InputError: the note is not.
     """
     if UNSEEN.search(note) or SEPARATOR.search(note) or {"\n", "\t"} & set(note):
         raise InputError(

@@ -41,16 +41,16 @@ from lumitui.remote.site.reading.writer import is_newer
 from lumitui.remote.site.states import State
 
 Row = dict[str, Column]
-"""A run as the columns of its table, with the texts themselves."""
+"""A run as a table row, with its texts."""
 FORMAT = 1
 _MARK = "lumitui history"
 _LINE_BYTES = 256 << 20
 _AT_ONCE = 500
 """Metrics on one line: at 64 KiB each they stay below _LINE_BYTES."""
 _GROWING = ("metrics_offset", "attempts_read", "exits", "attempt")
-"""The larger value counts, whichever laptop has the newer state."""
+"""Fields whose larger value counts, whichever laptop has the newer state."""
 _FILLED = ("note", "cause", "snapshot", "binding", "patch")
-"""Taken only where this history has nothing: a note has no time, and neither has the patch."""
+"""Fields that are imported only if empty here: notes and patches have no time."""
 _OWN = {*_GROWING, *_FILLED, "attempts"}
 _NEWER = tuple(name for name in Changes.__annotations__ if name not in _OWN)
 """The fields that follow the newer state."""
@@ -71,9 +71,9 @@ class ImportedRuns:
     """The result of an import."""
 
     added: tuple[str, ...]
-    """The ids of runs that the history did not know."""
+    """The ids of the new runs."""
     updated: tuple[str, ...]
-    """Of those that it knew less of."""
+    """The ids of the runs that got newer values."""
     unchanged: int
 
 
@@ -81,16 +81,16 @@ class RunExchange:
     """The runs of one history, for another laptop."""
 
     def __init__(self, file: Database) -> None:
-        """Read and write them in `file`."""
+        """Read and write the runs in `file`."""
         self._file = file
 
     def export(self, target: Path) -> ExportedRuns:
         """Write all runs to the new file `target` (0600), atomically.
 
-        A run that is being sent stays out: the other laptop would settle it meanwhile.
+        Omits runs that are being sent: the other laptop would settle them meanwhile.
 
         Raises:
-            InputError: there is something at `target`, or it cannot be written.
+            InputError: `target` exists or cannot be written.
             HistoryError: the history cannot be read.
         """
         if os.path.lexists(target):
@@ -98,7 +98,7 @@ class RunExchange:
         part = target.with_name(f".{target.name}.part-{os.getpid()}")
         try:
             done = self._file.read(lambda db: _write(db, part, target))
-            os.link(part, target)  # unlike a rename it never replaces a file
+            os.link(part, target)  # unlike a rename, never replaces a file
         except OSError as error:
             raise InputError(
                 f"{target} cannot be written: {error.strerror or error}.", "Choose another file."
@@ -108,7 +108,7 @@ class RunExchange:
         return done
 
     def merge(self, source: Path) -> ImportedRuns:
-        """Merge the runs of an exported file by their ids: all of them, or none.
+        """Merge the runs of an exported file by their ids, in one transaction.
 
         A final state replaces an unfinished one; otherwise the later answer of the site counts.
 
@@ -118,7 +118,7 @@ class RunExchange:
         """
         try:
             with source.open("rb") as opened:
-                # Checked before the lock is taken: other processes write meanwhile.
+                # Checked without the lock, so that other processes can write meanwhile.
                 runs = _checked(opened.fileno())
                 with self._file.transaction() as db:
                     return _merge(db, runs, opened.fileno())
@@ -143,7 +143,7 @@ class _NotExported(Exception):
 def _write(db: sqlite3.Connection, part: Path, target: Path) -> ExportedRuns:
     number = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(number, "wb") as raw:
-        # One transaction: the metrics of a run are those that its `metrics_offset` counts.
+        # One transaction, so that a run's metrics match its `metrics_offset`.
         db.execute("BEGIN")
         try:
             # mtime 0 and no name: the same runs give the same bytes.
@@ -191,7 +191,7 @@ def _metrics_of(db: sqlite3.Connection, run_id: str) -> Iterator[dict[str, Any]]
 
 
 def _series_of(db: sqlite3.Connection, ids: set[str]) -> Iterator[dict[str, Any]]:
-    """Yield the series whose runs are all in the file: a claim without its run looks unsent."""
+    """Yield the series whose runs are all in the file: without its run, a claim looks unsent."""
     for row in db.execute("SELECT id, kind, site, source, created, offered FROM series"):
         members = db.execute(
             "SELECT place, words, plan FROM series_members WHERE series = ? ORDER BY place", row[:1]
@@ -208,7 +208,7 @@ def _series_of(db: sqlite3.Connection, ids: set[str]) -> Iterator[dict[str, Any]
 
 
 def _entries(number: int) -> Iterator[dict[str, Any]]:
-    """Yield the lines of an exported file between its first and its last."""
+    """Yield the lines of an exported file, without the first and last."""
     os.lseek(number, 0, os.SEEK_SET)
     with os.fdopen(os.dup(number), "rb") as raw, gzip.open(raw) as packed:
         count = 0
@@ -243,7 +243,7 @@ def _check_format(entry: dict[str, Any]) -> None:
 
 
 def _checked(number: int) -> dict[str, Row]:
-    """Return the runs of an exported file, in its order; all of the file is checked."""
+    """Check an exported file as a whole; return its runs, in order."""
     texts: dict[object, str] = {}
     runs: dict[str, Row] = {}
     writer = ""
@@ -269,7 +269,7 @@ def _checked(number: int) -> dict[str, Row]:
 
 
 def _checked_row(row: dict[str, Any]) -> Row:
-    """Return a run's row again, within the limits that a record on a site has."""
+    """Return a run's row, checked against the limits of a record on a site."""
     run = from_row(row | {kind: EMPTY[kind] for kind in TEXTS if row[kind] is None})
     broken = row["broken_metrics"]
     if type(broken) is not int or not 0 <= broken < 1 << 63:
@@ -349,7 +349,7 @@ def _merge(db: sqlite3.Connection, runs: dict[str, Row], number: int) -> Importe
 
 
 def _changes(db: sqlite3.Connection, known: dict[str, Any], other: Row) -> Row:
-    """Return the fields of a run that the other laptop has newer."""
+    """Return the fields of a run whose newer values the other laptop has."""
     changes: Row = {}
     if _age(other) > _age(known):
         changes |= {name: other[name] for name in _NEWER if other[name] != known[name]}
@@ -410,7 +410,7 @@ def _add_series(db: sqlite3.Connection, entry: dict[str, Any]) -> None:
         db.execute("UPDATE series SET offered = 0 WHERE id = ?", (series,))
     claims = [(run, series, place) for run, place in entry["runs"]]
     db.executemany("INSERT OR IGNORE INTO series_runs VALUES (?, ?, ?)", claims)
-    # The last claim of a place counts: in the order in which the runs were made, on any laptop.
+    # The last claim of a place counts, by creation time of the runs on any laptop.
     ordered = db.execute(
         "SELECT run, series, place FROM series_runs LEFT JOIN runs ON id = run WHERE series = ?"
         " ORDER BY created, series_runs.rowid",

@@ -1,6 +1,6 @@
 """Checks of values against a dataclass's field types, without conversion. Pure.
 
-A failing disk gives anything, and pydantic takes longer to load than a list of runs to read.
+A failing disk returns anything, and importing pydantic takes longer than reading a list of runs.
 """
 
 import json
@@ -20,7 +20,7 @@ def from_json(check: Check, text: str | bytes, place: str) -> Any:
     """Return the checked content of JSON; errors call it `place`.
 
     Raises:
-        ValueError: it is none; the message names the field.
+        ValueError: the JSON is invalid; the message names the field.
     """
     try:
         data = json.loads(text)
@@ -32,8 +32,8 @@ def from_json(check: Check, text: str | bytes, place: str) -> Any:
 def check_of(kind: Any) -> Check:
     """Return the checker for values of a type.
 
-    It knows text, numbers, None, unions of those, tuples of one type, mappings from numbers, and
-    dataclasses of these. JSON's lists become tuples, and its keys numbers where they must be.
+    Supports text, numbers, None, unions of these, tuples of one type, mappings from numbers, and
+    dataclasses of these. JSON lists become tuples, and keys become numbers where required.
     """
     if is_dataclass(kind):
         return _record(kind)
@@ -60,7 +60,7 @@ def _plain(kinds: tuple[type, ...]) -> Check:
     complaint = f"Input should be a valid {' or '.join(words)}"
 
     def check(value: object, place: str) -> object:
-        # The exact type: True is not a number here.
+        # Exact type: True does not count as a number.
         if type(value) in exact and not _is_beyond(value):
             return value
         if type(value) is int and float in exact and abs(value) < _BEYOND:

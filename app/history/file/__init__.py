@@ -1,1 +1,1 @@
-"""The history's file: opened, locked, checked, set aside when damaged."""
+"""The history's file: opening, locking and checking it, and setting a damaged one aside."""

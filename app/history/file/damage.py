@@ -1,7 +1,7 @@
 """Creating a history, and marking, checking and setting aside a damaged one.
 
-A new one gets its name only when its tables are on the disk. So an empty file under that name has
-lost its content, whatever was killed and when.
+A new file gets its name only once its tables are on the disk, so an empty file under that name has
+lost its content.
 """
 
 import fcntl
@@ -25,10 +25,10 @@ from lumitui.app.history.file.sqlite_errors import RECOVER, PendingWarnings
 
 
 def begin_missing(path: Path) -> None:
-    """Make a history at `path` unless there is one; of several processes one does it.
+    """Create a history at `path` unless it exists; only one of several processes does so.
 
     Raises:
-        OSError, sqlite3.Error: it cannot be made.
+        OSError, sqlite3.Error: the file cannot be created.
     """
     if os.path.lexists(path):
         return
@@ -41,10 +41,10 @@ def prepared(path: Path) -> Path:
     """Return a new history under a temporary name; the caller holds the lock.
 
     Raises:
-        OSError, sqlite3.Error: it cannot be made; nothing is left of it.
+        OSError, sqlite3.Error: the file cannot be created; no part of it remains.
     """
     new = path.with_name(f"{path.name}.new")
-    _remove(new)  # of a process that was killed
+    _remove(new)  # left by a killed process
     try:
         create_private(new)
         with closing(sqlite3.connect(new, isolation_level=None)) as db:
@@ -62,10 +62,10 @@ def put_in_place(new: Path, path: Path) -> None:
     """Give a prepared history its name.
 
     Raises:
-        OSError: it cannot be renamed.
+        OSError: the file cannot be renamed.
     """
     new.rename(path)
-    # The folder too: a file whose name is not on the disk is lost at a power cut.
+    # Sync the folder too: a file whose name is not on the disk is lost at a power cut.
     with suppress(OSError):  # a file system that cannot
         descriptor = os.open(path.parent, os.O_RDONLY)
         try:
@@ -76,10 +76,10 @@ def put_in_place(new: Path, path: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock beside `path`, which protects creating and renaming the file.
+    """Hold the lock beside `path`, which guards creating and renaming the file.
 
     Raises:
-        OSError: the lock's file cannot be made.
+        OSError: the lock file cannot be created.
     """
     lock = open_lock(path)
     try:
@@ -100,17 +100,17 @@ _LENGTH = ("page_count", "page_size")
 
 
 class Damage:
-    """The damage of one file, announced to all processes that use it by a mark beside it."""
+    """The damage of one file, announced to all its processes by a mark beside it."""
 
     def __init__(self, path: Path, warnings: PendingWarnings) -> None:
-        """Watch over the file at `path`; `warnings` receives messages for the user."""
+        """Track the file at `path`; `warnings` receives messages for the user."""
         self._path = path
         self._warnings = warnings
         self._mark = path.with_name(f"{path.name}.suspect")
 
     @property
     def suspected(self) -> bool:
-        """Whether the next use has to check the file."""
+        """Whether the next use must check the file."""
         return self._mark.exists()
 
     def suspect(self) -> None:
@@ -119,7 +119,7 @@ class Damage:
             self._mark.touch()
 
     def clear(self) -> None:
-        """Take the mark away: the check found nothing."""
+        """Remove the mark: the check found no damage."""
         self._mark.unlink(missing_ok=True)
 
     def is_empty(self) -> bool:
@@ -130,13 +130,13 @@ class Damage:
         """Rename the damaged file, unless another process has done it; return the current file.
 
         Raises:
-            OSError, sqlite3.Error: it cannot be renamed, or no fresh one can be made.
+            OSError, sqlite3.Error: the file cannot be renamed, or no new one can be created.
         """
         with locked(self._path):
             if identity(self._path) == damaged:
-                new = prepared(self._path)  # without room for one, the damaged file stays
+                new = prepared(self._path)  # fails on a full disk: the damaged file stays
                 kept = _free_name(self._path)
-                # The logs first: a fresh file must never meet the log of another one.
+                # The logs first: a new file must never be used with the log of another.
                 for suffix in ("-wal", "-shm", "-journal"):
                     with suppress(FileNotFoundError):
                         os.rename(f"{self._path}{suffix}", f"{kept}{suffix}")
@@ -151,9 +151,9 @@ class Damage:
 
 
 def damage_in(db: sqlite3.Connection, path: Path, *, indexes: bool) -> str:
-    """Return the damage of the file at `path`, '' if it is intact; reads all of it.
+    """Return the damage of the file at `path`, '' if it is intact; reads the whole file.
 
-    With `indexes` they are also compared with their tables, which takes longer.
+    With `indexes`, also compares indexes with their tables, which takes longer.
     """
     check = "integrity_check" if indexes else "quick_check"
     rows = [str(row[0]) for row in db.execute(f"PRAGMA {check}(3)")]
@@ -168,7 +168,7 @@ def damage_in(db: sqlite3.Connection, path: Path, *, indexes: bool) -> str:
 
 
 def _free_name(path: Path) -> Path:
-    """Return a new name for a damaged file: its own and the time, never an existing one."""
+    """Return an unused name for a damaged file: its own name and the time."""
     stamp = f"{path.name}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
     names = (stamp, *(f"{stamp}.{number}" for number in range(2, 1000)))
     return next(free for name in names if not (free := path.with_name(name)).exists())

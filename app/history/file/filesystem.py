@@ -22,15 +22,15 @@ def is_shared(path: Path, table: Path = Path("/proc/self/mounts")) -> bool:
     try:
         text = table.read_text(encoding="utf-8", errors="surrogateescape")
         place = path.resolve()
-    except (OSError, RuntimeError):  # macOS; links in a circle, which opening the file reports
+    except (OSError, RuntimeError):  # macOS; or a loop of links, which opening the file reports
         return False
     kind, depth = "", -1
     for line in text.splitlines():
         words = line.split(" ")
         if len(words) < 3:
             continue
-        # A blank in a name is written \040 (proc(5)). Of two mounts at one place the later one
-        # is on top.
+        # A blank in a name is written \040 (proc(5)). Of two mounts at one place, the later one
+        # counts.
         point = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), words[1]))
         if place.is_relative_to(point) and len(point.parts) >= depth:
             kind, depth = words[2], len(point.parts)
@@ -38,11 +38,11 @@ def is_shared(path: Path, table: Path = Path("/proc/self/mounts")) -> bool:
 
 
 def can_lock(path: Path) -> bool:
-    """Return whether a file beside `path` can be locked, or another process has locked it."""
+    """Return whether a file beside `path` can be locked, or is locked by another process."""
     try:
         lock = open_lock(path)
     except OSError:
-        return True  # another fault, which opening the history reports
+        return True  # another error, which opening the history reports
     try:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
@@ -66,9 +66,9 @@ def open_lock(path: Path) -> int:
 def create_private(path: Path) -> None:
     """Create an empty file with mode 0600; never open an existing one.
 
-    Closing any descriptor of a file drops this process's locks on it, also those of another
-    history in the same process; the next process to leave would then take the log away under
-    it (sqlite.org/howtocorrupt.html, 2.2).
+    Closing any descriptor of a file drops all this process's locks on it, including another
+    history's; the next process to exit would then remove the log in use
+    (sqlite.org/howtocorrupt.html, 2.2).
 
     Raises:
         OSError: it cannot be made.

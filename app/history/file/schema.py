@@ -9,25 +9,26 @@ from lumitui.app.job.settings import version
 from lumitui.remote.site.errors import HistoryError
 
 SCHEMA = 1
-"""The number of these tables. A released one is never edited: tests/golden/schemas/ has each."""
+"""The version of these tables. A released version is never edited; tests/golden/schemas/ has
+each."""
 _APPLICATION = 0x6C756D74
 """Marks the file as a history (sqlite.org/pragma.html#pragma_application_id). Files from before the
 first release have a different mark or none, and schemas from 1 to 8."""
 _EVERY = 1_000_000
 
 _TABLES = (
-    # Which lumitui wrote the file: one that is too old for it names it in its error.
+    # The version of lumitui that wrote the file, for the error of an older one.
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    # A text is kept once. AUTOINCREMENT: the number of one that is gone never becomes another's.
+    # Each text is stored once. AUTOINCREMENT: the number of a deleted text is never reused.
     "CREATE TABLE blobs (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL,"
     " digest BLOB NOT NULL, packed BLOB NOT NULL, UNIQUE (kind, digest))",
-    # `words` is what a search looks through. It is kept in the index alone.
+    # Searches read `words`, which only the index stores.
     f"CREATE TABLE runs ({', '.join(column.declared for column in COLUMNS)},"
     f" {', '.join(f'{name} REAL NOT NULL' for name in NUMBERS)},"
     " broken_metrics INTEGER NOT NULL DEFAULT 0, words TEXT GENERATED ALWAYS AS"
     " (id || ' ' || name || ' ' || coalesce(job_id, '') || ' ' || note) VIRTUAL,"
     " PRIMARY KEY (id))",
-    # A page with any filter reads this one alone, and of the table what it shows.
+    # A page with any filter reads only this index, and the table for the runs it shows.
     "CREATE INDEX runs_listed ON runs (created, id, site, state, words)",
     "CREATE INDEX runs_state ON runs (state)",
     "CREATE INDEX runs_parent ON runs (parent)",
@@ -42,14 +43,14 @@ _TABLES = (
     "CREATE TABLE series_members (series TEXT NOT NULL REFERENCES series (id)"
     " ON DELETE CASCADE, place INTEGER NOT NULL, words TEXT NOT NULL, plan TEXT NOT NULL,"
     " PRIMARY KEY (series, place)) WITHOUT ROWID",
-    # A run is claimed before it is in `runs`. The rowids say which claim of a place came last.
+    # A run is claimed before it is in `runs`. The rowids give the order of claims to a place.
     "CREATE TABLE series_runs (run TEXT PRIMARY KEY, series TEXT NOT NULL, place INTEGER NOT NULL)",
     "CREATE INDEX series_runs_place ON series_runs (series, place)",
 )
 
 
 def create(db: sqlite3.Connection) -> None:
-    """Create the tables, all or none; the caller has begun a transaction."""
+    """Create all tables; the caller has begun a transaction."""
     for statement in _TABLES:
         db.execute(statement)
     db.execute("INSERT INTO about VALUES ('lumitui', ?)", (version(),))
@@ -58,10 +59,10 @@ def create(db: sqlite3.Connection) -> None:
 
 
 def check(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that this lumitui cannot use, before anything of it is changed.
+    """Refuse a file that this version cannot use, before changing it.
 
     Raises:
-        HistoryError: a newer or an earlier version wrote it, or another program.
+        HistoryError: a newer or older version, or another program, wrote the file.
     """
     schema, mark = (
         int(db.execute(f"PRAGMA {name}").fetchone()[0])

@@ -1,4 +1,4 @@
-"""SQLite's result codes as sentences: what happened to the history's file, and what to try."""
+"""SQLite's result codes as sentences: what happened to the history's file, and the fix."""
 
 import sqlite3
 import threading
@@ -8,7 +8,7 @@ from lumitui.app.history.file.filesystem import can_lock
 from lumitui.remote.site.errors import HistoryError
 
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
-"""Exceptions of Python's module; the second for a damaged schema with invalid names."""
+"""Exceptions of Python's sqlite3; the second comes from a damaged schema with invalid names."""
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 RECOVER = "`lumitui history --recover SITE` rebuilds the runs of a site from their folders."
 ELSEWHERE = "or set LUMITUI_DATA_DIR to another folder."
@@ -71,7 +71,7 @@ def history_error(error: Exception, path: Path) -> HistoryError:
 
 
 def _sentence(error: Exception, path: Path) -> tuple[str, str]:
-    # SQLite gives the same code for a lock that is held and for a file system that has none.
+    # SQLite gives the same code for a held lock and for a file system without locks.
     if result_code(error) == sqlite3.SQLITE_BUSY and not can_lock(path):
         return _NO_LOCKS
     sentence = _SENTENCES.get(extended_code(error)) or _SENTENCES.get(result_code(error))
@@ -93,9 +93,9 @@ class PendingWarnings:
             self._waiting.append(sentence)
 
     def add_once(self, sentence: str, key: str = "") -> None:
-        """Keep `sentence`, unless it was added in this way before: every page would repeat it.
+        """Keep `sentence` unless it was added this way before: every page would repeat it.
 
-        With `key`, one sentence is kept of all that have this key.
+        With `key`, only the first sentence with this key is kept.
         """
         with self._lock:
             if (key or sentence) not in self._once:
@@ -103,7 +103,7 @@ class PendingWarnings:
                 self._waiting.append(sentence)
 
     def take(self) -> list[str]:
-        """Return the warnings that were not taken yet, the oldest first."""
+        """Return and remove the pending warnings, oldest first."""
         with self._lock:
             taken, self._waiting = self._waiting, []
         return taken

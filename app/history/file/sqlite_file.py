@@ -26,8 +26,8 @@ from lumitui.app.history.rows.kept_texts import lost_texts
 from lumitui.remote.site.errors import HistoryError
 
 BUSY_MS = 30_000
-"""How long to wait for other processes' transactions. SQLite's own waiting slows down to ten tries
-a second, and one of three busy writers on a loaded machine found no gap in 5 s."""
+"""Seconds to wait for other processes' transactions. SQLite's own wait slows down to ten tries a
+second; on a loaded machine, one of three busy writers found no gap in 5 s."""
 _PAUSE = (0.001, 0.02)
 """Seconds between two tries."""
 
@@ -36,7 +36,7 @@ Done = TypeVar("Done")
 
 @dataclass(frozen=True)
 class FileFacts:
-    """The facts about the file."""
+    """The state of the file."""
 
     path: Path
     schema: int
@@ -51,16 +51,16 @@ class FileFacts:
 class Database:
     """One SQLite file that processes and threads share.
 
-    What reads or writes it raises HistoryError where that is not possible.
+    Methods that read or write it raise HistoryError on failure.
     """
 
     def __init__(self, path: Path, warnings: PendingWarnings) -> None:
-        """Open the file, making folder (0700) and file (0600) when missing.
+        """Open the file; create its folder (0700) and the file (0600) if missing.
 
-        A damaged file is set aside and a fresh one is begun; `warnings` receives a sentence.
+        A damaged file is set aside and replaced by a new one; `warnings` receives a sentence.
 
         Raises:
-            HistoryError: it cannot be opened, or another version of the program wrote it.
+            HistoryError: the file cannot be opened, or another version wrote it.
         """
         self.path = path
         self._warnings = warnings
@@ -80,7 +80,7 @@ class Database:
     def rows(self, query: str, values: Sequence[str | float] = ()) -> list[sqlite3.Row]:
         """Return the rows of `query`; a value that is not UTF-8 matches no row."""
         sought = [
-            # A word of the command line may have bytes that are not UTF-8; SQLite refuses those.
+            # A command-line word may have bytes that are not UTF-8, which SQLite refuses.
             value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
             for value in values
         ]
@@ -88,7 +88,7 @@ class Database:
         return self.read(lambda db: db.execute(query, sought).fetchall())
 
     def read(self, action: Callable[[sqlite3.Connection], Done]) -> Done:
-        """Return the result of `action`, which reads the file."""
+        """Return the result of `action`, which only reads the file."""
 
         def once() -> Done:
             with self._lock:
@@ -104,10 +104,10 @@ class Database:
             raise self._fault(error) from error
 
     def version(self) -> tuple[int, int, int]:
-        """Return how often the file was opened, and two numbers that change when it is written.
+        """Return the number of opens, and two numbers that change with each write.
 
-        The one is for other connections' writes (sqlite.org/pragma.html#pragma_data_version), the
-        other for this one's. It reads no page.
+        The first number is for other connections' writes
+        (sqlite.org/pragma.html#pragma_data_version), the second for this one's. Reads no page.
         """
         return self.read(
             lambda db: (
@@ -119,7 +119,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Hold the write lock; at the end, all changes inside are on the disk, or none."""
+        """Hold the write lock; at the end, either all changes inside are on the disk or none."""
         try:
             db = self._retried(self._begin)
             try:
@@ -137,7 +137,7 @@ class Database:
             raise self._fault(error) from error
 
     def facts(self, *, check: bool) -> FileFacts:
-        """Return the facts about the file; a `check` reads all of it."""
+        """Return the state of the file; `check` reads the whole file."""
         sizes = (size(self.path), size(Path(f"{self.path}-wal")))
         schema = int(self.rows("PRAGMA user_version")[0][0])
         if not check:
@@ -149,20 +149,20 @@ class Database:
         return FileFacts(self.path, schema, sum(sizes), damage, lost)
 
     def _current(self) -> sqlite3.Connection:
-        """Return the connection to the file that is at the path now.
+        """Return a connection to the current file at the path.
 
-        Another process may have set a damaged file aside, or a user may have removed it: what
-        is written to a file that has lost its name is lost with it.
+        Another process may have set a damaged file aside, or a user removed it; writes to a file
+        without a name would be lost.
         """
         if self._closed:
-            return self._db  # its use raises that it is closed
+            return self._db  # using it raises the error that it is closed
         moved = self._moved()
         if moved or self._damage.suspected:
             self._db.close()
             try:
                 self._db = self._open()
             except BaseException:
-                self._identity = _UNKNOWN  # the next use opens it again, or says why it cannot
+                self._identity = _UNKNOWN  # the next use opens it again or reports the error
                 raise
         if moved:
             self._warnings.add(
@@ -172,9 +172,9 @@ class Database:
         return self._db
 
     def _begin(self) -> sqlite3.Connection:
-        """Take this process's lock and the file's write lock, so that reads are up to date.
+        """Take this process's lock and the file's write lock, so that reads are current.
 
-        Without the file's lock this process's is released: other threads read while this one waits.
+        While waiting for the file's lock, release this process's, so that other threads can read.
         """
         self._lock.acquire()
         try:
@@ -189,7 +189,7 @@ class Database:
     def _committed(self, db: sqlite3.Connection) -> Iterator[None]:
         try:
             yield
-            # A rollback journal lets the readers end first.
+            # With a rollback journal, readers finish first.
             self._retried(lambda: db.execute("COMMIT"))
         except BaseException:
             if db.in_transaction:
@@ -197,7 +197,7 @@ class Database:
             raise
 
     def _retried(self, action: Callable[[], Done]) -> Done:
-        """Return the result of `action`; while another process holds the file, retry."""
+        """Return the result of `action`; retry while another process locks the file."""
         limit = time.monotonic() + BUSY_MS / 1000
         is_held = False
         while True:
@@ -241,15 +241,15 @@ class Database:
     def _connect(self) -> sqlite3.Connection:
         """Return a connection to the file.
 
-        The write-ahead log needs memory that all processes share, which a network's file system
-        does not have. There the rollback journal is used, whose locks also hold between machines
+        The write-ahead log needs memory shared by all processes, which network file systems lack.
+        There, the rollback journal is used, whose locks also work across machines
         (sqlite.org/wal.html).
         """
         # isolation_level None: transactions begin and end here only, never implicitly.
         db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             db.row_factory = sqlite3.Row
-            # A byte that the disk lost in one text must not hide all the others.
+            # A damaged byte in one text must not hide all others.
             db.text_factory = lambda data: data.decode("utf-8", "replace")
             check(db, self.path)
             mode = "delete" if is_shared(self.path) else "wal"
@@ -269,11 +269,11 @@ class Database:
         return db
 
     def _fault(self, error: Exception) -> HistoryError:
-        """Return the error for a fault; the next use checks a possibly damaged file."""
+        """Return the error for a fault; the next use checks a file that may be damaged."""
         if result_code(error) in DAMAGED:
             self._damage.suspect()
         return history_error(error, self.path)
 
 
 _UNKNOWN = (-1, -1)
-"""The identity of no file at all, so that the next use opens the path again."""
+"""The identity of no file, so that the next use reopens the path."""

@@ -1,9 +1,8 @@
 """The language of filters: `failed`, `state:!done site:lumi nodes>=4 !vit age<2d #best`.
 
-All terms of a filter count. A word is looked for in id, name, job id, note, cause and state; `2x8`
-also in the column Size. `!` turns a term around, commas separate alternatives, quotes keep blanks
-together and make anything a word. As conditions of SQL they read the index of the list wherever it
-has what they ask.
+A run passes if all terms match. A word is searched in id, name, job id, note, cause and state;
+`2x8` also in the column Size. `!` negates a term, commas separate alternatives, and quotes make any
+text a word, blanks included. The SQL conditions use the list's index where possible.
 """
 
 import re
@@ -21,14 +20,14 @@ from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.states import State
 
 _LONGEST = 1000
-"""Characters of a filter; SQLite refuses patterns from 50,000 bytes on, and 1,000 terms."""
+"""Maximum characters of a filter; SQLite refuses patterns of 50,000 bytes, and 1,000 terms."""
 
 
 class FilterError(InputError):
     """An invalid filter, with its position."""
 
     def __init__(self, message: str, hint: str, begin: int, end: int) -> None:
-        """The characters from `begin` to `end` of the filter are wrong."""
+        """Mark the characters from `begin` to `end` as invalid."""
         super().__init__(message, hint)
         self.begin = begin
         self.end = end
@@ -65,7 +64,7 @@ class SiteTerm:
 
 @dataclass(frozen=True)
 class SizeTerm:
-    """A number of nodes or GPUs of the whole job, in one of these inclusive ranges."""
+    """The job's total number of nodes or GPUs, in one of these inclusive ranges."""
 
     of: str
     """`nodes` or `gpus`."""
@@ -78,12 +77,12 @@ class IdleTerm:
 
     above: bool
     share: float
-    """0 to 1, itself included."""
+    """0 to 1, inclusive."""
 
 
 @dataclass(frozen=True)
 class ShapeTerm:
-    """A size as in the column Size; or the same as text."""
+    """A size as in the column Size, or that text as a word."""
 
     text: str
     nodes: int
@@ -94,15 +93,15 @@ class ShapeTerm:
 
 @dataclass(frozen=True)
 class Made:
-    """Created since a moment, or until then."""
+    """Created since a time, or until then."""
 
     since: bool
     moment: float
-    """Epoch seconds; of an `age`: seconds before now."""
+    """Epoch seconds; for an `age`, seconds before now."""
     age: bool
 
     def at(self, now: float) -> float:
-        """Return the moment in epoch seconds."""
+        """Return the time in epoch seconds."""
         return now - self.moment if self.age else self.moment
 
 
@@ -130,7 +129,7 @@ def parse_filter(text: str) -> tuple[FilterTerm, ...]:
     """Return the terms of a filter.
 
     Raises:
-        FilterError: one of them means nothing.
+        FilterError: a term is invalid.
     """
     terms, error = parse_typed_filter(text)
     if error is not None:
@@ -141,7 +140,7 @@ def parse_filter(text: str) -> tuple[FilterTerm, ...]:
 def parse_typed_filter(text: str) -> tuple[tuple[FilterTerm, ...], FilterError | None]:
     """Return the terms of an unfinished filter, and the error of the first invalid one.
 
-    The others count meanwhile.
+    The valid terms still count.
     """
     if len(text) > _LONGEST:
         message = f"The filter is longer than {_LONGEST:,} characters."
@@ -157,7 +156,7 @@ def parse_typed_filter(text: str) -> tuple[tuple[FilterTerm, ...], FilterError |
 
 
 def _split(text: str) -> list[tuple[int, int]]:
-    """Return where each term begins and ends: blanks separate them, but not within quotes."""
+    """Return the start and end of each term; blanks separate terms, except within quotes."""
     spans, at = [], 0
     while at < len(text):
         if text[at].isspace():
@@ -335,14 +334,14 @@ _KEYS: dict[str, tuple[Callable[[str, tuple[str, ...]], Test], str]] = {
 FILTER_EXAMPLES = " ".join(
     ("failed", "state:!done", "site:lumi", "nodes>=4", "2x8", "age<2d", "idle>30%", "!vit", "#best")
 )
-"""The hint in an empty field."""
+"""The placeholder of an empty field."""
 
 
 Value = str | float
 Condition = tuple[str, Sequence[Value]]
-"""A condition, and the values of its marks."""
+"""A condition and the values of its placeholders."""
 CAUSED = WENT_WRONG | STATE_GROUPS["waiting"] | STATE_GROUPS["unknown"]
-"""Only runs in these states have a cause to search; for most others, the index suffices."""
+"""Only runs in these states have a cause to search; for the others, the index suffices."""
 _LIKE = r"{} LIKE ? ESCAPE '\'"
 _PARTS = {"name": "r.name", "job": "coalesce(r.job_id, '')", "note": "r.note"}
 
@@ -358,7 +357,7 @@ def _test(term: FilterTerm, now: float) -> Condition:
         case WordTerm(text):
             return _word(text)
         case In(part, texts):
-            # The words first: the index has them, and most runs end there.
+            # The words first: they are in the index and rule out most runs.
             both = f"{_LIKE.format('r.words')} AND {_LIKE.format(_PARTS[part])}"
             values = [pattern for text in texts for pattern in [_containing(text)] * 2]
             return " OR ".join(f"({both})" for _ in texts), values
@@ -380,7 +379,7 @@ def _test(term: FilterTerm, now: float) -> Condition:
         case Made(since, _, _) as made:
             return f"r.created {'>=' if since else '<'} ?", [made.at(now)]
         case Tag(names):
-            # The note is the end of the words, and nothing before it can hold a `#`.
+            # The note is the end of the words, and nothing before it can contain a `#`.
             each = _LIKE.format("r.words || ' '")
             return " OR ".join(each for _ in names), [_containing(f" #{name} ") for name in names]
 

@@ -38,12 +38,12 @@ class Order:
     reverse: bool = False
 
     def next(self) -> "Order":
-        """Return the order that the key for it goes to."""
+        """Return the order after a press of its key."""
         kinds = list(OrderBy)
         return Order(kinds[(kinds.index(self.by) + 1) % len(kinds)])
 
     def chosen(self, by: OrderBy) -> "Order":
-        """Return the order after a click on a heading: a second one turns it around."""
+        """Return the order after a click on a heading; a second click reverses it."""
         return Order(by, not self.reverse) if by is self.by else Order(by)
 
 
@@ -64,15 +64,15 @@ _FIRST = (
     State.DONE,
     State.CANCELLED,
 )
-"""Runs that may need the user come first."""
+"""Runs that may need the user's attention come first."""
 _STATE = (
     "CASE r.state "
     + " ".join(f"WHEN '{state}' THEN {rank}" for rank, state in enumerate(_FIRST))
     + f" ELSE {len(_FIRST)} END"
 )
 _NEVER = 1e12
-"""The end of a run that has not ended: the list by end begins with those."""
-# As Run.billed and Run.elapsed have it.
+"""Sort key of an unfinished run in the list by end, which begins with those."""
+# Same as Run.billed and Run.elapsed.
 _OVER = ", ".join(f"'{state}'" for state in State if state.is_final or state is State.UNKNOWN)
 _COST = (
     "-min(r.most, r.rate / 3600 * CASE"
@@ -91,14 +91,14 @@ _FIRST_KEY = {
 
 
 def keys_of(order: Order, now: float) -> tuple[str, ...]:
-    """Return the expressions that the list is sorted by, the last of which tell all runs apart."""
+    """Return the sort expressions of a list; the last ones make the order unique."""
     if order.by is OrderBy.NEWEST:
         return ("r.created", "r.id")
     return (_FIRST_KEY[order.by].replace("{now}", repr(now)), "-r.created", "r.id")
 
 
 def is_descending(order: Order) -> bool:
-    """Return the direction of all keys: with one, SQLite compares them as one row."""
+    """Return the common direction of all keys, so that SQLite can compare them as one row."""
     return (order.by is OrderBy.NEWEST) != order.reverse
 
 
@@ -109,10 +109,10 @@ class Filter:
     site: str | None = None
     state: State | None = None
     terms: "tuple[FilterTerm, ...]" = ()
-    """Of the language of filters; all of them count."""
+    """Terms of the filter language; all must match."""
 
     def conditions(self, now: float) -> "list[Condition]":
-        """Return this as SQL; ages are relative to `now`."""
+        """Return the selection as SQL; ages are relative to `now`."""
         parts: list[Condition] = []
         if self.site is not None:
             parts.append(("r.site = ?", [self.site]))
@@ -132,7 +132,7 @@ Place = tuple[str | float, ...]
 
 @dataclass(frozen=True)
 class RunListing:
-    """A list of runs: which ones, in which order, and the moment that ages and costs count to."""
+    """A list of runs: its selection, order, and the time to which ages and costs are computed."""
 
     criteria: Filter = EVERYTHING
     order: Order = NEWEST_FIRST
@@ -146,9 +146,9 @@ class ListedRun(NamedTuple):
     parent: str | None
     place: Place
     series: str | None = None
-    """The grid or ladder that it was sent with."""
+    """The grid or ladder that the run belongs to."""
     member: int = 0
-    """Its place there; a later run of the same place was sent instead of this one."""
+    """Its place in the series; a later run of the same place replaces this one."""
     state: str = ""
 
 
@@ -156,12 +156,12 @@ class RunFinder:
     """Reads runs from one file."""
 
     def __init__(self, file: Database, warnings: PendingWarnings) -> None:
-        """Read from `file`; `warnings` receives which runs cannot be read, and why."""
+        """Read from `file`; `warnings` receives the unreadable runs, with reasons."""
         self._file = file
         self._warnings = warnings
 
     def version(self) -> tuple[int, ...]:
-        """Return a value that changes as soon as anything in the file changes."""
+        """Return a value that changes with every change of the file."""
         return self._file.version()
 
     def listed(self, limit: int, criteria: Filter, order: Order = NEWEST_FIRST) -> list[Run]:
@@ -170,12 +170,12 @@ class RunFinder:
         return [run for row in rows if (run := self._run(row, late=True))]
 
     def entries(self, listing: RunListing, limit: int, after: Place | None) -> list[ListedRun]:
-        """Return at most `limit` entries that follow `after` in a list, without their contents."""
+        """Return at most `limit` entries after `after` in a list, without reading the runs."""
         rows = self._rows(_ENTRY, listing, limit, after)
         return [ListedRun(row[0], row[1], row[5:], row[2], row[3] or 0, row[4]) for row in rows]
 
     def with_ids(self, ids: Sequence[str]) -> dict[str, Run]:
-        """Return the runs with these ids, at most some hundreds; omits lost ones."""
+        """Return the runs with these ids (at most some hundreds); omits missing ones."""
         marks = ", ".join("?" for _ in ids)
         runs = self.runs(f"WHERE r.id IN ({marks})", ids, late=True)
         return {run.id: run for run in runs}
@@ -191,9 +191,9 @@ class RunFinder:
         return str(rows[0][0]) if rows else None
 
     def count_states(self, criteria: Filter = EVERYTHING) -> dict[State, int]:
-        """Return how many of the runs that pass are in each state that any is in."""
+        """Return the number of passing runs in each state that occurs."""
         where, values = self._where(criteria, time.time())
-        # Without conditions SQLite counts the shortest index.
+        # Without conditions, SQLite counts in the shortest index.
         index = "INDEXED BY runs_listed" if values else ""
         rows = self._file.rows(
             f"SELECT r.state, count(*) FROM runs r {index} {where} GROUP BY r.state", values
@@ -209,7 +209,7 @@ class RunFinder:
         *,
         late: bool = False,
     ) -> list[Run]:
-        """Return the runs `r` that `tail` selects, in its order, with `texts` and no others."""
+        """Return the runs `r` that `tail` selects, in its order, with only `texts`."""
         selected = _selected(texts)
         rows = self._file.rows(
             f"SELECT {', '.join(selected.columns)} FROM runs r {selected.joins} {tail}", values
@@ -219,10 +219,10 @@ class RunFinder:
     def _rows(
         self, selected: "_Selected", listing: RunListing, limit: int, after: Place | None
     ) -> list[sqlite3.Row]:
-        """Return a page of a list: one walk along its index, whatever is filtered.
+        """Return a page of a list in one walk along its index, whatever the filter.
 
-        SQLite's own choice for a site of many runs and a state of few reads a row of the table
-        for each.
+        For a site with many runs and a rare state, SQLite's own plan would read a table row for
+        each run.
         """
         order = listing.order
         keys = keys_of(order, listing.now)
@@ -277,7 +277,7 @@ class RunFinder:
             return EMPTY[kind]
 
     def _lost(self, row: sqlite3.Row, kind: str, what: str) -> None:
-        """Warn of a lost text once, however many runs share it."""
+        """Warn of a damaged text once, however many runs share it."""
         self._warnings.add_once(
             f"The run {row['id']} {what}; so is every run that shares it. {RECOVER}",
             key=f"{kind} {row[kind]}",
@@ -289,7 +289,7 @@ def _part(kind: str, packed: object, digest: object) -> Part:
     """Return the content of a stored text, which many runs may share; reads it once.
 
     Raises:
-        LostText: the disk has not kept it.
+        LostText: the text is damaged.
         ValueError: another version wrote it; the message names the field.
     """
     return part_of(kind, unpack(packed, digest).decode("utf-8", "replace"))

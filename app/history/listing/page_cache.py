@@ -1,9 +1,8 @@
 """The part of a list of runs that a screen has scrolled to, read page by page, and as trees.
 
-Only ids are read of most runs: what a run says is read when it is shown. Nothing is read again
-until the history has changed. In a tree a family stands where its newest run would stand, its root
-first. The runs of one grid, or of one run on several sizes, are a family too: the first that was
-sent stands for them all.
+Of most runs only the ids are read; a run is read when it is shown, and again only if the history
+has changed. In a tree, a family takes the place of its newest run, root first. The runs of a grid,
+or of one run at several sizes, are also a family, headed by the first that was sent.
 """
 
 import time
@@ -25,7 +24,7 @@ from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
 _DEEPEST = 4
-"""Levels that are indented: a chain of resubmissions may have hundreds."""
+"""Maximum number of indented levels: a chain of resubmissions may have hundreds."""
 
 
 class TreeLine(NamedTuple):
@@ -37,15 +36,15 @@ class TreeLine(NamedTuple):
     guide: str = ""
     """Its branch from its parent: `│└`."""
     children: int = 0
-    """How many runs descend from it in the list."""
+    """Number of its descendants in the list."""
     folded: bool = False
     """Whether those are hidden."""
     summary: str = ""
-    """Of the first run of a series: how many are in which state, of it and all below it."""
+    """For the first run of a series: the number of its runs in each state."""
 
 
 def flat(entries: Sequence[ListedRun]) -> list[TreeLine]:
-    """Return a line for each run, no tree."""
+    """Return one line per run, without a tree."""
     return [TreeLine(entry.id) for entry in entries]
 
 

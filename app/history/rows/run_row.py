@@ -1,6 +1,7 @@
 """The columns of the table of runs, and a run as such a row: all follow from the fields of `Run`.
 
-A field that is added there is a column here: its type says how it is declared, written and read.
+Each of its fields is a column here; the field's type determines how it is declared, written and
+read.
 """
 
 import json
@@ -24,9 +25,9 @@ Column = str | int | float | None
 Part = KeptSpec | RankLayout | Price
 """The content of a text in lists."""
 _KEYWORDS = {"commit": "git_commit"}
-"""Fields whose name is a keyword of SQL."""
+"""Fields whose names are SQL keywords."""
 _SQL = {int: "INTEGER", bool: "INTEGER", float: "REAL"}
-"""The types of columns that are not TEXT."""
+"""The SQL types of columns that are not TEXT."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,11 @@ class RunColumn:
 
     name: str
     place: str
-    """Where a run has it: `note`, `provenance.branch`."""
+    """The path of the run's field: `note`, `provenance.branch`."""
     declared: str
-    """Its SQL type; for a stored text, it contains the number."""
+    """Its SQL type; the column of a stored text contains its number."""
     text: Text | None
-    """The reader of a text that is stored once; None if the column contains the value itself."""
+    """The reader of a stored text; None if the column contains the value itself."""
     empty: str | None
     """The value of a text that was not read."""
     read: Callable[[Any, str], Any]
@@ -64,7 +65,7 @@ def _column(item: Field[Any], prefix: str = "") -> RunColumn:
 def _reader(kind: Any) -> Callable[[Any, str], Any]:
     if kind is State or kind is bool:
         return lambda value, place: kind(value)
-    if kind is object:  # a job file, which is late
+    if kind is object:  # a job file, read late
         return lambda value, place: value if isinstance(value, KeptSpec) else KeptSpec(value)
     if kind == GpuUse | None:
         of_use = check_of(GpuUse)
@@ -91,7 +92,7 @@ TEXTS = {column.name: column.text for column in COLUMNS if column.text}
 PARTS = tuple(name for name, text in TEXTS.items() if text.listed)
 """The texts without which a run is unreadable."""
 NUMBERS = ("nodes", "gpus", "ranks", "rate", "most")
-"""The columns with numbers of the layout and the price, which SQL cannot read inside a text."""
+"""The columns with numbers from layout and price, which SQL cannot read inside a text."""
 EMPTY = {column.name: column.empty for column in COLUMNS if column.text}
 """The value of a text that was not read."""
 
@@ -99,7 +100,7 @@ EMPTY = {column.name: column.empty for column in COLUMNS if column.text}
 def written(value: object) -> Column:
     """Return a field's column value: parts as JSON, text without lone surrogates.
 
-    A file name that is not UTF-8 has such surrogates, and SQLite takes none.
+    A file name that is not UTF-8 has such surrogates, which SQLite refuses.
     """
     if value is None or isinstance(value, int | float):
         return value
@@ -121,7 +122,7 @@ def to_row(run: Run) -> dict[str, Column]:
 
 
 def numbers_of(run: Run) -> dict[str, Column]:
-    """Return the columns NUMBERS of `run`, by which lists are filtered and sorted."""
+    """Return the NUMBERS columns of `run`, by which lists are filtered and sorted."""
     layout, price = run.layout, run.price
     sizes = (layout.nodes, layout.gpus_per_node, layout.ranks_per_node)
     numbers = (*sizes, price.per_hour, price.amount)
@@ -142,13 +143,14 @@ def part_of(kind: str, text: str) -> Part:
 
 
 def from_row(row: Mapping[str, Any], *, late: bool = False) -> Run:
-    """Return the run of columns; a text that was not read is empty.
+    """Return the run in these columns; texts that were not read are empty.
 
-    The parts are JSON, or what `part_of` returned. `late` leaves the job file unread until
-    the run is asked for its `spec`.
+    The parts are JSON, or results of `part_of`. With `late`, the job file is read on the first use
+    of `spec`.
 
     Raises:
-        ValueError: another version wrote something that this one cannot read; it names the field.
+        ValueError: another version wrote a value that this one cannot read; the message names the
+            field.
     """
     try:
         values = {place: read(row[name], place) for name, place, read in _READ_RUN}
