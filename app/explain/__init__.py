@@ -1,1 +1,1 @@
-"""Descriptions of a run: its facts, proof, failure and waiting reason. Pure."""
+"""Descriptions of a run: its state, proof, failure and waiting reason. Pure."""

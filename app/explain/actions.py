@@ -1,4 +1,4 @@
-"""Next steps after a failure: a helpful resubmission, and a text for the helpdesk. Pure."""
+"""Next steps after a failure: a resubmission that may help, and a text for the helpdesk. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ _NOT_OF_THE_PROGRAM = frozenset({
     "stopped-early", "chain-used-up", "chain-refused", "cancelled",
 })  # fmt: skip
 _OF_TIME = frozenset({"time-limit", "chain-late"})
-# Faults of a GPU that are the program's until a run, one kernel after the other, says otherwise.
+# GPU faults that count as the program's unless a run with serialized kernels shows otherwise.
 _OF_A_KERNEL = frozenset({"gpu-fault", "gpu-error", "gpu-assert"})
 _ONE_BY_ONE = {False: "AMD_SERIALIZE_KERNEL=3", True: "CUDA_LAUNCH_BLOCKING=1"}
-"""By vendor (True: NVIDIA): the variable that makes a GPU error name its line of code."""
+"""By vendor (True: NVIDIA), the variable that makes a GPU error name its line of code."""
 _NVIDIA = re.compile(r"(?i)cuda|\bxid\b|nvrm|nvidia")
 _LINES = 10
 
@@ -34,21 +34,21 @@ class HelpfulResubmission:
     """A resubmission that may help."""
 
     words: str
-    """Its effect, as a key or a button describes it."""
+    """Its effect, as shown on a key or button."""
     options: tuple[str, ...] = ()
     """Of `lumitui resubmit`."""
     settings: tuple[str, ...] = ()
     """The same as `key=value`."""
 
     def command(self, run_id: str) -> str:
-        """Return the command that does it."""
+        """Return the command for this resubmission."""
         return " ".join(("lumitui", "resubmit", run_id, *self.options))
 
 
 def action_of(causes: Sequence[Diagnosis], run: Run) -> HelpfulResubmission | None:
-    """Return the fix for the likeliest cause; None if the job or its code must change.
+    """Return the resubmission for the likeliest cause; None if the job or its code must change.
 
-    A run that failed continues from its last checkpoint where it can.
+    If possible, it resumes from the last checkpoint.
     """
     first = next(iter(causes), None)
     if first is None:
@@ -82,12 +82,12 @@ def action_of(causes: Sequence[Diagnosis], run: Run) -> HelpfulResubmission | No
 def letter(causes: Sequence[Diagnosis], run: Run) -> str:
     """Return a text for the site's helpdesk: the job, its nodes, and its messages.
 
-    It holds lines of the log that name a cause, none of them with the shape of a key, and nothing
-    of the environment or the code.
+    It contains log lines that name a cause, except those that look like secrets, and nothing from
+    the environment or the code.
     """
     first = next(iter(causes), None)
     node = first.node if first and first.node else "not named in the log"
-    # Where a program ran out of memory is not a bad node.
+    # A node is not bad because a program ran out of memory there.
     label = "Bad node:" if first and first.id in _OF_A_NODE else "Ended on:"
     lines = [text for item in causes for text in (item.line, *item.telling) if text.strip()]
     open_ones = [line for line in lines if not marks_in(line.encode(errors="replace"))]

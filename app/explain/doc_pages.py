@@ -1,4 +1,4 @@
-"""The pages of the documentation, as they travel with the program, and their sections."""
+"""The pages of the documentation in the package, and their sections."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _HEADING = re.compile(r"(#{1,6}) +(.*?) *$")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _LISTED = re.compile(r"- \[.*?\]\((\w+)\.md\)")
 _CONTENTS = "index"
-"""The page that lists the others by subject, as the site's navigation does."""
+"""The page that lists the others by subject, like the website's navigation."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Heading:
 
     @property
     def anchor(self) -> str:
-        """The anchor that a code host and the site give it."""
+        """Its anchor on a code host and on the website."""
         words = re.sub(r"[^\w\s-]", "", self.text.lower())
         return re.sub(r"\s", "-", words.strip())
 
@@ -50,7 +50,7 @@ def headings(text: str) -> Iterator[Heading]:
 
 
 def contents() -> Iterator[tuple[str, list[str]]]:
-    """Yield each subject of the documentation with the names of its pages, in reading order."""
+    """Yield each subject of the documentation and the names of its pages, in reading order."""
     text = _text_of(_CONTENTS)
     for heading in headings(text):
         found = _LISTED.findall(_below(text, heading))
@@ -98,7 +98,7 @@ def _unknown(message: str, near: list[str], otherwise: str) -> InputError:
 
 
 def _below(text: str, heading: Heading) -> str:
-    """Return a section: its heading, and all up to the next one of its level or a higher one."""
+    """Return a section: its heading and everything up to the next heading of its level or above."""
     later = (one for one in headings(text) if one.line > heading.line)
     end = next((one.line for one in later if one.level <= heading.level), None)
     return "\n".join(text.splitlines()[heading.line : end])

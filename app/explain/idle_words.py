@@ -1,4 +1,4 @@
-"""The verdict on idle GPUs: what they waited for, and whether fewer would suffice. Pure."""
+"""The verdict on idle GPUs: what they waited for, and whether fewer GPUs would suffice. Pure."""
 
 from lumitui.app.explain import words
 from lumitui.app.explain.training_summary import Summary
@@ -6,17 +6,18 @@ from lumitui.app.history.run import Run
 from lumitui.remote.site.gpu_use import BELOW, GpuUse
 
 IDLE = 0.2
-"""Minimum share of a step or run spent waiting that is reported; less is seldom worth a change."""
+"""Minimum share of a step or run spent waiting that lumitui reports; less is seldom worth a
+change."""
 ENOUGH_SECONDS = 600
-"""Minimum seconds of GPU readings before advising a number: a start is not representative."""
+"""Minimum seconds of GPU readings before giving advice: a start is not representative."""
 LIGHT = 40
-"""Mean use in percent below which half of the GPUs could do the work."""
+"""Mean use, in percent, below which half of the GPUs could do the work."""
 FULL = 0.9
-"""The share of a GPU's memory that two shares of it may fill together."""
+"""Maximum share of a GPU's memory that the data of two GPUs may fill."""
 
 
 def idle(run: Run, totals: Summary | None) -> str:
-    """Return the verdict as one line; '' where neither readings nor metrics tell anything."""
+    """Return the verdict as one line; '' if neither readings nor metrics allow one."""
     use = run.gpu_use
     parts = [_readings(use)] if use else []
     parts += [waits] if (waits := waiting(totals)) else []
@@ -34,9 +35,9 @@ def idle_remark(run: Run, totals: Summary | None) -> str:
 
 
 def fits_on_half(use: GpuUse) -> bool:
-    """Return whether half of the GPUs would have done: half never worked, or all did little.
+    """Return whether half of the GPUs would have sufficed: half were idle, or all did little.
 
-    Doing little counts only where the memory that two GPUs had in use fits on one.
+    The second case requires that the memory used on two GPUs fits on one.
     """
     if use.seconds < ENOUGH_SECONDS:
         return False
@@ -57,9 +58,10 @@ def _readings(use: GpuUse) -> str:
 
 
 def waiting(totals: Summary | None) -> str:
-    """Return what the ranks wait for; '' if the trainer reports no parts, or they wait little.
+    """Return what the ranks wait for; '' if the trainer reports no parts or they wait little.
 
-    The parts are of the last window of steps; `over_all` has the tests and saves between steps.
+    The parts cover the last window of steps; `over_all` includes evaluation and saves between
+    steps.
     """
     if totals is None:
         return ""

@@ -1,4 +1,4 @@
-"""The state of a followed log, and the rank that stands out, in words. Pure."""
+"""The state of a followed log, and its failed rank, in words. Pure."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from lumitui.remote.site.states import State
 FRESH = 10.0
 """Seconds since the last sign of life for which a link counts as live."""
 _NOW = 2.0
-"""Seconds of silence too short to show: a growing log arrives in pieces at such intervals."""
+"""Seconds of silence too short to show: a growing log arrives at such intervals."""
 OFFLINE = NEWS_SECONDS
 """Seconds without an answer after which a link is no longer expected back immediately."""
 
@@ -23,24 +23,24 @@ _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Timeout|Expir
 
 @dataclass(frozen=True)
 class RankMark:
-    """The message about one rank beside its number."""
+    """A message about one rank, with its number."""
 
     rank: int
     words: str
     failed: bool
-    """Whether it is known to have ended the run."""
+    """Whether this rank is known to have ended the run."""
 
 
 def failed_rank(run: Run) -> int | None:
-    """Return the rank that failed first, according to the run's exit; None if the run did not fail.
+    """Return the rank that failed first, from the run's exit; None if the run did not fail.
 
-    A rank that raises an error may handle it, and its run may end well.
+    A rank may also raise an error, handle it and succeed.
     """
     return run.failed_rank if run.state in _FAILED else None
 
 
 def rank_mark(failed: int | None, errors: Sequence[LogError] | None) -> RankMark | None:
-    """Return the rank that `failed` first, or else the rank of the log's first error."""
+    """Return the mark for the rank that `failed` first, else for that of the log's first error."""
     if failed is not None:
         return RankMark(failed, "failed first", failed=True)
     if not errors or (rank := errors[0].rank) is None:
@@ -53,9 +53,9 @@ def link(heard: float | None, lost: float | None, now: float) -> str:
     """Return the state of a log's link, with its sign; all times are epoch seconds.
 
     Args:
-        heard: when the site was heard last; None where no link can be lost.
-        lost: since when it does not answer, None while it does; minus infinity without a
-            connection, which a user may have to open.
+        heard: time of the site's last sign; None for a link that cannot be lost.
+        lost: time since when it does not answer, None while it answers; minus infinity without a
+            connection.
         now: the time.
     """
     if lost is None and heard is None:
@@ -75,18 +75,18 @@ def link(heard: float | None, lost: float | None, now: float) -> str:
 
 
 def awaited(request: float, now: float) -> str:
-    """Return that lumitui requested a log at the epoch `asked` and still waits for the answer."""
+    """Return the words for a log that lumitui requested at `asked` (epoch) and still waits for."""
     return f"◌ waiting for an answer {words.short_length(max(0.0, now - request))}"
 
 
 def below(lines: int | None, size: int, new: int, *, ended: bool) -> str:
-    """Return how much of a log is below the screen while its end is not followed.
+    """Return how much of a log is below the screen while it is not followed.
 
     Args:
-        lines: lines below; None where only some of them have been read.
+        lines: lines below; None if not all of them have been read.
         size: bytes of the log below.
-        new: lines that came since a user left the end.
-        ended: whether no more will come.
+        new: lines added since the user scrolled up.
+        ended: whether the log is complete.
     """
     if lines == 0:
         return "at the end" if ended else "paused (f follows)"
@@ -95,11 +95,11 @@ def below(lines: int | None, size: int, new: int, *, ended: bool) -> str:
 
 
 def position(line: int | None, at: int, size: int) -> str:
-    """Return where in a log the screen is.
+    """Return the position of the screen in a log.
 
     Args:
-        line: number of the last line on the screen; None where lines cannot be counted,
-            since the log is not read from its beginning.
+        line: number of the last line on the screen; None if unknown, because the log was not read
+            from its start.
         at: bytes up to the end of that line.
         size: bytes of the log.
     """

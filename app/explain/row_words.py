@@ -1,4 +1,4 @@
-"""The words of one row in a list of runs: short, for both interfaces. Pure."""
+"""The words of one row in a list of runs, the same in CLI and TUI. Pure."""
 
 import time
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from lumitui.remote.site.device import CPU
 from lumitui.remote.site.states import State
 
 BARS = "▁▂▃▄▅▆▇"
-"""Without the full block, which would touch the bar of the line above."""
+"""Without the full block, which would touch the bar above."""
 _PLACES = {
     "Resources": "next in line",
     "Priority": "others are ahead",
@@ -26,9 +26,9 @@ _PLACES = {
     "PartitionDown": "the partition is down",
     "None": "",
 }
-"""Short words for the place in the queue; for other reasons, the sentence is cut."""
+"""Short words for reasons of waiting; for other reasons, the sentence is cut."""
 _SAME = {"", "timelimit", "outofmemory", "nodefail", "preempted", "nonzeroexitcode"}
-"""The scheduler's reasons that say no more than the state."""
+"""The scheduler's reasons that add nothing to the state."""
 
 
 def size(run: Run) -> str:
@@ -53,13 +53,13 @@ def share(run: Run, now: float) -> float | None:
 
 
 def cost(run: Run, now: float) -> str:
-    """Return what a run has cost so far, without its unit; '' for nothing."""
+    """Return the cost of a run so far, without its unit; '' for none."""
     spent = run.billed(now)
     return f"{spent:,.2f}" if spent else ""
 
 
 def in_column(value: float, decimals: int) -> str:
-    """Return a number as all of its column are written; one without a digit there as a figure."""
+    """Return a number in its column's format; as `figure` if that leaves no digit."""
     shown = value == 0 or 10.0**-decimals <= abs(value) < 1e7
     return f"{value:,.{decimals}f}" if shown else figure(value)
 
@@ -83,14 +83,14 @@ def figure(value: float | None) -> str:
 
 
 def shape(values: Sequence[float], width: int) -> str:
-    """Return how numbers go up and down, in at most `width` characters; '' for fewer than two."""
+    """Return a spark line of numbers in at most `width` characters; '' for fewer than two."""
     if len(values) < 2 or width < 1:
         return ""
     count = min(width, len(values))
     parts = [
         values[len(values) * at // count : len(values) * (at + 1) // count] for at in range(count)
     ]
-    # Halves: sums and differences of the largest numbers would be infinite.
+    # Halved: sums and differences of the largest numbers would be infinite.
     means = [sum(value / 2 / len(part) for value in part) for part in parts]
     low, high = min(means), max(means)
     span = (high - low) or 1.0
@@ -100,7 +100,7 @@ def shape(values: Sequence[float], width: int) -> str:
 def news(run: Run, now: float) -> str:
     """Return why a run waits or failed, or the age of its last answer.
 
-    '' where the state says it all.
+    '' if the state suffices.
     """
     if run.state is State.QUEUED:
         old = words.heard(run, now)
@@ -119,7 +119,7 @@ def news(run: Run, now: float) -> str:
 
 
 def short_reason(run: Run) -> str:
-    """Return why a run waits, with the scheduler's own word, or why it is as it is."""
+    """Return why a run waits, with the scheduler's word, or the reason for its state."""
     word = words.scheduler_reason(run)
     place = _place(run) if run.state is State.QUEUED else ""
     if not place:

@@ -1,6 +1,6 @@
 """The facts of a run, its lineage, proof and metrics as rows of words. Pure.
 
-The words may hold text from a site: make it safe where it is drawn (`safe_text`).
+The words may contain text from a site: escape it when drawing (`safe_text`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,21 +28,21 @@ class ProofRow:
     """One rank's cells."""
 
     cells: tuple[str, ...]
-    """As many as there are titles; the last one is `ok`, `differs` or empty."""
+    """One per title; the last is `ok`, `differs` or empty."""
     ok: bool
-    """Whether nothing is wrong with the rank."""
+    """Whether the rank is as planned."""
 
 
 @dataclass(frozen=True)
 class ProofTable:
-    """Planned and found, one row per rank."""
+    """Planned and measured values, one row per rank."""
 
     titles: tuple[str, ...]
     rows: tuple[ProofRow, ...]
 
 
 def state(run: Run, now: float) -> str:
-    """Return the state, the scheduler's word if it differs, and since when it may have changed."""
+    """Return the state, the scheduler's word if it differs, and the age of an old answer."""
     old = words.heard(run, now)
     when = f" when last heard, {old}" if old else ""
     same = run.word.replace("_", " ").casefold() == run.state
@@ -51,7 +51,7 @@ def state(run: Run, now: float) -> str:
 
 
 def facts(run: Run, now: float) -> list[Row]:
-    """Return the facts of a run besides its overview; omit unknown ones."""
+    """Return the facts of a run that its overview lacks; omit unknown ones."""
     text, tags = split_tags(run.note)
     rows = (
         ("exit", _exit(run)),
@@ -63,7 +63,7 @@ def facts(run: Run, now: float) -> list[Row]:
         ),
         ("time", _limit(run)),
         ("created", "" if run.submitted else words.clock(run.created)),
-        # Of a job that went back into the queue Slurm knows only when that was.
+        # For a requeued job, Slurm knows only the time of the requeue.
         ("queued again" if run.queued_again else "submitted", words.clock(run.submitted)),
         ("after", ", ".join(run.awaited)),
         *expectations(run, now),
@@ -99,7 +99,7 @@ def _exit(run: Run) -> str:
 
 
 def _limit(run: Run) -> str:
-    """Return the time limit of a run that has not started; for others, the overview has it."""
+    """Return the time limit of a run that has not started; others show it in the overview."""
     if run.started is not None or run.attempts:
         return ""
     times = f"{run.brief.chain} x " if run.brief.chain > 1 else ""
@@ -121,7 +121,7 @@ def _code(run: Run) -> str:
 def lineage(run: Run, family: Sequence[Run]) -> list[str]:
     """Return a line for each run of `family`, indented below its parent; `>` marks `run`.
 
-    `family` begins with the root; a run without relatives has no lines.
+    `family` begins with the root; without relatives, there are no lines.
     """
     return [
         f"{lead}{other.id}  {other.state}, {words.count(other.layout.nodes, 'node')}"
@@ -142,13 +142,13 @@ def relatives(run: Run, family: Sequence[Run]) -> list[tuple[str, Run]]:
 
 
 def proof_table(verdict: Verdict) -> ProofTable:
-    """Return a row for each rank that reported, those that differ first.
+    """Return a row for each rank that reported, differing ranks first.
 
-    Local ranks and planned cores are left out where all ranks have the same plan: the verdict's
-    sentence names it, and its long list of cores would leave no room for the others.
+    Omits local ranks and planned cores if all ranks have the same plan: the verdict names it, and
+    the long core list would leave no room for the other columns.
     """
     shared = len({row.planned for row in verdict.rows}) == 1 and len(verdict.rows) > 1
-    # Left out, too, where no rank told of a GPU, as on a node without any.
+    # Also omitted if no rank reported a GPU, as on a node without GPUs.
     gpus, bus = any(row.gpus for row in verdict.rows), any(row.device for row in verdict.rows)
     titles: tuple[str, ...] = ("rank", "host", "found")
     if not shared:
@@ -160,7 +160,7 @@ def proof_table(verdict: Verdict) -> ProofTable:
 
 
 def _proof_row(row: RankProof, *, shared: bool, gpus: bool, bus: bool) -> ProofRow:
-    # Without a plan there is nothing that could be right.
+    # Without a plan, no rank can be `ok`.
     verdict = "differs" if not row.ok else "ok" if row.planned else ""
     devices: tuple[str, ...] = (_ranges(row.gpus) or "?",) if gpus else ()
     devices += (brief(row.device) or "?",) if bus else ()
@@ -181,7 +181,7 @@ def _ranges(gpus: str) -> str:
 
 
 def preflight(verdict: Verdict, most: int = 10) -> list[str]:
-    """Return the preflight's result in one sentence, and each of its findings on a line."""
+    """Return the preflight's result in one sentence, then its findings, one per line."""
     result = verdict.preflight
     if result is None:
         return []
@@ -191,9 +191,9 @@ def preflight(verdict: Verdict, most: int = 10) -> list[str]:
 
 
 def differences(verdict: Verdict, most: int = 10) -> list[str]:
-    """Return a line for each thing that is wrong, with the ranks that have it; at most `most`.
+    """Return at most `most` lines, one per problem, with the ranks that have it.
 
-    Nothing for one or two ranks: the verdict's sentence says it all.
+    Empty for one or two ranks, which the verdict names.
     """
     having: dict[str, list[int]] = {}
     for row in verdict.rows:

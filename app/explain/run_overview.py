@@ -1,6 +1,6 @@
-"""The overview of a run: its progress, its efficiency, and the next step. Pure.
+"""The overview of a run: progress, efficiency and next step. Pure.
 
-The words may hold text from a site: make it safe where it is drawn (`safe_text`).
+The words may contain text from a site: escape it when drawing (`safe_text`).
 """
 
 from collections.abc import Sequence
@@ -42,11 +42,11 @@ UNPROVED = (
 HANGS = "Wait in case it recovers, or cancel it and resubmit it without that node."
 
 MOST_DEPTH = 8
-"""Generations that are indented further; a chain of a hundred would leave the screen."""
+"""Maximum number of indented generations: a chain of a hundred would not fit the screen."""
 
 
 def story(run: Run, now: float) -> str:
-    """Return how long the run waited, ran and may run, in one line; '' before it was sent."""
+    """Return how long the run waited, ran and may run, in one line; '' before the send."""
     if run.job_id is None:
         return ""
     queue = f"{words.length(waited(run, now))} in the queue"
@@ -59,7 +59,7 @@ def story(run: Run, now: float) -> str:
     ended = f"; ended {words.length(now - run.ended)} ago" if run.ended else ""
     verb = "ran" if run.state.is_final else "runs for"
     if run.state is State.UNKNOWN:
-        verb = "was seen running for"  # nobody saw its end
+        verb = "was seen running for"  # its end is unknown
     old = words.as_of(run, now)
     if old:
         verb = "was seen running for"
@@ -67,7 +67,7 @@ def story(run: Run, now: float) -> str:
 
 
 def _chain_story(run: Run, now: float) -> str:
-    """Return how long all attempts of a chain ran that has ended, or waits for the next one."""
+    """Return the total time of a chain's attempts, once it has ended or waits for the next."""
     attempts = words.count(len(run.attempts), "attempt")
     most = f"{run.brief.chain} x {_limit(run)}"
     ran = f"ran {words.length(run.ran(now))} in {attempts} of at most {most}"
@@ -81,7 +81,7 @@ def _limit(run: Run) -> str:
 
 
 def _reason(run: Run) -> str:
-    """Return why it failed in a few words, if known; before that, the scheduler's reason."""
+    """Return why it failed in a few words, if known, else the scheduler's reason."""
     if run.cause and run.state in WENT_WRONG and not words.chain_end(run):
         return run.cause
     return words.reason(run)
@@ -90,7 +90,7 @@ def _reason(run: Run) -> str:
 def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: bool = False) -> str:
     """Return the next step; '' if the user can only wait.
 
-    `explained`: why it failed is beside it.
+    `explained`: whether the failure's cause is shown beside it.
     """
     if words.heard(run, now):
         return f"Wait for {run.site}: lumitui shows the job's state once the site answers again."
@@ -110,7 +110,7 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
 
 
 def speed(run: Run, totals: Summary | None) -> str:
-    """Return the throughput, with the size it was measured at."""
+    """Return the throughput and the size at which it was measured."""
     if totals is None or not totals.samples_per_s:
         return ""
     ranks = totals.world_size or run.layout.world_size
@@ -118,7 +118,7 @@ def speed(run: Run, totals: Summary | None) -> str:
 
 
 def against(comparison: Speedup | None, parent: Run | None, run: Run) -> str:
-    """Return how well the run scales from its parent; '' where that is not known."""
+    """Return how well the run scales from its parent; '' if unknown."""
     if comparison is None or parent is None or comparison.efficiency is None:
         return ""
     nodes = f"{parent.layout.nodes} to {words.count(run.layout.nodes, 'node')}"
@@ -133,7 +133,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def loss(totals: Summary | None) -> str:
-    """Return the last loss and the steps until then; '' before there is one."""
+    """Return the last loss and its step; '' if there is none yet."""
     if totals is None or totals.last_loss is None:
         return ""
     return f"{words.number(totals.last_loss)} after {words.count(totals.steps, 'step')}"
@@ -144,20 +144,20 @@ def _saves(run: Run, totals: Summary | None) -> str:
     slowest = totals.slowest_save if totals else None
     if run.state is not State.RUNNING or not slowest or slowest < 1:
         return ""
-    # Late: with pydantic it takes as long as all else that is shown of a run.
+    # Imported late: with pydantic, it takes as long as everything else on the page.
     from lumitui.app.job.stop_lead import short_lead
 
     return short_lead(run.spec, slowest)
 
 
 RELATIVE_TITLES = ("run", "state", "nodes", "samples/s", "speed-up", "efficiency")
-"""Above the cells of `relative`; the last two are against the parent."""
+"""Titles for `relative`; the last two columns compare with the parent."""
 
 
 def relative(
     run: Run, depth: int, totals: Summary, beside_parent: Speedup | None
 ) -> tuple[str, ...]:
-    """Return the cells of one run of a lineage, as many as there are titles."""
+    """Return the cells of one run of a lineage, one per title."""
     speed_up = beside_parent.speed_up if beside_parent else None
     efficiency = beside_parent.efficiency if beside_parent else None
     return (
@@ -186,10 +186,10 @@ def rows(
     *,
     explained: bool = False,
 ) -> list[Row]:
-    """Return the overview as facts and words; omit unknown ones.
+    """Return the overview as (label, words) rows; omit unknown ones.
 
-    `proof` and `totals` may not have been read yet. `comparison`: the parent, and the run beside
-    it. `explained`: why it failed is beside the rows.
+    `proof` and `totals`: None if not read yet. `comparison`: the run against its parent.
+    `explained`: whether the failure's cause is shown beside the rows.
     """
     parent, beside = comparison or (None, None)
     facts = (

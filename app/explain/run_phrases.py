@@ -1,4 +1,4 @@
-"""Sentences about a part of a run: its chain, its price, its speed, its transfers. Pure."""
+"""Phrases on parts of a run: chain, price, speed, transfers. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _ENDS = {
     "refused": "saved{at}; its requeue was refused",
     KILLED: "was ended: node, requeue or preemption",
 }
-"""Short: at 80 columns there is room for 50 characters."""
+"""Short: at 80 columns, 50 characters fit."""
 
 
 def time_limit(spec: "JobSpec") -> str:
@@ -44,13 +44,13 @@ def attempt(run: Run) -> str:
 
 
 def began(record: AttemptRecord) -> str:
-    """Return that an attempt began, as which job and on which nodes."""
+    """Return a sentence on an attempt's start: its job and nodes."""
     where = f" on {record.nodes}" if record.nodes else ""
     return f"attempt {record.number} started as job {record.job_id}{where}"
 
 
 def ended(record: AttemptRecord, steps: int | None) -> str:
-    """Return how an attempt ended, and how many steps it trained, as far as that is known."""
+    """Return how an attempt ended, and the number of steps it trained, if known."""
     at = f" at step {record.step:,}" if record.step is not None else ""
     at += f" ({steps:,} new)" if at and steps is not None else ""
     words = f" ({record.said})" if record.said else ""
@@ -58,7 +58,7 @@ def ended(record: AttemptRecord, steps: int | None) -> str:
 
 
 def may_go_on(run: Run) -> bool:
-    """Return whether a chain ended with nothing wrong but that no attempt follows."""
+    """Return whether a chain ended well and only lacks a further attempt."""
     if run.state is State.CANCELLED:
         return saved(run.attempts)
     return bool(run.attempts) and run.attempts[-1].end in ("used-up", "refused")
@@ -74,21 +74,21 @@ def kept(run: Run) -> str:
 
 @dataclass(frozen=True)
 class Outlook:
-    """The facts about a job's price; None: unknown."""
+    """What is known about a job's price; None: unknown."""
 
     price: Price
     about: float | None = None
-    """The bill if it runs like an earlier run."""
+    """The cost if it runs like an earlier run."""
     like: str = ""
     """That run."""
     other_size: bool = False
-    """Whether that run had a different size, from which lumitui predicted this one's time."""
+    """Whether that run had a different size, so that this one's time is predicted."""
     left: float | None = None
     """The remaining budget of its account."""
     limit: float | None = None
     """The granted budget."""
     asked: float | None = None
-    """Epoch seconds of the site's answer."""
+    """Time of the site's answer, in epoch seconds."""
 
 
 def price_outlook(outlook: Outlook, now: float) -> str:
@@ -128,11 +128,11 @@ _PARTS = {
     "optimizer_s": "optimizer",
 }
 _WITHIN = {"communication_s": "on the wire", "exposed_s": "waiting for the network"}
-"""Parts within the backward pass; the second is within the first."""
+"""Parts of the backward pass; the second is part of the first."""
 
 
 def samples(of_median: float | None, speed: Throughput) -> str:
-    """Return the speed over all the time, where a loader that stalls shows, and of most steps."""
+    """Return the overall speed, which shows stalls of the loader, and that of the median step."""
     median = words.number(of_median, " samples/s")
     over_all = speed.over_all
     if over_all is None:
@@ -155,7 +155,7 @@ def compute(speed: Throughput) -> list[tuple[str, float | None, str]]:
 
 
 def _split(parts: Sequence[tuple[str, float]]) -> str:
-    """Return the parts of a step, which add up; after them those that lie within one of them."""
+    """Return the parts of a step, which add up to it, then the parts within a part."""
 
     def listed(names: Mapping[str, str], chosen: Iterable[tuple[str, float]]) -> str:
         return ", ".join(f"{names.get(name, name)} {100 * share:.0f} %" for name, share in chosen)
@@ -177,7 +177,7 @@ _CELLS = 8
 
 
 def progress_line(progress: "ShipmentProgress") -> str:
-    """Return one line about a running shipment, 60 characters long if its name is short."""
+    """Return one line on a running transfer, 60 characters long if its name is short."""
     if progress.phase == "asking":
         return f"staging {progress.name}: checking what the site has"
     verb = "reading" if progress.phase == "reading" else "staging"

@@ -1,4 +1,4 @@
-"""A site's profile as a page that a user reads, in sections. Pure: both interfaces lay it out."""
+"""A site's profile as sections of text, for CLI and TUI. Pure."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -11,13 +11,13 @@ from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 
 WIDE = 80
-"""Columns of the page."""
+"""Width of the page in columns."""
 _DOUBT = "?"
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: a table, or sentences."""
+    """A section of the page: a table or sentences."""
 
     heading: str
     rows: tuple[tuple[str, ...], ...] = ()
@@ -25,7 +25,7 @@ class Section:
 
 
 def sections(site: Site, today: date) -> tuple[Section, ...]:
-    """Return the page of a site, the parts that it has."""
+    """Return the non-empty sections of a site's page."""
     parts = (
         Section("", sentences=tuple(_head(site, today))),
         Section("Where", tuple(_where(site))),
@@ -41,7 +41,7 @@ def sections(site: Site, today: date) -> tuple[Section, ...]:
 
 
 def page(site: Site, today: date, columns: int = WIDE) -> str:
-    """Return the page as lines of at most `columns`; a longer word extends beyond them."""
+    """Return the page as lines of at most `columns`; longer words extend beyond."""
     blocks = []
     for part in sections(site, today):
         rows = [part.heading] if part.heading else []
@@ -56,7 +56,7 @@ def page(site: Site, today: date, columns: int = WIDE) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
-    """Yield rows with aligned columns; the last one continues below."""
+    """Yield rows with aligned columns; the last column wraps."""
     if not rows:
         return
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)]
@@ -120,7 +120,7 @@ def _partitions(site: Site) -> Iterator[tuple[str, ...]]:
 
 
 def partition_facts(site: Site, slurm_name: str) -> list[tuple[str, str]]:
-    """Return the limits and the price of one of Slurm's partitions, as (label, words)."""
+    """Return the limits and the price of a partition as (label, words)."""
     item = site.slurm_partition(slurm_name)
     if item is None:
         return [("profile", f"{site.name} does not describe this partition")]
@@ -145,7 +145,7 @@ def _gpus(item: Partition) -> str:
 
 
 def limits(item: Partition) -> str:
-    """Return how the maximum time depends on the job's size, in words; "" if it does not."""
+    """Return how the time limit depends on the job's size; "" if it does not."""
     parts = [f"at most {one.max_time} to {one.nodes:,} nodes" for one in item.max_time_of]
     if item.max_node_minutes:
         parts.append(f"nodes times minutes at most {item.max_node_minutes:,}")

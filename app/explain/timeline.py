@@ -1,12 +1,12 @@
 """The events of a run, and how each attempt spent its time. Pure.
 
-Slurm, the trainer and the laptop have clocks of their own: seconds between them may be wrong.
-What the laptop's clock dates has its place by what it is, and the rest by its time. Slurm writes
-whole seconds: what falls into the same one is in the order of a job's life.
-The words may hold text from a site: make it safe where it is drawn (`safe_text`).
+Slurm, the trainer and the laptop have separate clocks, which may differ by seconds. Events dated by
+the laptop are placed by their kind, all others by their time. Slurm writes whole seconds: events in
+the same second are in the order of a job's life. The words may contain text from a site: escape it
+when drawing (`safe_text`).
 
-In the bar of an attempt, starting ends with the first step that the metrics tell of; without
-metrics a job only runs.
+In the bar of an attempt, starting ends with the first step in the metrics; without metrics, the bar
+shows only that the job ran.
 """
 
 import math
@@ -21,12 +21,12 @@ from lumitui.remote.site.states import State
 
 _NO_DATE = 1e15
 _BEHIND = 60.0
-"""Maximum seconds; only a broken clock has more, and larger floats are not exact."""
+"""Maximum epoch seconds; only a broken clock exceeds it, and larger floats are not exact."""
 
 
 @dataclass(frozen=True)
 class Happening:
-    """One thing that happened, or is expected."""
+    """One past or expected event."""
 
     moment: float | None
     """Epoch seconds; None if only its position is known."""
@@ -34,7 +34,7 @@ class Happening:
     ahead: bool = False
     """Whether it is expected."""
     leads: bool = False
-    """Whether it is first, whatever its clock says."""
+    """Whether it is the first event, whatever its time."""
 
 
 @dataclass
@@ -42,19 +42,19 @@ class Attempt:
     """One start of the program, from its metrics."""
 
     began: float | None = None
-    """Epoch seconds on the site's clock; None if the trainer does not write it."""
+    """Start in epoch seconds on the site's clock; None if the trainer does not write it."""
     ranks: int | None = None
     first_step: MetricPoint | None = None
     last_checkpoint: MetricPoint | None = None
     checkpoints: int = 0
     saving: float = 0.0
-    """Seconds that its saves took."""
+    """Total duration of its saves in seconds."""
     ends: list[MetricPoint] = field(default_factory=list)
-    """How it stopped or ended; empty where it was killed, or continues."""
+    """How it stopped or ended; empty if it was killed or is running."""
 
 
 def attempts_of(points: Iterable[MetricPoint]) -> tuple[Attempt, ...]:
-    """Return the attempts that a run's metrics tell of, in their order."""
+    """Return the attempts in a run's metrics, in order."""
     attempts: list[Attempt] = []
     for point in points:
         if point.event == "start" or not attempts:
@@ -86,7 +86,7 @@ def rows(events: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
         since = ""
         if item.moment is not None:
             if item.ahead:
-                left = item.moment - max(now, before or now)  # what was, was before now
+                left = item.moment - max(now, before or now)  # past events are not after now
                 since = f"in {words.length(left)}" if left > 0 else "due"
             else:
                 if before is not None and item.moment - before > -1:  # else the clocks differ
@@ -109,7 +109,7 @@ def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
         yield Happening(run.submitted, "in the queue again")
     elif run.submitted and not requeued:
         job = f" as job {run.job_id}" if run.job_id else ""
-        # The laptop's clock dates it until the site does. A requeue dates it anew.
+        # Dated by the laptop until the site reports a time, which a requeue replaces.
         yield Happening(run.submitted, f"submitted to {run.site}{job}", leads=run.attempt == 1)
     for record, steps in trained(run.attempts):
         yield Happening(record.started, run_phrases.began(record))
@@ -196,7 +196,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class AttemptPhases:
-    """One attempt, from the queue on."""
+    """One attempt, from its time in the queue on."""
 
     number: int
     phases: tuple[Phase, ...]
@@ -204,7 +204,7 @@ class AttemptPhases:
     """Whether the last phase is unfinished."""
 
     def bar(self, width: int) -> list[tuple[str, str]]:
-        """Return each phase with its part of at most `width` characters; each has at least one."""
+        """Return each phase with its share of `width` characters, at least one each."""
         width = min(width, _WIDEST)
         total = sum(phase.seconds for phase in self.phases)
         cells = [max(1, round(phase.seconds / total * width)) for phase in self.phases]
@@ -214,13 +214,13 @@ class AttemptPhases:
 
     @property
     def words(self) -> str:
-        """The phases with their characters and how long each took."""
+        """The phases with their characters and durations."""
         texts = [f"{MARKS[p.kind]} {p.kind} {words.short_length(p.seconds)}" for p in self.phases]
         return "  ".join(texts) + (" …" if self.lasts else "")
 
 
 def attempt_phases(run: Run, starts: Sequence[Attempt], now: float) -> list[AttemptPhases]:
-    """Return the attempts of `run`; `starts` are those of its program, as its metrics tell."""
+    """Return the attempts of `run` with their phases; `starts` are the attempts in its metrics."""
     jobs = [(record.number, record.started, record.ended) for record in run.attempts]
     if run.started is not None and run.attempt not in [number for number, *_ in jobs]:
         jobs.append((run.attempt, run.started, run.ended))
@@ -245,7 +245,7 @@ def attempt_phases(run: Run, starts: Sequence[Attempt], now: float) -> list[Atte
 
 
 def _worked(starts: Sequence[Attempt], started: float, end: float) -> Iterator[Phase]:
-    """Yield the phases of an attempt from its start."""
+    """Yield the phases of an attempt from its start on."""
     if not starts:
         yield Phase("running", end - started)
         return

@@ -1,4 +1,4 @@
-"""A summary of a run's metrics: how far, how well and how fast it trained, and its speed-up."""
+"""A summary of a run's metrics: progress, loss, throughput and speed-up."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Throughput:
-    """Figures of the last attempt; None if the trainer does not report them."""
+    """Throughput of the last attempt; None for values that the trainer does not report."""
 
     over_all: float | None = None
-    """Samples a second over all the time since the warm-up: with tests, saves and every wait."""
+    """Samples per second of all time since the warm-up, with evaluation, saves and waits."""
     tokens_per_s: float | None = None
     tflops: float | None = None
-    """10^12 operations a second of one GPU."""
+    """TFLOP/s of one GPU."""
     mfu: float | None = None
-    """Their share of the GPU's peak, 0 to 1."""
+    """Share of the GPU's peak, 0 to 1."""
     peak_tflops: float | None = None
     """The GPU's peak in `precision`."""
     precision: str | None = None
@@ -29,16 +29,16 @@ class Summary:
     """The summary of a run's metrics."""
 
     steps: int
-    """Trained, over all attempts: the last step, and one more where the first is step 0."""
+    """Number of steps trained over all attempts: the last step, plus one if the first is step 0."""
     last_loss: float | None
     samples_per_s: float | None
-    """The median step after each attempt's warm-up."""
+    """Median duration of a step after each attempt's warm-up."""
     test_accuracy: float | None
-    """The last one reported."""
+    """The last reported loss."""
     seconds: float | None
-    """Spent training, over all attempts."""
+    """Time spent training, over all attempts."""
     world_size: int | None
-    """Of the last attempt."""
+    """Throughput of the last attempt."""
     global_batch: int | None
     throughput: Throughput = field(default_factory=Throughput)
     slowest_save: float | None = None
@@ -47,7 +47,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A run to compare: its summary, and on how many nodes it trained."""
+    """A run to compare: its summary and number of nodes."""
 
     run: str
     nodes: int
@@ -62,7 +62,7 @@ class Speedup:
     speed_up: float | None
     """Its throughput relative to the first run's; None if one of them is unknown."""
     efficiency: float | None
-    """Percent: the speed-up over how many times more ranks (nodes, where not known) it has."""
+    """Efficiency in percent: the speed-up divided by the ratio of ranks (of nodes, if unknown)."""
 
 
 def speedups(runs: Sequence[TrainedRun]) -> list[Speedup]:

@@ -1,4 +1,4 @@
-"""What a run waits for, and when it starts and ends, in plain words. Pure.
+"""Why a run waits, and when it starts and ends, in words. Pure.
 
 The reasons are Slurm's (squeue(1), "JOB REASON CODES"; slurm.schedmd.com/job_reason_codes.html).
 """
@@ -43,17 +43,17 @@ BEGINNINGS = {
     "AssocMax": "your jobs are at the account's limit for each user",
     "Nodes required": REASONS["ReqNodeNotAvail"],
 }
-"""Families of reasons, by how they begin."""
+"""Families of reasons, by prefix."""
 
 
 def again(run: Run) -> bool:
-    """Return whether a chain waits for a while because its last attempt queued it again."""
+    """Return whether a chain is queued because its last attempt requeued it."""
     begins = scheduler_reason(run).split(",")[0] == "BeginTime"
     return begins and run.between_attempts and run.attempts[-1].end == "requeue"
 
 
 def plain_reason(run: Run) -> str:
-    """Return why a queued run waits, with the scheduler's own word; '' for a run that does not."""
+    """Return why a queued run waits, with the scheduler's word; '' if it does not wait."""
     if run.state is not State.QUEUED:
         return ""
     word = scheduler_reason(run) or "None"
@@ -63,7 +63,7 @@ def plain_reason(run: Run) -> str:
 
 
 def reason_words(word: str) -> str:
-    """Return the meaning of the scheduler's reason, with its own word."""
+    """Return the meaning of the scheduler's reason, with the scheduler's word."""
     # "ReqNodeNotAvail, UnavailableNodes:nid[005001-005002]"
     meaning = REASONS.get(word.split(",")[0]) or next(
         (words for begin, words in BEGINNINGS.items() if word.startswith(begin)), ""
@@ -72,7 +72,7 @@ def reason_words(word: str) -> str:
 
 
 def waited(run: Run, now: float) -> float:
-    """Return the seconds since a run was sent until it started, or until `now`."""
+    """Return the seconds from a run's send to its start, or to `now`."""
     end = run.started or (run.ended if run.state.is_final else now) or now
     return max(0.0, end - (run.submitted or run.created))
 
@@ -85,11 +85,11 @@ def _start(expected: float, now: float) -> str:
 def expectations(run: Run, now: float) -> list[tuple[str, str]]:
     """Return when an unfinished run starts and ends, as (label, words); empty for others.
 
-    While its site is silent the times are the last ones that were heard.
+    While its site is silent, these are the times of the last answer.
     """
     old = heard(run, now)
     since = f", as heard at {old}" if old else ""
-    # A limit ends an attempt only.
+    # The limit ends only one attempt.
     number = run.attempts[-1].number + 1 if run.between_attempts else run.attempt
     left = run.brief.chain - number
     follow = f"; {count(left, 'attempt')} more may follow" if left > 0 else ""
@@ -105,19 +105,19 @@ def expectations(run: Run, now: float) -> list[tuple[str, str]]:
         ]
         if not (start and (end := run.latest_end)):
             return lines
-        # It takes as long from a later start.
+        # A later start does not shorten it.
         return [*lines, ("expected end", ahead(end + max(0.0, now - start), now) + since + follow)]
     if run.state is State.RUNNING and run.latest_end:
-        # No limit is longer from now on than from the start: else the clocks differ.
+        # The remaining time cannot exceed the limit; otherwise the clocks differ.
         moment = max(now, run.started or now)
         return [("latest end", ahead(run.latest_end, moment) + since + follow)]
     return []
 
 
 def left_waiting(unfinished: Iterable[Run], cancelled: Run) -> list[str]:
-    """Return the effect of a cancel on the runs that wait for this one: a sentence each.
+    """Return the effect of a cancel on the runs that wait for this one, one sentence each.
 
-    `unfinished` begins with the oldest: a run waits for older ones.
+    `unfinished` is sorted, oldest first: runs wait only for older ones.
     """
     sentences, never = [], {cancelled.id}
     for run in unfinished:
@@ -136,7 +136,7 @@ def left_waiting(unfinished: Iterable[Run], cancelled: Run) -> list[str]:
 def no_failure(run: Run, now: float) -> str:
     """Return why there is no failure to explain; '' for a run that may have failed.
 
-    The log may show more of a run that still runs, or whose end nobody saw.
+    For a running run, or one whose end is unknown, the log may show more.
     """
     match run.state:
         case State.DONE:

@@ -1,4 +1,4 @@
-"""Counts, sizes, times, prices and reasons in words, the same for both interfaces. Pure."""
+"""Counts, sizes, times, prices and reasons in words, the same in CLI and TUI. Pure."""
 
 import time
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from lumitui.remote.site.core_sets import format_cores
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
-    # Pydantic, which these bring, takes longer than a short verb of the command line.
+    # These import pydantic, which takes longer than a short CLI verb.
     from lumitui.app.history.run import Run
     from lumitui.app.job.launch import Price, RankLayout, RankMemory
     from lumitui.remote.site.finding import Finding
@@ -42,7 +42,7 @@ def size(count: int) -> str:
 
 
 def file_heading(name: str) -> str:
-    """Return the heading of a file where several are shown, as a shell comment."""
+    """Return the heading of one of several files, as a shell comment."""
     return f"# ======== {name} ========"
 
 
@@ -74,21 +74,21 @@ def ranks_named(ranks: Iterable[int]) -> str:
 # -- times
 
 _LONGEST = 1e11
-"""Seconds, some 3,000 years: more is not a length of a job."""
+"""Maximum duration in seconds (some 3,000 years)."""
 
 
 def clock(moment: float | None) -> str:
-    """Return an epoch time as date and time on the laptop's clock; '' for None and 0."""
+    """Return an epoch time as local date and time; '' for None and 0."""
     if not moment:
         return ""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
-    except (OverflowError, ValueError, OSError):  # a broken clock wrote it: no calendar has it
+    except (OverflowError, ValueError, OSError):  # from a broken clock: no calendar has it
         return "no date"
 
 
 def recent_clock(moment: float, now: float) -> str:
-    """Return an epoch time as a time of today, or with its day; `never` for 0."""
+    """Return an epoch time as a time of today or with its date; `never` for 0."""
     if not moment:
         return "never"
     day, _, of_day = clock(moment).partition(" ")
@@ -108,7 +108,7 @@ def heard(run: "Run", now: float) -> str:
 
 
 def minute(moment: float, now: float) -> str:
-    """Return an epoch time as a minute of today, `13:02`, or with its day."""
+    """Return an epoch time to the minute: `13:02` if today, else with its date."""
     day, _, of_day = clock(moment).partition(" ")
     return of_day[:5] if clock(now).startswith(day) else f"{day} {of_day[:5]}"
 
@@ -135,7 +135,7 @@ def length(seconds: float) -> str:
 
 
 def short_length(seconds: float) -> str:
-    """Return a length of time in five or six characters: `45s`, `1m42`, `12m`, `3h05`, `2d04`."""
+    """Return a duration in at most six characters: `45s`, `1m42`, `12m`, `3h05`, `2d04`."""
     whole = _whole(seconds)
     minutes, rest = divmod(whole, 60)
     if minutes < 1:
@@ -154,7 +154,7 @@ def elapsed_of_limit(run: "Run", now: float) -> str:
 
 
 def clock_of_limit(run: "Run", now: float) -> str:
-    """Return the same as Slurm writes it, the limit as the job file does: `00:12:00/1:00:00`."""
+    """Return elapsed time as Slurm and limit as the job file write it: `00:12:00/1:00:00`."""
     ran, limit = _time_and_limit(run, now)
     most = run.brief.time if limit == walltime.seconds_of(run.brief.time) else ""
     return f"{walltime.text_of(int(ran))}/{most or walltime.text_of(limit)}"
@@ -169,7 +169,7 @@ def _time_and_limit(run: "Run", now: float) -> tuple[float, int]:
 
 
 def ahead(moment: float, now: float) -> str:
-    """Return a future moment on the laptop's clock, and the time until or since then."""
+    """Return a local time, with the time until or since then."""
     # A poll that is a few seconds late is not a delay.
     if now - moment >= 60:
         return f"{clock(moment)}, {length(now - moment)} ago"
@@ -180,14 +180,14 @@ def ahead(moment: float, now: float) -> str:
 
 
 def price(value: float) -> str:
-    """Return an amount that is billed, the same everywhere: `0.67`, `1.33`, `16`, `1,234`."""
+    """Return a billed amount in the common format: `0.67`, `1.33`, `16`, `1,234`."""
     if 0 < value < 0.005:
         return f"{value:.1g}"
     return f"{value:,.0f}" if value >= 999.995 else f"{value:.2f}".removesuffix(".00")
 
 
 def amount(paid: "Price") -> str:
-    """Return the bill if the job runs to its time limit: `32 GPU-hours`, `nothing`."""
+    """Return the cost if the job runs to its time limit: `32 GPU-hours`, `nothing`."""
     return f"{price(paid.amount)} {paid.unit}" if paid.amount else "nothing"
 
 
@@ -204,7 +204,7 @@ def price_sentence(paid: "Price") -> str:
 def billed(run: "Run", now: float) -> str:
     """Return the cost of a run, or its cost so far, and its maximum.
 
-    Of a job that was run again without `chain:`, only the last attempt's time is known.
+    For a requeued job without `chain:`, only the last attempt's time is known.
     """
     if run.price.amount == 0:
         return "nothing"
@@ -231,7 +231,7 @@ def scheduler_reason(run: "Run") -> str:
 def reason(run: "Run") -> str:
     """Return why the run is in its state, in one line; for a failure, the rank and its exit code.
 
-    Of a chain that failed with nothing wrong in the program: why no other attempt follows.
+    For a chain that ended although its program did not fail: why no attempt follows.
     """
     words = chain_end(run)
     if words:
@@ -240,16 +240,16 @@ def reason(run: "Run") -> str:
     if run.state is not State.FAILED or not run.rc:
         return words
     rank = f"rank {run.failed_rank}, " if run.failed_rank is not None else ""
-    # Slurm's NonZeroExitCode says no more than that.
+    # Slurm's NonZeroExitCode adds nothing to it.
     return f"{rank}exit {run.rc}" + (f", {words}" if words not in ("", "NonZeroExitCode") else "")
 
 
 _STOPPED = 85
-"""The exit code of an attempt that got a stop request and saved (templates/job/chain.sh)."""
+"""The exit code of an attempt that saved after a stop request (templates/job/chain.sh)."""
 
 
 def chain_end(run: "Run") -> str:
-    """Return why a chain ended before its training did; '' for any other run."""
+    """Return why a chain ended before its training was complete; '' for any other run."""
     if not run.attempts:
         return ""
     last = run.attempts[-1]
@@ -277,7 +277,7 @@ def after_cancel(run: "Run") -> str:
 
 
 def no_cause(run: "Run") -> str:
-    """Return the message for a log whose end shows no cause."""
+    """Return the message if the end of a log shows no cause."""
     if run.state.is_final:
         return "Nothing that looks like a cause was found."
     return f"It is {run.state}, and the end of its log shows no failure."

@@ -1,1 +1,1 @@
-"""Is the binding proved: the report of the probe, each rank against its plan, the verdict."""
+"""The proof of the binding: the probe's report, each rank against its plan, the verdict."""

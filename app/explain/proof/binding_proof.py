@@ -16,10 +16,10 @@ from lumitui.app.explain.words import count, ranks_named
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import ALL_NODES, RankLayout, measured_nodes
 
-_STOPPED = 124  # timeout(1): the time was over
+_STOPPED = 124  # timeout(1): the time limit was reached
 
 Kind = Literal["proved", "differs", "unbound", "not measured", "pending"]
-"""`unbound`: measured, and as planned no rank has its own cores."""
+"""`unbound`: measured; no rank has its own cores, as planned."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,16 @@ class Verdict:
 
     kind: Kind
     measured: int
-    """Ranks that reported their cores."""
+    """Number of ranks that reported their cores."""
     expected: int
-    """Ranks that should have."""
+    """Number of ranks that should have reported."""
     rows: tuple[RankProof, ...]
     sentence: str
     preflight: Preflight | None = None
-    """The preflight's result; None if there was none, or it has not reported yet."""
+    """The preflight's result; None if there was no preflight or it has not reported yet."""
 
 
-@lru_cache(maxsize=4)  # a screen asks for the same run's each second; 8,192 ranks take 0.2 s
+@lru_cache(maxsize=4)  # a screen requests it every second; 8,192 ranks take 0.2 s
 def verdict(
     binding: str | None,
     layout: RankLayout,
@@ -48,8 +48,8 @@ def verdict(
 ) -> Verdict:
     """Return the verdict of `binding` (the text of binding.json) on the plan in `layout`.
 
-    `ended`: no text will come any more. `proof`: what the job file asked for. `job`: whether a
-    job is known. Nothing is raised, whatever the text holds.
+    `ended`: whether `binding` is final. `proof`: the job file's value. `job`: whether a job is
+    known. Never raises an error, whatever the text contains.
     """
     expected = measured_nodes(layout.nodes) * layout.ranks_per_node
     if binding is None:
@@ -70,7 +70,7 @@ def verdict(
 
 
 def verdict_of(run: Run) -> Verdict:
-    """Return the current verdict on `run`, whose binding was read with it."""
+    """Return the current verdict on `run`, which must include its binding."""
     ended, job = run.state.is_final, run.job_id is not None
     return verdict(run.binding, run.layout, ended=ended, proof=run.brief.proof, job=job)
 
@@ -122,7 +122,7 @@ def _conclude(
 
 
 def _all_measured(rows: list[RankProof], layout: RankLayout) -> tuple[Kind, str]:
-    """Return the verdict on ranks that all reported and are all right."""
+    """Return the verdict on ranks that all reported and are as planned."""
     measured = [row for row in rows if row.found]
     hosts = len({row.host for row in measured})
     where = "one node" if hosts == 1 else f"{hosts:,} nodes"
@@ -137,7 +137,7 @@ def _all_measured(rows: list[RankProof], layout: RankLayout) -> tuple[Kind, str]
             + ("its own cores." if layout.on_cpu else f"those near its GPU.{gpus}")
         )
     what = "the planned cores" if layout.exact else "the cores of their own NUMA domain"
-    # Cores beside a GPU that nobody has seen prove nothing: the job asked for both.
+    # Without the GPUs, cores prove nothing: the job requested both.
     kind: Kind = "not measured" if silent else "proved"
     who = f"All {len(measured):,} ranks" if len(measured) > 1 else "The only rank"
     have = "have" if len(measured) > 1 else "has"
@@ -145,13 +145,13 @@ def _all_measured(rows: list[RankProof], layout: RankLayout) -> tuple[Kind, str]
 
 
 def _silent(rows: list[RankProof], layout: RankLayout) -> str:
-    """Return whose devices were not measured, as the end of a sentence."""
+    """Return the end of a sentence that names the ranks with unmeasured devices."""
     words = unmeasured(rows, layout)
     return f" {words}" if words else ""
 
 
 def _sampled(rows: list[RankProof], layout: RankLayout) -> str:
-    """Return which nodes of a large run were inspected, since the others were not."""
+    """Return a sentence on which nodes of a large run were measured."""
     hosts = len({row.host for row in rows if row.found})
     others = layout.nodes - hosts
     if layout.nodes <= ALL_NODES or not hosts or others <= 0:
@@ -164,7 +164,7 @@ def _sampled(rows: list[RankProof], layout: RankLayout) -> str:
 
 
 def _differing(wrong: list[RankProof]) -> str:
-    """Return which ranks differ and how the first two do."""
+    """Return the differing ranks, with details of the first two."""
     details = [f"Rank {row.rank} on {row.host or '?'}: {row.why}." for row in wrong[:2]]
     if len(wrong) == 1:
         return details[0]
@@ -173,11 +173,11 @@ def _differing(wrong: list[RankProof]) -> str:
 
 
 def _missing(rows: list[RankProof], layout: RankLayout) -> list[int]:
-    """Return the ranks that should have reported and did not."""
+    """Return the ranks whose reports are missing."""
     each = layout.ranks_per_node
     nodes: Sequence[int] = range(layout.nodes)
     if layout.nodes > ALL_NODES:
-        # torchrun numbers the nodes itself: the first and the last of Slurm's may be any.
+        # torchrun numbers the nodes itself, so Slurm's first and last may be any.
         reported = {row.rank // each for row in rows}
         nodes = [node for node in nodes if node in reported]
     there = {row.rank for row in rows}
@@ -194,7 +194,7 @@ def _absent(missing: list[int], report: ProbeReport) -> str:
 
 
 def _probe(report: ProbeReport) -> str:
-    """Return how the probe's launch ended, when it did not end well."""
+    """Return how the probe's launch failed; '' if it succeeded."""
     if report.probe is None:
         return ""
     how = (

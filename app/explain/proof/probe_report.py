@@ -9,7 +9,7 @@ from functools import lru_cache
 from lumitui.remote.site.safe_text import plain
 
 _MOST = 50
-"""Maximum number of displayed findings; a network that is down causes one for every rank."""
+"""Maximum number of displayed findings: a network failure causes one per rank."""
 _FIGURES = (
     ("gemm", "a GEMM of {} TFLOP/s a rank"),
     ("node", "all-reduce of {} GB/s within a node"),
@@ -19,20 +19,20 @@ _FIGURES = (
 
 @dataclass(frozen=True)
 class Preflight:
-    """The content of preflight.json (trainers/preflight), or the job's substitute for it."""
+    """The content of preflight.json (trainers/preflight), or of the job's substitute."""
 
     state: str
     """`good`, `bad` or `not run`."""
     why: str
-    """The first finding, or why it did not run."""
+    """The first finding, or why the preflight did not run."""
     findings: tuple[str, ...]
-    """The problems, a sentence for each named rank or node; empty if there are none."""
+    """The problems, one sentence per rank or node; empty if there are none."""
     sentence: str
     """A summary in one sentence."""
 
 
 def preflight_of(record: object) -> Preflight | None:
-    """Return the preflight from `record` of a binding.json, or None if it is not one."""
+    """Return the preflight in `record` of a binding.json; None if it is not a preflight."""
     if not isinstance(record, Mapping):
         return None
     state, why = _line(record.get("state")), _line(record.get("why"))
@@ -58,7 +58,7 @@ def _sentence(
     known = figures if isinstance(figures, Mapping) else {}
     values = [(words, _number(known.get(key))) for key, words in _FIGURES]
     parts = [words.format(f"{value:.3g}") for words, value in values if value]
-    # Of a good one `why` says what could not be measured.
+    # For a good preflight, `why` names what could not be measured.
     return f"Preflight: {', '.join(['good', *parts, *([why] if why else [])])}."
 
 
@@ -74,7 +74,7 @@ def _line(value: object) -> str:
 
 @dataclass(frozen=True)
 class RankReport:
-    """The findings of one rank (templates/job/probe.sh writes them)."""
+    """The probe's report of one rank (templates/job/probe.sh)."""
 
     rank: int
     local_rank: int
@@ -82,12 +82,12 @@ class RankReport:
     cores: str
     """Cores as ranges; empty without taskset."""
     gpus: str
-    """The GPUs it may see; `none`, or empty if no variable limits them."""
+    """Visible GPUs; `none`, or empty if no variable limits them."""
     devices: str | None = None
-    """PCI addresses of the GPUs that the driver lets it open; `none`, or empty if no driver reports
-    any. None: an older probe, which did not check."""
+    """PCI addresses of the GPUs that the driver lets it open; `none`, or empty without a driver.
+    None: an older probe, which did not check."""
     device: str = ""
-    """The one of them that it takes, by its local rank; empty where that is not known."""
+    """The GPU it uses, by its local rank; empty if unknown."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ class ProbeReport:
     reports: tuple[RankReport, ...]
     """Sorted by rank."""
     broken: int
-    """Lines that are not a report."""
+    """Number of lines that are not a report."""
     probe: int | None
-    """The exit code of the probe's launch where it did not end well."""
+    """The exit code of the probe's launch, if it failed."""
     said: str
     """The messages of that launch."""
     preflight: Preflight | None = None
@@ -109,7 +109,7 @@ class ProbeReport:
 def read(text: str) -> ProbeReport | None:
     """Return the content of binding.json's text; None if it is unreadable.
 
-    The probe writes one record per line, so that the others count where one is broken.
+    The probe writes one record per line, so that a broken record does not affect others.
     """
     records = _records(text)
     broken = 0
@@ -164,6 +164,6 @@ def _text(value: object) -> str:
     return _clean(value) if isinstance(value, str) else ""
 
 
-@lru_cache(maxsize=4096)  # a thousand nodes have a thousand names, and a few lists of cores
+@lru_cache(maxsize=4096)  # cached: a thousand nodes have only a few different core lists
 def _clean(text: str) -> str:
     return plain(text).strip()

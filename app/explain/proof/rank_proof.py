@@ -1,6 +1,6 @@
-"""Each rank against its plan: has it its cores, its GPUs and its node to itself? Pure.
+"""Each rank against its plan: cores, GPUs and node. Pure.
 
-Which GPUs a rank has is also what the driver says where it runs.
+GPUs are also checked against what the driver shows the rank.
 """
 
 import re
@@ -19,17 +19,17 @@ _CORES = re.compile(r"\d{1,4}(?:[,-]\d{1,4})*")
 
 @dataclass(frozen=True)
 class RankProof:
-    """One rank: its plan and its findings."""
+    """One rank: planned, found, and the problem."""
 
     rank: int
     local_rank: int
     host: str
     planned: str
-    """Cores as ranges; empty where nothing was promised."""
+    """Planned cores as ranges; empty if none were planned."""
     found: str
-    """Cores as ranges; empty where they could not be measured."""
+    """Measured cores as ranges; empty if they could not be measured."""
     gpus: str
-    """The GPUs it may see, `none`, or empty if no variable limits them."""
+    """Visible GPUs; `none`, or empty if no variable limits them."""
     ok: bool
     why: str = ""
     """Its problem."""
@@ -37,14 +37,14 @@ class RankProof:
     """PCI addresses of the GPUs that the driver shows; `none`; empty without a driver; None for an
     older probe."""
     device: str = ""
-    """The one that it takes."""
+    """The GPU it uses."""
 
 
 def compare_ranks(reports: Sequence[RankReport], layout: RankLayout) -> list[RankProof]:
-    """Return one row for each rank that reported, by rank, with its problem."""
+    """Return one row per rank that reported, in rank order, with its problem."""
     rows = [_place(row, layout) for row in _unique(reports, layout.planned_cores)]
     if layout.planned_cores:
-        # Without a plan the ranks may be processes of one machine (the embedded site).
+        # Without a plan, the ranks may be processes of one machine (the embedded site).
         rows = _hosts(rows, layout)
         rows = [_cores(row, layout) for row in rows]
         if not layout.exact:
@@ -53,7 +53,7 @@ def compare_ranks(reports: Sequence[RankReport], layout: RankLayout) -> list[Ran
 
 
 def _unique(reports: Sequence[RankReport], planned: Sequence[str]) -> list[RankProof]:
-    """Return one row per rank, by rank; a rank with two different reports is wrong."""
+    """Return one row per rank, in rank order; a rank with two different reports is wrong."""
     rows: dict[int, RankProof] = {}
     for item in reports:
         local = item.local_rank
@@ -70,12 +70,12 @@ def _unique(reports: Sequence[RankReport], planned: Sequence[str]) -> list[RankP
 
 
 def _wrong(row: RankProof, why: str) -> RankProof:
-    """Return the row marked wrong; the first reason stays."""
+    """Return the row marked as wrong; its first reason stays."""
     return row if not row.ok else replace(row, ok=False, why=why)
 
 
 def _place(row: RankProof, layout: RankLayout) -> RankProof:
-    """Ranks fill one node after the other: rank r is local rank r mod ranks per node."""
+    """Check that ranks fill the nodes in order: rank r is local rank r mod ranks per node."""
     if not 0 <= row.rank < layout.world_size:
         return _wrong(row, f"there are only {layout.world_size} ranks")
     if row.local_rank != row.rank % layout.ranks_per_node:
@@ -84,7 +84,7 @@ def _place(row: RankProof, layout: RankLayout) -> RankProof:
 
 
 def _hosts(rows: list[RankProof], layout: RankLayout) -> list[RankProof]:
-    """Each node's ranks are on one host, and no host has two nodes' ranks."""
+    """Check that each node's ranks are on one host, and no host has two nodes' ranks."""
     host_of: dict[int, str] = {}
     node_of: dict[str, int] = {}
     checked = []
@@ -113,7 +113,7 @@ def _cores(row: RankProof, layout: RankLayout) -> RankProof:
 
 
 def _kind_of_wrong(found: frozenset[int], planned: frozenset[int], layout: RankLayout) -> str:
-    """Return how the cores differ from exact ones, if that has a name."""
+    """Return the known reason for which the cores differ, if any."""
     if not layout.exact:
         return ""
     others = [i for i, cores in enumerate(layout.planned_cores) if _set(cores) == found]
@@ -130,14 +130,14 @@ def _kind_of_wrong(found: frozenset[int], planned: frozenset[int], layout: RankL
                 " into the site's profile)"
             )
     if found > planned and layout.masks:
-        # Linux numbers the second threads after all cores; a mask has four of them a digit.
+        # Linux numbers the second threads after all cores; a mask has four per digit.
         cores = 4 * len(layout.masks[0].removeprefix("0x"))
         if any(found - planned == {core + cores - k for core in planned} for k in range(4)):
             return " (and their second hardware threads)"
     return ""
 
 
-@lru_cache(maxsize=1024)  # a thousand nodes have a few lists of cores, each on every node
+@lru_cache(maxsize=1024)  # cached: a thousand nodes have only a few different core lists
 def _set(text: str) -> frozenset[int] | None:
     if not _CORES.fullmatch(text):
         return None
@@ -148,11 +148,11 @@ def _set(text: str) -> frozenset[int] | None:
 
 
 def _disjoint(rows: list[RankProof]) -> list[RankProof]:
-    """No two ranks of a host share a core."""
+    """Check that no two ranks of a host share a core."""
     owner: dict[tuple[str, int], int] = {}
     checked = []
     for row in rows:
-        # A rank that is wrong already must not put the blame on those whose cores it took.
+        # A rank that is already wrong must not make those wrong whose cores it took.
         cores = _set(row.found) if row.ok else None
         taken = {owner.setdefault((row.host, core), row.rank) for core in cores or ()}
         others = sorted(taken - {row.rank})
@@ -161,7 +161,7 @@ def _disjoint(rows: list[RankProof]) -> list[RankProof]:
 
 
 def _gpus(rows: list[RankProof], layout: RankLayout) -> list[RankProof]:
-    """A rank finds its GPU by its local rank: all of a host see the same, or each its own."""
+    """Check each rank's GPU: all ranks of a host see the same list, or each its own GPU."""
     lists: dict[str, list[tuple[str, ...]]] = {}
     for row in rows:
         lists.setdefault(row.host, []).append(_visible(row.gpus))
@@ -176,14 +176,14 @@ def _gpus(rows: list[RankProof], layout: RankLayout) -> list[RankProof]:
 
 @dataclass(frozen=True)
 class _Beside:
-    """The GPUs that the ranks of one host see."""
+    """The GPUs visible to the ranks of one host."""
 
     own: bool
     """Whether each rank has its own GPU."""
     common: tuple[str, ...]
-    """The GPUs that most of them see; of those that see enough, where any do."""
+    """The list that most ranks see, among those with enough GPUs if any."""
     given: tuple[str, ...] = ()
-    """If each rank has its own GPU: all of these, in order."""
+    """If each rank has its own GPU: all of them, in order."""
 
 
 def _beside(lists: list[tuple[str, ...]], layout: RankLayout) -> _Beside:
@@ -196,7 +196,7 @@ def _beside(lists: list[tuple[str, ...]], layout: RankLayout) -> _Beside:
     return _Beside(own, common, tuple(sorted(given, key=int)) if whole else ())
 
 
-@lru_cache(maxsize=1024)  # the ranks of a thousand nodes see the same few lists
+@lru_cache(maxsize=1024)  # cached: the ranks of a thousand nodes see the same few lists
 def _visible(gpus: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for part in gpus.split(",") if part))
 
@@ -209,7 +209,7 @@ def _wrong_gpus(row: RankProof, beside: _Beside, layout: RankLayout) -> str:
     if beside.own:
         planned = str(local)
         if not layout.exact and 0 <= local < len(beside.given):
-            planned = beside.given[local]  # of a shared node the job may have other GPUs
+            planned = beside.given[local]  # on a shared node, the job may have other GPUs
         if mine == (planned,):
             return ""
         return f"it sees GPU {row.gpus or '0 and all others'}, planned {planned}"
@@ -226,14 +226,14 @@ def _wrong_gpus(row: RankProof, beside: _Beside, layout: RankLayout) -> str:
 
 
 NONE = "none"
-"""The probe's answer if the driver exists but the rank may not open any GPU."""
+"""The probe's word if the driver exists but the rank may not open any GPU."""
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:([0-9a-f]{2}):[0-9a-f]{2}\.[0-7]")
 
 
 def compare_devices(rows: Sequence[RankProof], layout: RankLayout) -> list[RankProof]:
-    """Return `rows` with the problems of the GPUs that the driver shows each rank.
+    """Return `rows` with the problems of the GPUs that the driver shows to each rank.
 
-    A rank of an older probe, or one without a driver, is as it was: `unmeasured` tells of those.
+    Ranks of an older probe or without a driver stay unchanged: see `unmeasured`.
     """
     if layout.on_cpu:
         return list(rows)
@@ -251,7 +251,7 @@ def compare_devices(rows: Sequence[RankProof], layout: RankLayout) -> list[RankP
 def unmeasured(rows: Sequence[RankProof], layout: RankLayout) -> str:
     """Return the ranks with requested GPUs but unknown devices; "" if there are none.
 
-    Reports of an older probe, which looked for none, are not judged by this.
+    Ignores reports of an older probe, which did not check.
     """
     probed = [row for row in rows if row.devices is not None]
     silent = [row.rank for row in probed if not row.devices]
@@ -266,7 +266,7 @@ def _wrong_device(row: RankProof, layout: RankLayout) -> str:
     if row.devices == NONE:
         return "it requested a GPU but sees none"
     seen = row.devices.split(",") if row.devices else []
-    # One GPU means that each rank was given its own; rank_proof tells where only some were.
+    # One GPU: each rank was given its own; `_gpus` reports if only some were.
     alone = len(seen) == 1 and row.gpus.count(",") == 0 and row.gpus != ""
     if len(seen) < layout.gpus_per_node and not alone:
         return f"the driver shows {len(seen)} GPUs, planned {layout.gpus_per_node}"
@@ -277,7 +277,7 @@ def _wrong_device(row: RankProof, layout: RankLayout) -> str:
 
 
 def is_bus(address: str, planned: str) -> bool:
-    """Return whether a PCI address, like 0000:c1:00.0, is the planned one, or has that bus (c1)."""
+    """Return whether a PCI address like 0000:c1:00.0 is the planned one, or has its bus (c1)."""
     if ":" in planned:
         return address == planned.lower()
     match = _ADDRESS.fullmatch(address)
