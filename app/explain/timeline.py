@@ -161,7 +161,7 @@ def _after(run: Run) -> Iterator[Happening]:
 
 
 def _in_order(events: Sequence[Happening]) -> list[Happening]:
-    """Sort by whole seconds; an event without a time stays after the previous one."""
+    """Return the events by whole seconds; one without a time stays after the previous one."""
     keyed = []
     last = 0.0
     for at, item in enumerate(events):

@@ -1,1 +1,1 @@
-"""A run again on other nodes: everything that depends on their number is recomputed."""
+"""Resubmitting a run on another number of nodes: everything that depends on it is recomputed."""

@@ -1,4 +1,4 @@
-"""The before/after table of a resubmission: the differences of two launches. Pure."""
+"""The before/after table of a resubmission: the differences between two launches. Pure."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -52,13 +52,13 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
     rows += [
         PlanChange(key, old, new)
         for key, (old, new) in differing_rows([before.spec, after.spec])
-        if key not in keys and not key.startswith("-")  # the row `arguments` has those
+        if key not in keys and not key.startswith("-")  # shown in the row `arguments`
     ]
     return tuple(rows)
 
 
 def change_effect(changes: Sequence[PlanChange]) -> str:
-    """Return in words the change of a step's batch and of the learning rate."""
+    """Return a sentence on the change of the global batch and the learning rate."""
     rows = {change.what: change for change in changes}
     batch, rate = rows["global batch"], rows["learning rate"]
     is_known = "unknown" not in (batch.before, batch.after)
@@ -100,19 +100,19 @@ def _other_arguments(launch: Launch) -> str:
 
 
 def _figure(rate: object) -> str:
-    """Return a learning rate in four significant digits, where it is a number."""
+    """Return a learning rate in four significant digits, if it is a number."""
     return f"{float(str(rate)):.4g}" if learning_rate.is_number(rate) else str(rate)
 
 
 def _rate_change(before: Launch, after: Launch) -> PlanChange:
-    """Return the row of the learning rates, exact where four digits would hide a difference."""
+    """Return the row of the learning rates, in full if four digits would hide a difference."""
     short = PlanChange("learning rate", _rates(before, _figure), _rates(after, _figure))
     exact = PlanChange("learning rate", _rates(before, str), _rates(after, str))
     return short if short.differs == exact.differs else exact
 
 
 def _rates(launch: Launch, text_of: Callable[[object], str]) -> str:
-    """Return the learning rates in the launch's arguments and in its DeepSpeed configuration."""
+    """Return the learning rates in a launch's arguments and its DeepSpeed configuration."""
     name = rate_argument(launch.spec)
     value = argument_value(launch.spec.args, name) if name else None
     rates = [text_of(value)] if value else []
@@ -124,9 +124,9 @@ def _rates(launch: Launch, text_of: Callable[[object], str]) -> str:
 
 
 def _config_changes(before: Launch, after: Launch) -> list[PlanChange]:
-    """Return the fields in which the DeepSpeed configurations of two launches differ.
+    """Return the fields in which two launches' DeepSpeed configurations differ.
 
-    The global batch and the learning rates are left out: the table has rows for them.
+    Omits the global batch and the learning rates, which have their own rows.
     """
     old, new = sent_config(before), sent_config(after)
     if not old or not new:

@@ -1,6 +1,6 @@
-"""A job's likely bill, according to an earlier run of the same work.
+"""A job's likely cost, from an earlier run of the same work.
 
-The time limit says what it may cost at most; what it costs, only a run tells.
+The time limit gives only the maximum cost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lumitui.app.scale.scaling.studies import Scalings
 
 _LOOKED = 200
-"""The newest runs of a site among which one of the same work is sought."""
+"""Number of a site's newest runs to search for one of the same work."""
 _OTHER = frozenset({
     "name", "nodes", "time", "account", "partition", "chain", "relaunch", "proof", "preflight",
     "fetch", "metrics", "ship_secrets", "follow_links", "secrets", "notify", "project",
@@ -32,17 +32,17 @@ _OTHER = frozenset({
 
 @dataclass(frozen=True)
 class Forecast:
-    """A job's likely bill, in the unit of its price."""
+    """A job's likely cost, in the unit of its price."""
 
     amount: float
     run: str
     """The run it is based on."""
     other_size: bool
-    """Whether that run had a different number of nodes, so that it is based on its scaling."""
+    """Whether that run had a different number of nodes, so that its scaling is used."""
 
 
 def forecast(launch: Launch, history: History, scalings: Scalings) -> Forecast | None:
-    """Return the likely bill of `launch`; None if no run of that name did the same work."""
+    """Return the likely cost of `launch`; None if no run of that name did the same work."""
     if not launch.price.amount:
         return None
     named = [
@@ -66,7 +66,7 @@ def forecast(launch: Launch, history: History, scalings: Scalings) -> Forecast |
 
 
 def _readable(run: Run) -> bool:
-    """Return whether a run's job file is readable: another version may have written it."""
+    """Return whether a run's job file is readable; another version may have written it."""
     try:
         return bool(run.spec.name)
     except LumiError:
@@ -74,9 +74,9 @@ def _readable(run: Run) -> bool:
 
 
 def _work(item: Launch | Run, *, sized: bool) -> dict[str, object]:
-    """Return the work, and the kind of node.
+    """Return the work of a job and its kind of node.
 
-    Not `sized`, without batch and learning rate, which a rule of `scale:` changes with the nodes.
+    Unless `sized`, omits batch and learning rate, which a `scale:` rule changes with the nodes.
     """
     spec = item.spec
     data = spec.model_dump(mode="json", exclude=set(_OTHER), exclude_defaults=True)
@@ -102,7 +102,7 @@ def _by_scaling(launch: Launch, run: Run, scalings: Scalings) -> Forecast | None
 
 
 def _found(launch: Launch, amount: float, run: Run, *, other_size: bool) -> Forecast | None:
-    """Return the forecast; None if it is no better than the time limit."""
+    """Return the forecast; None if it is not below the cost at the time limit."""
     if not 0 < amount < launch.price.amount:
         return None
     return Forecast(amount, run.id, other_size)

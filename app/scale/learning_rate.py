@@ -1,7 +1,7 @@
-"""Learning rates, in arguments and in DeepSpeed's configuration, and how they scale. Pure.
+"""Learning rates in arguments and DeepSpeed configurations, and their scaling. Pure.
 
-Source: microsoft/DeepSpeed, deepspeed/runtime/lr_schedules.py. A rate that a schedule gives as a
-ratio of the optimizer's rate (WarmupCosineLR) needs no change.
+Source: microsoft/DeepSpeed, deepspeed/runtime/lr_schedules.py. A rate given as a ratio of the
+optimizer's rate (WarmupCosineLR) needs no change.
 """
 
 import copy
@@ -18,24 +18,24 @@ _SCHEDULES: dict[str, dict[str, float | None]] = {
     "WarmupDecayLR": {"warmup_max_lr": 0.001},
     "OneCycle": {"cycle_min_lr": None, "cycle_max_lr": None},
 }
-"""The rates that a schedule sets itself, each with its default; None: the optimizer's rate."""
+"""The rates that each schedule sets, with defaults; None: the optimizer's rate."""
 
 _LENGTHS = (
     *("total_num_steps", "warmup_num_steps", "lr_range_test_step_size", "decay_step_size"),
     *("cycle_first_step_size", "cycle_second_step_size"),
 )
-"""Lengths that schedules count in optimizer steps."""
+"""Schedule lengths, counted in optimizer steps."""
 
 Config = dict[str, object]
 
 
 def rates(config: Config) -> dict[str, object]:
-    """Return the learning rates that `config` sets: numbers, or a list by parameter group."""
+    """Return the learning rates in `config`: numbers, or a list by parameter group."""
     return {name: place[name] for place, name in _places(config) if _scalable(place.get(name))}
 
 
 def scaled(config: Config, factor: float) -> Config:
-    """Return `config` with every learning rate that it sets multiplied."""
+    """Return `config` with all its learning rates multiplied."""
     config = copy.deepcopy(config)
     schedule = config.get("scheduler")
     if isinstance(schedule, dict):
@@ -52,15 +52,15 @@ def scaled(config: Config, factor: float) -> Config:
 
 
 def lengths(config: Config) -> dict[str, object]:
-    """Return the lengths, in optimizer steps, that `config`'s schedule sets."""
+    """Return the lengths of the schedule in `config`, in optimizer steps."""
     parameters = _parameters(config, "scheduler") or {}
     return {name: parameters[name] for name in _LENGTHS if is_number(parameters.get(name))}
 
 
 def depends_on_version(config: Config) -> bool:
-    """Return whether the rate of `config`'s schedule depends on DeepSpeed's version.
+    """Return whether the schedule's rate in `config` depends on the DeepSpeed version.
 
-    WarmupLR's `warmup_max_lr` was 0.001 by default; now it is the optimizer's rate.
+    The default of WarmupLR's `warmup_max_lr` was 0.001; now it is the optimizer's rate.
     """
     parameters = _parameters(config, "scheduler") or {}
     return _type(config) == "WarmupLR" and parameters.get("warmup_max_lr") is None
@@ -70,9 +70,9 @@ def times(value: object, factor: float) -> float:
     """Return a rate multiplied by `factor`, without the noise of binary fractions.
 
     Raises:
-        InputError: the product is not a number that a float can hold.
+        InputError: the product does not fit a float.
     """
-    product = float(f"{float(str(value)) * factor:.10g}")  # the largest numbers round to infinity
+    product = float(f"{float(str(value)) * factor:.10g}")  # very large numbers round to infinity
     if not math.isfinite(product):
         raise InputError(
             f"The learning rate {value} cannot be multiplied by {factor:g}.", "Give a smaller one."
@@ -95,7 +95,7 @@ def _scalable(value: object) -> bool:
 
 
 def _places(config: Config) -> Iterator[tuple[Config, str]]:
-    """Yield each mapping that may hold a rate, with the rate's name."""
+    """Yield each mapping that may contain a rate, with the rate's name."""
     optimizer = _parameters(config, "optimizer")
     if optimizer is not None:
         yield optimizer, "lr"
@@ -123,7 +123,7 @@ def _parameters(config: Config, section: str) -> Config | None:
 
 
 def rate_factor(scale: Scale, ratio: float) -> float:
-    """Return the factor for the learning rate when the global batch grows by `ratio`."""
+    """Return the factor for the learning rate if the global batch grows by `ratio`."""
     if scale.lr.rule == "linear":
         return ratio
     return math.sqrt(ratio) if scale.lr.rule == "sqrt" else 1.0
@@ -132,12 +132,12 @@ def rate_factor(scale: Scale, ratio: float) -> float:
 def with_rate(
     spec: JobSpec, before: JobSpec, ratio: float, held: frozenset[str], notes: list[str]
 ) -> JobSpec:
-    """Return `spec` with its learning rate scaled for a global batch `ratio` times as large.
+    """Return `spec` with the learning rate for a global batch `ratio` times as large.
 
-    Arguments in `held`, and those that differ from `before`, were set by a user and stay.
+    Arguments in `held`, and those that differ from `before`, are the user's and stay.
 
     Raises:
-        InputError: the argument is missing or no number.
+        InputError: the argument is missing or not a number.
     """
     scale = spec.scale or Scale()
     name, factor = rate_argument(spec), rate_factor(scale, ratio)

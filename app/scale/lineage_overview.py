@@ -1,4 +1,4 @@
-"""Measurements of a run and its relatives from the history: the content of its overview."""
+"""Measurements of a run and its relatives, from the history, for the overview."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,24 +13,24 @@ from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 
 _MOST = 200
-"""Number of runs whose figures are cached; each takes about 10 kB."""
+"""Maximum number of runs with cached metrics; each takes about 10 kB."""
 
 
 @dataclass(frozen=True)
 class Relative:
-    """A run of a lineage: its position, and its measurements."""
+    """A run of a lineage, with its depth and measurements."""
 
     run: Run
     depth: int
-    """0 for the root; one more for each parent above."""
+    """Number of ancestors in the lineage; 0 for the root."""
     summary: Summary
     beside_parent: Speedup | None
-    """Relative to its parent; None without one, or if one of them has no throughput."""
+    """Speed-up relative to its parent; None without a parent, or if a throughput is missing."""
 
 
 @dataclass(frozen=True)
 class RunOverview:
-    """The facts about a run besides its own fields."""
+    """What the overview shows of a run besides its fields."""
 
     run: Run
     proof: Verdict
@@ -38,13 +38,13 @@ class RunOverview:
     relatives: tuple[Relative, ...]
     """The run with its ancestors and descendants, each below its parent."""
     attempts: tuple[Attempt, ...] = ()
-    """The starts of its program, from its metrics."""
+    """Its attempts, from its metrics."""
     advice: tuple[str, ...] = ()
-    """The grid's conclusion on the number of loader workers."""
+    """The grid's advice on the number of loader workers."""
 
     @property
     def comparison(self) -> tuple[Run, Speedup] | None:
-        """The parent, and its neighbour."""
+        """The run's parent, with the comparison; None if there is none."""
         own = next((item for item in self.relatives if item.run.id == self.run.id), None)
         parent = next((item.run for item in self.relatives if item.run.id == self.run.parent), None)
         if own is None or parent is None or own.beside_parent is None:
@@ -53,14 +53,14 @@ class RunOverview:
 
 
 class Overviews:
-    """Reads overviews from a history; does not recompute unchanged ones."""
+    """Reads overviews from a history; recomputes only changed ones."""
 
     def __init__(self, history: History) -> None:
         """Read from `history`; threads may share it."""
         self._history = history
         self._lock = threading.Lock()
         self._read: dict[tuple[str, int], _RunMetrics] = {}
-        """By a run's id and its bytes of metrics.jsonl; the oldest first."""
+        """By run id and number of metrics bytes; oldest first."""
 
     def of(self, run_id: str) -> RunOverview:
         """Return the overview of a run, without querying a site.
@@ -75,7 +75,7 @@ class Overviews:
         return RunOverview(run, verdict_of(run), own.figures, relatives, own.attempts, advice)
 
     def _advice(self, run: Run) -> tuple[str, ...]:
-        """Return the conclusions from a run's grid if it is about loader workers."""
+        """Return the advice from a run's grid if it varies loader workers."""
         series = self._history.series.of_run(run.id)
         if series is None or any(workers_in(one.words) is None for one in series.members):
             return ()
@@ -85,7 +85,7 @@ class Overviews:
         return sweep(series, states, lambda name: self._metrics(runs[name]).pace).advice
 
     def figures(self, run: Run) -> Figures:
-        """Return the figures of a run's metrics; those of 20,000 steps take 0.3 s once."""
+        """Return the metrics of a run; 20,000 steps take 0.3 s, once."""
         return self._metrics(run).figures
 
     def _metrics(self, run: Run) -> "_RunMetrics":
@@ -126,7 +126,7 @@ class _RunMetrics:
 
 
 def _tree(family: Sequence[Run]) -> Iterator[tuple[Run, int]]:
-    """Yield each run below its parent with its depth, siblings in the order they have."""
+    """Yield each run below its parent, with its depth; siblings keep their order."""
     ids = {run.id for run in family}
     below: dict[str | None, list[Run]] = {}
     for run in family:

@@ -1,8 +1,8 @@
-"""More nodes, or fewer: everything that depends on their number is recomputed. Pure.
+"""Changing the number of nodes: everything that depends on it is recomputed. Pure.
 
-An argument named in `scale.batch.arg` is the number of samples that the script loads per rank and
-micro step, which is DeepSpeed's micro batch: both are kept equal, since the script would otherwise
-train on another global batch than the one that is shown.
+The argument `scale.batch.arg` is the number of samples that the script loads per rank and micro
+step, like DeepSpeed's micro batch. Both are kept equal; otherwise the script would not train on the
+displayed global batch.
 """
 
 import json
@@ -29,11 +29,11 @@ from lumitui.remote.site.reading.yaml_document import Document
 
 @dataclass(frozen=True)
 class Written:
-    """A DeepSpeed configuration, and the number of ranks that its batch and rates are for."""
+    """A DeepSpeed configuration, and the number of ranks for its batch and rates."""
 
     text: str
     ranks: int | None
-    """None: as many as the job gets, so the setting stays."""
+    """None: the number that the job gets, so the configuration stays."""
 
 
 def rescale(
@@ -49,12 +49,12 @@ def rescale(
 ) -> Launch:
     """Return the launch of `spec` on `nodes` nodes; `earlier` describes its earlier training.
 
-    The time limit never shrinks by itself. `held` names the arguments that the settings of this
-    step set, `written` is DeepSpeed's configuration, where the job needs one, and `dependency` are
-    sbatch's options for `after:`. What a user should know is added to `notes`.
+    The time limit never shrinks. `held` names the arguments set in this step, `written` is the
+    DeepSpeed configuration, if the job needs one, and `dependency` contains the sbatch options for
+    `after:`. Remarks for the user are added to `notes`.
 
     Raises:
-        InputError: there are not so many nodes, or the batch cannot be split over the ranks.
+        InputError: the node count is too large, or the batch cannot be split over the ranks.
     """
     target = nodes if nodes is not None else spec.nodes
     if not 1 <= target <= MOST_NODES:
@@ -81,12 +81,12 @@ _FIXED = ("site", "project", "grid", "at_once", "then")
 
 
 def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
-    """Return `spec` with `key=value` settings; a key is one of the job file or an argument.
+    """Return `spec` with `key=value` settings; a key is a job-file key or an argument.
 
-    `time=02:00:00`, `env.NCCL_DEBUG=INFO` (a key below a key) and `--epochs=20` are settings.
+    Examples: `time=02:00:00`, `env.NCCL_DEBUG=INFO` (a nested key), `--epochs=20`.
 
     Raises:
-        InputError: no such key, or a value it cannot have.
+        InputError: an unknown key or an invalid value.
     """
     data: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True)
     for setting in settings:
@@ -106,14 +106,14 @@ def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
 
 
 def _value(text: str) -> object:
-    """Return a setting's value: lists and mappings are parsed as YAML, all else is text."""
+    """Return a setting's value: lists and mappings are parsed as YAML, others are text."""
     if text[:1] in ("[", "{"):
         return Document(f"value: {text}", "--set", plain=True).data["value"]
     return text
 
 
 def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
-    partition_of(spec, site)  # raises where there is no such partition
+    partition_of(spec, site)  # raises an error if the partition does not exist
     gpus = spec.nodes * placement_of(spec, site).gpus_per_node
     steps = list(site.partitions_from(spec.partition))
     for (name, partition), (larger, _) in pairwise(steps):
@@ -134,11 +134,10 @@ def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
 def _batch_and_rate(
     spec: JobSpec, earlier: Launch, layout: RankLayout, held: frozenset[str], notes: list[str]
 ) -> JobSpec:
-    """Return the job with its batch and learning rate arguments changed according to `scale:`.
+    """Return the job with batch and learning rate arguments changed according to `scale:`.
 
-    The learning rate follows the global batch, whether ranks, a rule or a user changed that.
-    `held` names the arguments that the settings of this step set: they stay, even when they were
-    set to their old value.
+    The learning rate follows the global batch, whatever changed that: ranks, a rule or a user.
+    `held` names the arguments set in this step, which stay, even if set to their old value.
     """
     before, old_world, new_world = earlier.spec, earlier.layout.world_size, layout.world_size
     scale, resized = spec.scale or Scale(), new_world != old_world
@@ -166,7 +165,7 @@ def _batch_and_rate(
         per_rank = total // new_world
         spec = with_value(spec, name, str(per_rank))
     if not old_per_rank:
-        return spec  # the earlier batch is not known
+        return spec  # the earlier batch is unknown
     ratio = per_rank * new_world / (old_per_rank * old_world)
     return with_rate(spec, before, ratio, held, notes)
 
@@ -207,13 +206,13 @@ def _rescale_config(
 def _resized(
     old: batches.Batch, scale: Scale, layout: RankLayout, ranks: int, nodes: int
 ) -> batches.Batch:
-    """Return the batch that the rule requires for the ranks of `layout`."""
+    """Return the batch that the rule gives for the ranks of `layout`."""
     world = layout.world_size
     if world == ranks:
         return old
     if scale.batch.keep == "per_gpu":
         return batches.Batch(old.train * world // ranks, old.micro, old.accumulation)
-    # The global batch is what counts; the micro batch, which fills a GPU's memory, never grows.
+    # The rule applies to the global batch; the micro batch, limited by GPU memory, never grows.
     if old.train % world:
         raise batches.indivisible(
             "The global batch", old.train, layout.ranks_per_node, nodes, may_grow=True
@@ -226,7 +225,7 @@ def _argument(spec: JobSpec) -> str | None:
 
 
 def _set_by_hand(spec: JobSpec, before: JobSpec, held: frozenset[str]) -> int | None:
-    """Return the micro batch that a user set as the script's argument, or None."""
+    """Return the micro batch if the user set it as the script's argument, else None."""
     name = _argument(spec)
     if name is None:
         return None

@@ -1,4 +1,4 @@
-"""A resubmission: the laptop's input to its plan, and the preview."""
+"""A resubmission: the local input of its plan, and the preview."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ from lumitui.remote.source.manifest import Manifest
 
 _MOST_NAMED = 3
 _MAY_BE_BROKEN = (State.FAILED, State.OUT_OF_MEMORY)
-"""Ends that are probably caused by the code."""
+"""End states that the code probably caused."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Resubmission:
         return Inheritance(plan.parent, request.code == "same", plan.start == "checkpoint", insists)
 
     def forced(self, forced: bool) -> "Resubmission":
-        """Return the resubmission, if `forced` despite the adviser's errors, which the user saw."""
+        """Return the resubmission; `forced` overrides the errors that the user saw."""
         return replace(self, preview=replace(self.preview, forced=forced))
 
 
@@ -56,14 +56,14 @@ def basis_of(parent: Run, request: ResubmissionRequest) -> Basis:
     """Return the basis of a plan for `parent`; reads the current code from its project.
 
     Raises:
-        InputError: a wrong setting, or a file that is not there.
+        InputError: an invalid setting or a missing file.
     """
     if request.code == "same":
         return Basis(parent, wanted_spec(parent, request))
     project = Path(parent.project)
     own = parent.spec
     spec = with_requirements(wanted_spec(parent, request), project)
-    if not request.sets("venv"):  # what its files say now is nothing that the user changes
+    if not request.sets("venv"):  # the current contents of its files are not the user's changes
         own = own.model_copy(update={"venv": spec.venv})
     config = project_files.deepspeed_config(spec, project)
     return Basis(replace(parent, spec=own), spec, config)
@@ -82,7 +82,7 @@ def made_ready(plan: RunPlan, site: Site, command: str, hashes: Path) -> Resubmi
 
 
 def following(basis: Basis, follows: Follows, site: Site, run_of: Callable[[str], Run]) -> Basis:
-    """Return `basis`, changed to wait for another run and to find that run's files.
+    """Return `basis`, changed to wait for another run and to use its files.
 
     Raises:
         InputError: that run did not end as required.
@@ -97,17 +97,17 @@ def following(basis: Basis, follows: Follows, site: Site, run_of: Callable[[str]
 
 @dataclass(frozen=True)
 class CodeNews:
-    """Whether the project has changed since a run was sent, and which code to send next."""
+    """The changes in a project since a run was sent, and which code to send next."""
 
     differs: bool = False
     files: tuple[str, ...] = ()
-    """The paths that differ, in order; empty where they are not known."""
+    """The paths that differ, sorted; empty if unknown."""
     first: CodeChoice = "same"
-    """The code that is probably wanted when the run is sent again."""
+    """The code that a resubmission should probably use."""
 
     @property
     def sentence(self) -> str:
-        """The differences: `train.py differs from the code that ran.`; "" if there are none."""
+        """A sentence on the differences: `train.py differs from the code that ran.`; "" if none."""
         if not self.differs:
             return ""
         if not self.files:
@@ -121,16 +121,16 @@ class CodeNews:
 
 
 def code_news(run: Run, snapshots: KnownSnapshots, hashes: Path) -> CodeNews:
-    """Return the changes in the project of `run` since it was sent, without querying a site.
+    """Return the changes in the project of `run` since its send, without querying a site.
 
-    `snapshots` knows the files that were sent last, `hashes` those of the project.
+    `snapshots` has the files that were sent last, `hashes` those of the project.
     """
     if run.snapshot is None:
-        return CodeNews(first="current")  # nothing of it is on the site
+        return CodeNews(first="current")  # none of its code is on the site
     try:
         now = project_files.collect(run.spec, Path(run.project), hashes).manifest
     except InputError:
-        return CodeNews()  # the project as it is cannot be sent at all; its plan says why
+        return CodeNews()  # the project cannot be sent as it is; the plan gives the reason
     if now.id == run.snapshot:
         return CodeNews()
     files: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""A run that is sent again: from its parent to a spec to a launch, each derived once. Pure."""
+"""The plan of a resubmission: parent to spec to launch, each derived once. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,20 +20,20 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 
 CodeChoice = Literal["same", "current"]
-"""The parent's code, which is on the site, or the project's current code."""
+"""The parent's code (on the site), or the project's current code."""
 StartPoint = Literal["scratch", "checkpoint"]
 
 
 @dataclass(frozen=True)
 class Follows:
-    """The run that a resubmission waits for, like its parent did."""
+    """The run that a resubmission waits for, as its parent did."""
 
     run: Run
     when: When
     instead: str = ""
-    """The folder of that run, which the parent's job file may use."""
+    """That run's folder, which the parent's job file may use."""
     lane: Sequence[Run] = ()
-    """Further runs to wait for, whatever their end."""
+    """Further runs to wait for, whatever their end state."""
 
 
 @dataclass(frozen=True)
@@ -41,34 +41,34 @@ class ResubmissionRequest:
     """A user's request for a resubmission."""
 
     nodes: int | None = None
-    """None: as many as the parent."""
+    """None: same as the parent."""
     settings: tuple[str, ...] = ()
     """`key=value`, see `apply_settings`."""
     code: CodeChoice = "same"
     start: StartPoint | None = None
-    """None: from the last checkpoint if it failed and can resume, else from scratch."""
+    """None: from the last checkpoint if the parent failed and can resume, else from scratch."""
     follows: Follows | None = None
     slowest_save: float | None = None
-    """Seconds, measured by the parent or an earlier run; not a user's choice."""
+    """Seconds, measured by the parent or an earlier run; not set by the user."""
 
     def sets(self, *keys: str) -> bool:
-        """Return whether a setting is of one of `keys`, or of a key below it."""
+        """Return whether a setting is for one of `keys` or a key nested in it."""
         settings = (setting.partition("=")[0] for setting in self.settings)
         return any(name == key or name.startswith(f"{key}.") for name in settings for key in keys)
 
 
 @dataclass(frozen=True)
 class Basis:
-    """The basis of a plan: the settings applied, the laptop's files read."""
+    """The basis of a plan: with settings applied and local files read."""
 
     parent: Run
     """With the current code, its spec includes the project's current files."""
     spec: JobSpec
-    """The parent's job with the settings, before rescaling."""
+    """The parent's job with the new settings, before rescaling."""
     config: str | None = None
-    """DeepSpeed's configuration as the project has it, where the current code is sent."""
+    """The project's DeepSpeed configuration, if the current code is sent."""
     dependency: tuple[str, ...] = ()
-    """Options of sbatch for the run that it waits for."""
+    """sbatch options for the run that it waits for."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
     """Return the spec of `parent` with the settings of `request`.
 
     Raises:
-        InputError: a wrong setting, or the same code is asked for where it does not fit or is not
-            there.
+        InputError: an invalid setting, or the parent's code was requested but does not fit or
+            exist.
     """
     if request.sets("after", "then"):
         raise InputError(
@@ -121,12 +121,12 @@ def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
 
 
 def plan(basis: Basis, lineage: Sequence[Run], site: Site, request: ResubmissionRequest) -> RunPlan:
-    """Return the parent of `basis` planned again according to `request`.
+    """Return the plan for resubmitting the parent of `basis` according to `request`.
 
-    `lineage` has the runs that it comes from: one of them read the DeepSpeed configuration.
+    `lineage` has its ancestors, one of which read the DeepSpeed configuration.
 
     Raises:
-        InputError: a batch cannot be split, or the run cannot start where it is asked to.
+        InputError: a batch cannot be split, or the run cannot start from the requested point.
     """
     parent, spec, notes = basis.parent, basis.spec, list[str]()
     if not request.sets("signal") and (signal := longer_signal(spec, request.slowest_save)):
@@ -150,7 +150,7 @@ def plan(basis: Basis, lineage: Sequence[Run], site: Site, request: Resubmission
 
 
 def launch_of(run: Run) -> Launch:
-    """Return the launch of a recorded run, as far as rescaling needs it."""
+    """Return the launch of a recorded run, with what rescaling needs."""
     files = (LaunchFile(DEEPSPEED_CONFIG, run.deepspeed_config),) if run.deepspeed_config else ()
     return Launch(run.spec, run.script, run.layout, run.price, files, run.global_batch)
 
@@ -164,10 +164,9 @@ def sent_config(run: Run) -> Written | None:
 def _config(basis: Basis, lineage: Sequence[Run], request: ResubmissionRequest) -> Written | None:
     """Return the DeepSpeed configuration: the run's, or the project's current one.
 
-    A file that the settings name is taken as it is. When the file was not edited since one of the
-    runs in the lineage read it, the parent's configuration counts, which that chain of runs made
-    of it. An edited file is written, like the job file, for the ranks of the first run that had
-    it, and is rescaled from there.
+    A file named in the settings is used unchanged. If the file has not been edited since a run of
+    the lineage read it, the parent's configuration counts, which results from it. An edited file,
+    like the job file, is for the ranks of the first run that had it, and is rescaled from there.
     """
     parent, text = basis.parent, basis.config
     if request.code == "same":
@@ -192,13 +191,13 @@ def _has_read(run: Run, text: str) -> bool:
     try:
         config, _ = deepspeed_of(run.spec, run.layout, text)
     except InputError:
-        return False  # its batch could not be split over the ranks
+        return False  # its batch cannot be split over the ranks
     sent = read_config(run.deepspeed_config or "{}", "the DeepSpeed configuration")
     return config == sent
 
 
 def _reads_same(run: Run, other: Run) -> bool:
-    """Return whether both runs had their DeepSpeed configuration from the same file."""
+    """Return whether both runs used the same DeepSpeed configuration file."""
     return run.deepspeed_config is not None and (run.spec.deepspeed, run.spec.trainer) == (
         other.spec.deepspeed,
         other.spec.trainer,
@@ -208,12 +207,12 @@ def _reads_same(run: Run, other: Run) -> bool:
 def choose_start(
     parent: Run, launch: Launch, start: StartPoint | None, notes: list[str]
 ) -> StartPoint:
-    """Return the starting point: `start`, or by default the one that suits the end of `parent`.
+    """Return the starting point: `start`, or the default for the end state of `parent`.
 
-    The reason for a choice is added to `notes`.
+    Adds the reason for the default to `notes`.
 
     Raises:
-        InputError: the run cannot continue from the checkpoint that is requested.
+        InputError: the run cannot resume from the requested checkpoint.
     """
     if start == "checkpoint" and not launch.can_resume:
         raise InputError(
@@ -252,9 +251,9 @@ def choose_start(
 
 
 def _unfit(parent: Run, launch: Launch) -> str:
-    """Return why `launch` cannot continue from the checkpoint of `parent`; empty: it can.
+    """Return why `launch` cannot resume from the checkpoint of `parent`; '' if it can.
 
-    Only known for the bundled trainers: nothing is known about what a user's script can load.
+    Judges only bundled trainers: what a user's script can load is unknown.
     """
     old, new = parent.spec, launch.spec
     if new.trainer is None:
@@ -275,7 +274,7 @@ def _unfit(parent: Run, launch: Launch) -> str:
 
 
 def _optimizer(run: Run) -> str:
-    """Return the optimizer of the DeepSpeed configuration that a run had."""
+    """Return the optimizer in a run's DeepSpeed configuration."""
     config = read_config(run.deepspeed_config or "{}", "the DeepSpeed configuration")
     optimizer = config.get("optimizer")
     return str(optimizer.get("type", "none")) if isinstance(optimizer, dict) else "none"

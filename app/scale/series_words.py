@@ -1,4 +1,4 @@
-"""The outcome of the runs of a grid or ladder, in words. Pure."""
+"""The outcome of sending a grid or ladder, in words. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,25 +12,25 @@ from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError, LumiError, OutcomeUnknown
 
 NEVER_A_JOB = (State.NOT_SENT, State.REFUSED)
-"""The states of a run that certainly has no job."""
+"""The states of runs that certainly have no job."""
 _MOST_NAMED = 6
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Which members of a series are jobs, and which are not."""
+    """Which members of a series have jobs."""
 
     series: RunSeries
     sent: tuple[tuple[SeriesMember, Run], ...]
-    """They had or have a job."""
+    """Members with a job, past or present."""
     open: tuple[tuple[SeriesMember, Run], ...]
-    """Their site must be checked for a job."""
+    """Members for which lumitui must check the site for a job."""
     left: tuple[SeriesMember, ...]
-    """They certainly have no job."""
+    """Members that certainly have no job."""
 
     @property
     def rows(self) -> list[tuple[str, str]]:
-        """The terms of sending the rest, as labels and words."""
+        """What sending the rest would do, as (label, words) rows."""
         total = len(self.series.members)
         rows = [("sent", f"{len(self.sent)} of {total}{_names(run.id for _, run in self.sent)}")]
         if self.open:
@@ -53,7 +53,7 @@ class Standing:
 
 
 def standing(series: RunSeries, runs: Mapping[str, Run]) -> Standing:
-    """Return the state of the members of `series`; `runs` has those in the history, by id."""
+    """Return the standing of `series`; `runs` has its runs in the history, by id."""
     sent, unsettled, rest = [], [], []
     for member in series.members:
         run = runs.get(member.run or "")
@@ -67,7 +67,7 @@ def standing(series: RunSeries, runs: Mapping[str, Run]) -> Standing:
 
 
 def still_unknown(now: Standing) -> LumiError:
-    """Return the error for a series with no unsent member, but one that may be a job."""
+    """Return the error for a series without unsent members of which one may have a job."""
     return LumiError(
         f"It is still unknown whether {now.series.site} has a job of {now.open[0][1].id}.",
         "Nothing was sent. Try again in three minutes.",
@@ -75,10 +75,10 @@ def still_unknown(now: Standing) -> LumiError:
 
 
 class SeriesUnfinished(InputError):
-    """An earlier series of the same source is unfinished: a new one could send a run twice."""
+    """An earlier series from the same source is unfinished, so a new one could send a run twice."""
 
     def __init__(self, problem: str, now: Standing) -> None:
-        """Add to `problem` how the earlier one stands."""
+        """Add the standing of the earlier series to `problem`."""
         super().__init__(
             f"{problem}: {now.sentence}", "Send its remaining runs first, or drop them."
         )
@@ -91,13 +91,13 @@ class MemberOutcome:
     member: SeriesMember
     run: Run | None = None
     error: LumiError | None = None
-    """Why it was not sent; neither run nor error nor `already`: it was not tried."""
+    """Why it was not sent; without run, error and `already`, it was not tried."""
     already: str = ""
-    """Another laptop has sent it, or is sending it; `run` is its run, if known."""
+    """Whether another laptop has sent or is sending it; `run` is its run, if known."""
 
 
 def why_stopped(outcomes: Sequence[MemberOutcome]) -> str:
-    """Return the member that failed and the reason; "" if none did."""
+    """Return which member failed and why; "" if none did."""
     failed = next((outcome for outcome in outcomes if outcome.error is not None), None)
     return f"{failed.member.words}: {failed.error}" if failed else ""
 
@@ -108,7 +108,7 @@ def sent_of(outcomes: Sequence[MemberOutcome]) -> list[Run]:
 
 
 def series_failure(series: RunSeries, outcomes: Sequence[MemberOutcome]) -> LumiError | None:
-    """Return the sent and unsent members as one error; None if all were sent."""
+    """Return one error that lists sent and unsent members; None if all were sent."""
     failed = next((outcome for outcome in outcomes if outcome.error is not None), None)
     if failed is None or failed.error is None:
         return None
@@ -155,7 +155,7 @@ def _named(texts: Sequence[str]) -> str:
 
 
 def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:
-    """Return the terms of sending a run on several sizes, as labels and words."""
+    """Return the terms of sending a run at several sizes, as (label, words) rows."""
     prices = [plan.preview.launch.price for plan in plans]
     lines = [
         (
@@ -174,7 +174,7 @@ def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:
 
 
 def sent_sentence(sent: Sequence[Run]) -> str:
-    """Return which job each run is; of many, how many there are."""
+    """Return a sentence with each run's job; for many runs, only their number."""
     if len(sent) > _MOST_NAMED:
         return f"{count(len(sent), 'run')} were sent."
     return "; ".join(f"{run.id} is job {run.job_id}" for run in sent) + "."

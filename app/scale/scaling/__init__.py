@@ -1,1 +1,1 @@
-"""The cost of a training at other sizes: measured, predicted, recommended."""
+"""Time and cost of a training at other sizes: measured, predicted, recommended."""

@@ -1,4 +1,4 @@
-"""Measurements of a lineage's runs: throughput and work of each size. Pure."""
+"""Measurements of a lineage's runs: throughput and work by size. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _DEVIATIONS = 2.563
 """Standard deviations between the 10th and the 90th percentile of a normal distribution."""
 
 _SHORTEST = 1e-9
-"""Seconds: an exchange that claims to be shorter was not measured."""
+"""Minimum seconds of a measured exchange; a shorter one was not measured."""
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Training:
     """A run's speed and work, according to its metrics."""
 
     speed: float | None = None
-    """Samples a second: the median step after the warm-up."""
+    """Samples per second: the median step after the warm-up."""
     low: float = 0.0
     """The 10th percentile of those steps."""
     high: float = 0.0
     """The 90th."""
     steps: int = 0
-    """How many steps these are."""
+    """Number of these steps."""
     warm: bool = True
-    """Whether they are after the warm-up."""
+    """Whether these steps are after the warm-up."""
     ranks: int | None = None
-    """As the training counts them."""
+    """Number of steps, as the training counts them."""
     samples: int | None = None
     """Trained so far."""
     epoch: int | None = None
@@ -48,11 +48,11 @@ class Training:
     parameters: int | None = None
     """Of the network."""
     micro_steps: int = 1
-    """Batches that are accumulated in a step."""
+    """Number of batches accumulated in a step."""
     wire: Wire | None = None
-    """Its latest measurement of the exchange, or None."""
+    """The latest measurement of the exchange, or None."""
     missing: str = ""
-    """The missing key of metrics.jsonl because of which there is no speed, despite steps."""
+    """The key missing from metrics.jsonl, if steps without speed are reported."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ class MeasuredRun:
 
     @property
     def gpus(self) -> int:
-        """All GPUs of the job."""
+        """Number of all GPUs of the job."""
         return self.run.layout.nodes * self.run.layout.gpus_per_node
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A run of the lineage that is not compared, or with a doubt, and why."""
+    """A run of the lineage that is not compared, or only with reservations, and the reason."""
 
     run: str
     why: str
@@ -83,9 +83,9 @@ class MeasuredSize:
     nodes: int
     gpus: int
     speed: float
-    """Samples a second: the mean of the runs' medians."""
+    """Samples per second: the mean of the runs' medians."""
     low: float
-    """The lowest 10th percentile of their steps."""
+    """The lowest 10th percentile of the runs' steps."""
     high: float
     """The highest 90th."""
     runs: tuple[MeasuredRun, ...]
@@ -101,12 +101,12 @@ class MeasuredSize:
 
     @property
     def source(self) -> str:
-        """Its source, in words."""
+        """Its source in words."""
         return ", ".join(map(_source, self.runs))
 
 
 def training_of(points: Sequence[MetricPoint]) -> Training:
-    """Return a run's speed and work from its points, in the order of writing."""
+    """Return a run's speed and work from its points, in the order written."""
     speeds, total = speeds_of(points), summarize(points)
     values = sorted(speed for speed in speeds.values if SLOWEST <= speed <= FASTEST)
     start = next((point for point in reversed(points) if point.event == "start"), MetricPoint())
@@ -134,9 +134,9 @@ def training_of(points: Sequence[MetricPoint]) -> Training:
 def measured_sizes(
     family: Sequence[MeasuredRun], of: Run
 ) -> tuple[list[MeasuredSize], list[LeftOut]]:
-    """Return the sizes that the runs comparable with `of` measured, the smallest first.
+    """Return the sizes measured by runs comparable with `of`, smallest first.
 
-    The second list has the runs that are left out; one that reported no step is in neither.
+    The second list has the runs left out; runs without steps are in neither list.
     """
     sizes: dict[tuple[int, int], list[MeasuredRun]] = {}
     omissions = []
@@ -151,7 +151,7 @@ def measured_sizes(
 
 
 def _size(gpus: int, nodes: int, runs: list[MeasuredRun]) -> MeasuredSize:
-    # A run that is too short to warm up counts only where no other run of its size did.
+    # A run too short to warm up counts only if no other run of its size did.
     warm = [item for item in runs if item.training.warm] or runs
     trainings = [item.training for item in warm]
     speeds = [training.speed for training in trainings if training.speed]
@@ -160,7 +160,7 @@ def _size(gpus: int, nodes: int, runs: list[MeasuredRun]) -> MeasuredSize:
 
 
 def _incomparable(item: MeasuredRun, of: Run) -> str:
-    """Return why a run cannot be compared with `of`; '' where it can."""
+    """Return why a run cannot be compared with `of`; '' if it can."""
     run, ranks = item.run, item.training.ranks
     for what, one, other in (
         ("site", run.site, of.site),
@@ -177,7 +177,7 @@ def _incomparable(item: MeasuredRun, of: Run) -> str:
 
 
 def doubts(sizes: Sequence[MeasuredSize], of: Run) -> list[LeftOut]:
-    """Return the runs comparable with `of` although something else differs, and that difference."""
+    """Return the runs comparable with `of` that differ in something else, with the difference."""
     doubtful = []
     for item in (each for size in sizes for each in size.runs):
         other = {
@@ -225,9 +225,9 @@ def _count(value: object) -> int | None:
 
 
 def _epoch_steps(points: Sequence[MetricPoint]) -> int:
-    """Return the steps of an epoch, from changes of its number; 0 if none was complete.
+    """Return the steps per epoch, from changes of the epoch number; 0 if none was complete.
 
-    The first number is left out: a run that continues begins within an epoch.
+    Ignores the first epoch, because a resumed run may begin within it.
     """
     first: dict[int, int] = {}
     for point in points:

@@ -1,11 +1,11 @@
-"""Throughput at sizes that were not measured: Amdahl's law, and an interval around it. Pure.
+"""Throughput at unmeasured sizes: Amdahl's law with an interval. Pure.
 
 The model: one sample takes `serial + parallel / GPUs` seconds. So the GPU-seconds of a sample,
 `parallel + serial x GPUs`, lie on a straight line, which least squares fit to the measured sizes.
 What does not shrink with more GPUs (a fixed cost of each step, the exchange of gradients) is in
 `serial`. Neither part is ever below 0: a training that scaled better than ideal is ideal here.
 
-How far off the prediction may be depends on how many sizes were measured:
+The uncertainty of the prediction depends on the number of measured sizes:
 
 - one: it lies between no gain and the ideal line; nothing is more likely than the rest;
 - two: the model fits both exactly, so nothing checks it: the same bounds, from the sizes nearest;
@@ -17,11 +17,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-# The 90 % quantile of Student's t, by degrees of freedom from 1 on: 8 of 10 lie within.
+# The 90 % quantile of Student's t by degrees of freedom, from 1 on: 8 of 10 values lie within.
 _STUDENT = (3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372)
 _NORMAL = 1.282
 SLOWEST, FASTEST = 1e-9, 1e15
-"""Samples a second; a value outside this range comes from a broken clock."""
+"""Samples per second; a value outside this range comes from a broken clock."""
 
 
 @dataclass(frozen=True)
@@ -30,23 +30,23 @@ class Point:
 
     gpus: int
     speed: float
-    """Samples a second, from `SLOWEST` to `FASTEST`."""
+    """Samples per second, from `SLOWEST` to `FASTEST`."""
     error: float = 0.0
     """Its relative standard deviation from step to step."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A predicted number and its possible error."""
+    """A predicted number with its interval."""
 
     low: float
     high: float
     likely: float | None
-    """None: one measured size does not determine the rest."""
+    """None: a single measured size does not determine it."""
 
     @property
     def middle(self) -> float:
-        """The likely value; the high end if no value is more likely."""
+        """The likely value, or the high end if no value is more likely."""
         return self.high if self.likely is None else self.likely
 
     def each(self, change: Callable[[float], float]) -> "Estimate":
@@ -69,16 +69,16 @@ class Model:
 
     @property
     def sizes(self) -> int:
-        """How many different sizes were measured."""
+        """Number of different measured sizes."""
         return len(self._sizes)
 
     @property
     def serial_share(self) -> float | None:
-        """The share of a sample's time on the smallest size that more GPUs do not shorten."""
+        """Share of a sample's time on the smallest size that more GPUs do not shorten."""
         return None if self.sizes < 2 else self._serial / (self._parallel + self._serial)
 
     def at(self, gpus: int) -> Estimate:
-        """Return the throughput on `gpus` GPUs, in samples a second."""
+        """Return the throughput on `gpus` GPUs, in samples per second."""
         low, high = self._bounds(gpus)
         if self.sizes == 1:
             return Estimate(low, high, low if low == high else None)
@@ -96,7 +96,7 @@ class Model:
         return size, size * self._unit.speed / point.speed
 
     def _design(self) -> list[tuple[float, float]]:
-        """Return the rows of the least squares: relative errors, so that each size counts alike."""
+        """Return the rows of the least squares, with relative errors so that sizes count alike."""
         relative = map(self._relative, self._points)
         return [(1 / seconds, size / seconds) for size, seconds in relative]
 
@@ -109,13 +109,13 @@ class Model:
         )
 
     def _fit(self) -> tuple[float, float]:
-        """Return the parallel and the serial part; both are 0 or more."""
+        """Return the parallel and the serial part, both at least 0."""
         if self.sizes == 1:
             return 1.0, 0.0
         rows, (aa, ab, bb) = self._design(), self._normal()
         a, b = math.fsum(a for a, _ in rows), math.fsum(b for _, b in rows)
         determinant = aa * bb - ab * ab
-        if determinant <= 0:  # lost in rounding: the sizes or the speeds differ by too little
+        if determinant <= 0:  # lost in rounding: sizes or speeds differ too little
             return a / aa, 0.0
         parallel, serial = (a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant
         if serial < 0 or parallel + serial <= 0:
@@ -130,7 +130,7 @@ class Model:
         return self._unit.speed * size / self._seconds(size)
 
     def _residual(self) -> float:
-        """Return the relative error of one run: of the fit, but never less than between steps."""
+        """Return the relative error of one run: that of the fit, at least that between steps."""
         freedom = len(self._points) - 2
         if self.sizes < 3:
             return self._noise
@@ -166,15 +166,15 @@ class Model:
         if above is not None:
             low, high = max(low, speeds[above] * gpus / above), min(high, speeds[above])
         elif self._sizes[1:] and speeds[self._sizes[-1]] < speeds[self._sizes[-2]]:
-            # More GPUs were slower, and even more may be slower still.
+            # More GPUs were slower, so even more may be slower still.
             low, high = low * self._sizes[-1] / gpus, low
         low, high = min(low, high), max(low, high)
         return low / (1 + self._noise), high * (1 + self._noise)
 
     def _ideal(self, gpus: int) -> float:
-        """Return the upper bound of a prediction: the ideal lines of the smallest and largest size.
+        """Return the upper bound: the ideal lines of the smallest and the largest size.
 
-        Between measured sizes only the fit counts.
+        Between measured sizes, only the fit counts.
         """
         if gpus <= self._sizes[-1]:
             return math.inf

@@ -9,22 +9,22 @@ from lumitui.app.scale.scaling.study import Scaling, ScalingSize
 
 @dataclass(frozen=True)
 class Rung:
-    """A size that a run can be sent on."""
+    """A size at which a run can be sent."""
 
     nodes: int
     cells: tuple[str, ...]
-    """As many as there are titles."""
+    """One per title."""
     refused: str = ""
-    """Why it cannot be sent on so many nodes."""
+    """Why the run cannot be sent on this number of nodes."""
 
 
 def titles(scaling: Scaling) -> tuple[str, ...]:
-    """Return the headings of the cells of every rung."""
+    """Return the column headings of the rungs."""
     return ("nodes", scaling.device.plural, "time", "eff.", "price", "")
 
 
 def rungs_of(scaling: Scaling) -> list[Rung]:
-    """Return the sizes that the site was requested, with time, efficiency and price of a run."""
+    """Return the sizes that the site offers, with time, efficiency and price of a run."""
     return [
         Rung(size.nodes, _cells(size, scaling), size.refused)
         for size in scaling.sizes
@@ -33,7 +33,7 @@ def rungs_of(scaling: Scaling) -> list[Rung]:
 
 
 def basis(scaling: Scaling) -> str:
-    """Return the work behind time and price, and the basis of the prediction; '' without any."""
+    """Return the work behind time and price, and the basis of the prediction; '' if none."""
     if not scaling.measured:
         return ""
     if not scaling.knows_work:

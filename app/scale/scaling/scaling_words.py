@@ -1,4 +1,4 @@
-"""The scaling of a training in rows and sentences, the same for both interfaces. Pure."""
+"""The scaling of a training as rows and sentences, the same in CLI and TUI. Pure."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class ScalingTable:
 def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
     """Return a row for each size, with the time and price of `scaling.whole`.
 
-    `speed_up`: whether it has a column beside the efficiency, and hours one beside the price.
+    `speed_up`: also show the columns speed-up and GPU-hours.
     """
     titles = (
         "nodes",
@@ -73,7 +73,7 @@ def _row(size: ScalingSize) -> tuple[str, ...]:
 
 
 def efficiency(size: ScalingSize) -> str:
-    """Return the efficiency; a predicted one is an interval, because one number looks certain."""
+    """Return the efficiency; a prediction is an interval, because one number looks certain."""
     value = size.efficiency
     if value is None or size.measured:
         return percent(value)
@@ -100,7 +100,7 @@ def heading(scaling: Scaling) -> str:
 
 
 def basis(scaling: Scaling) -> str:
-    """Return the basis of the predictions, in a sentence or two."""
+    """Return the basis of the predictions in one or two sentences."""
     count, share = len({size.gpus for size in scaling.measured}), scaling.serial_share
     if not count:
         return ""
@@ -158,7 +158,7 @@ def recommendation(scaling: Scaling, advice: SizeAdvice) -> str:
     late = (
         " That is longer than the time limit." if chosen.over_limit and scaling.knows_work else ""
     )
-    # A short trial scales well in its steps, and gains nothing as a whole.
+    # The steps of a short trial may scale well without making the whole faster.
     idle = scaling.overhead > 0.5 * chosen.whole.seconds.middle
     little = (
         " Most of this is start, evaluation and checkpoints: so many nodes pay off only for "
@@ -186,7 +186,7 @@ def _idle(size: ScalingSize) -> str:
 
 
 def _moves(scaling: Scaling) -> Iterator[str]:
-    """Yield for each other partition the sizes that move there."""
+    """Yield, for each other partition, the sizes that move there."""
     moved = [size for size in scaling.sizes if scaling.moves_to(size)]
     for other in dict.fromkeys(map(scaling.moves_to, moved)):
         there = [size for size in moved if scaling.moves_to(size) == other]
@@ -198,7 +198,7 @@ def _moves(scaling: Scaling) -> Iterator[str]:
 
 
 def notes(scaling: Scaling) -> Iterator[str]:
-    """Yield further remarks, a sentence each."""
+    """Yield further remarks, one sentence each."""
     yield from _moves(scaling)
     if scaling.overhead >= 1:
         took = words.length(scaling.overhead)
@@ -250,7 +250,7 @@ def middle(value: Estimate | None, text: Callable[[float], str]) -> str:
 
 
 def percent(value: Estimate | None) -> str:
-    """Return whole percents: `94 %`, `49-100 %`, or `100+ %` if the upper end is unknown."""
+    """Return whole percentages: `94 %`, `49-100 %`, or `100+ %` if the upper end is unknown."""
     if value is not None and value.likely is None and value.high > 2 * value.low >= 100:
         return f"{value.low:.0f}+ %"
     return "-" if value is None else f"{middle(value, lambda each: f'{each:.0f}')} %"
@@ -274,7 +274,7 @@ def length(seconds: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Return a length of time for a table, with parts of seconds below ten: `1.2s`, `1m46`."""
+    """Return a duration for a table, with decimals below ten seconds: `1.2s`, `1m46`."""
     return f"{seconds:.2g}s" if seconds < 9.95 else words.short_length(seconds + 0.5)
 
 

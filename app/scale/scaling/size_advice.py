@@ -10,10 +10,10 @@ from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import InputError
 
 WORTHWHILE = 75.0
-"""Percent below which no size is recommended without a deadline: a choice.
+"""Minimum efficiency in percent of a size recommended without a deadline: a choice.
 
-Of the training steps' efficiency, and of the whole run's: its price on the smallest measured size
-over its price there. The start of a run costs more on more nodes, and gets no faster.
+It applies to the training steps and to the whole run, as the price on the smallest measured size
+over the price at the size: starting a run costs more on more nodes, and gets no faster.
 """
 _LENGTH = re.compile(r"^(?P<number>\d{1,9}(?:\.\d{1,6})?) ?(?P<unit>[smhd])$", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -21,17 +21,17 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True)
 class SizeGoal:
-    """The limits of the size; without any, the largest worthwhile one is recommended."""
+    """The limits for the size; without any, the largest worthwhile size is recommended."""
 
     deadline: float | None = None
-    """Seconds that the work may take."""
+    """Maximum seconds for the work."""
     budget: float | None = None
     """Its maximum price, in the site's billing unit."""
 
 
 @dataclass(frozen=True)
 class SizeAdvice:
-    """A recommended size, its certainty, and the reason in words."""
+    """A recommended size, its certainty, and the reason."""
 
     nodes: int | None
     """None if no size meets the goal, or none was measured."""
@@ -41,10 +41,10 @@ class SizeAdvice:
 
 
 def seconds_in(text: str) -> float:
-    """Return the seconds of a length of time: `6h`, `90m`, `1.5d`, or one of Slurm's forms.
+    """Return the seconds of a duration: `6h`, `90m`, `1.5d`, or one of Slurm's forms.
 
     Raises:
-        InputError: it is not a duration.
+        InputError: `text` is not a duration.
     """
     if match := _LENGTH.match(text.strip()):
         return float(match["number"]) * _SECONDS[match["unit"]]
@@ -81,7 +81,7 @@ def _keeps(cost: Cost, goal: SizeGoal, end: str) -> bool:
 
 
 def _chosen(fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str) -> SizeAdvice:
-    """Return the cheapest for a deadline, or the fastest for a budget alone."""
+    """Return the cheapest size for a deadline, or the fastest for only a budget."""
 
     def order(size: ScalingSize) -> tuple[float, float, int]:
         assert size.whole is not None
@@ -106,12 +106,12 @@ def _chosen(fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str) -> S
 
 
 def _worthwhile(scaling: Scaling, sizes: Sequence[ScalingSize]) -> SizeAdvice:
-    """Return the largest size that is known to be worth its price, in the run's own partition."""
+    """Return the largest size in the run's partition that is known to be worth its price."""
     base = next((size for size in sizes if size.measured), sizes[0])
     staying = [size for size in sizes if not scaling.moves_to(size)]
     efficient = [size for size in staying if _at_least(size) >= WORTHWHILE]
     if alone := len({size.gpus for size in scaling.measured}) < 2:
-        efficient = [size for size in efficient if size.measured]  # nothing checks a prediction
+        efficient = [size for size in efficient if size.measured]  # an unchecked prediction
     paying = [size for size in efficient if not scaling.knows_work or _pays(size, base)]
     chosen = paying[-1] if paying else base
     why = f"It is the largest size known to have an efficiency of at least {WORTHWHILE:.0f} %."
@@ -134,7 +134,7 @@ def _worthwhile(scaling: Scaling, sizes: Sequence[ScalingSize]) -> SizeAdvice:
 
 
 def _at_least(size: ScalingSize) -> float:
-    """Return the certain efficiency: the measured one, or the low end of a prediction."""
+    """Return the certain efficiency: measured, or the low end of a prediction."""
     if size.efficiency is None:
         return 0.0
     return size.efficiency.middle if size.measured else size.efficiency.low
@@ -152,7 +152,7 @@ def _pays(size: ScalingSize, base: ScalingSize) -> bool:
 
 
 def _too_dear(size: ScalingSize | None, base: ScalingSize) -> str:
-    """Return the savings of `size` and its extra price; '' without one."""
+    """Return a sentence on the time `size` would save and its extra price; '' without a size."""
     if size is None or size.whole is None or base.whole is None or not _paid(base):
         return ""
     saved = base.whole.seconds.middle - size.whole.seconds.middle
@@ -165,7 +165,7 @@ def _too_dear(size: ScalingSize | None, base: ScalingSize) -> str:
 
 
 def _unknown(sizes: Sequence[ScalingSize]) -> str:
-    """Return the sizes whose efficiency may or may not suffice; '' if there are none."""
+    """Return a sentence on the sizes whose efficiency may suffice; '' if there are none."""
     open_ = [
         size.efficiency
         for size in sizes

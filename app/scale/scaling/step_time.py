@@ -1,19 +1,19 @@
-"""Throughput at unmeasured sizes, from one size: a step's computation and exchange. Pure.
+"""Throughput at unmeasured sizes, from the computation and exchange of one size's step. Pure.
 
-A step of one rank takes `compute + exposed`. `compute` is measured: it is what is left of the
-step on the size that was run. The exchange of a step takes
+A step of one rank takes `compute + exposed`. `compute` is measured: the rest of the step at the
+measured size. The exchange of a step takes
 
     bytes x passes x (n - 1) / n / bandwidth  +  messages x latency x log2(n)
 
-for n ranks: the bytes that a rank sends in ring all-reduces (two passes), or with split
-parameters (three), over the slowest part of the ring, and what each message waits. DDP sends
-gradients in messages of 25 MiB while the backward pass continues, which is two thirds of the
-computing. What fits into that time is hidden, but not free: it slows the computing down. The last
-message has nothing left to hide behind. Where the run measured its own exchange, that counts: the
-profile's links then only say how many times as long it takes on other sizes.
+for n ranks: the bytes that a rank sends in ring all-reduces (two passes, or three with split
+parameters) over the slowest part of the ring, and the latency of each message. DDP sends gradients
+in messages of 25 MiB during the backward pass, which is two thirds of the computation. The exchange
+in that time is hidden, but not free: it slows the computation. The last message cannot be hidden.
+If the run measured its exchange, that value counts, and the profile's links only give the ratio for
+other sizes.
 
-What the model does not know: the start of a run, loaders that cannot follow, ranks that wait for
-a slow one. The tests hold it to the published tables, row by row.
+The model ignores the start of a run, slow data loaders, and waits for slow ranks. Tests compare it
+with published tables, row by row.
 """
 
 import math
@@ -24,46 +24,46 @@ from lumitui.app.scale.scaling.model import Estimate
 from lumitui.remote.site.node import Links
 
 HIDDEN_COST = 0.61
-"""Cost in seconds of a second of hidden exchange. Source: arXiv 2507.03114 (A100, H100, MI210,
-MI250): overlapped computing is 18.9 % slower than alone, and both in sequence take 10.2 % longer
-than overlapped; so exchanging 0.31 of the computing's time costs 0.189 of it."""
+"""Cost in seconds of one second of hidden exchange. Source: arXiv 2507.03114 (A100, H100, MI210,
+MI250): overlapped computation is 18.9 % slower than alone, and both in sequence take 10.2 % longer
+than overlapped; so an exchange of 0.31 of the computation's time costs 0.189 of it."""
 BACKWARD = 2 / 3
-"""The share of the computing in which gradients appear: twice the forward pass."""
+"""Share of the computation in which gradients appear: the backward pass, twice the forward pass."""
 MESSAGE = 25 * 2**20
-"""Bytes of a message. Source: PyTorch, DistributedDataParallel, bucket_cap_mb."""
+"""Bytes per message. Source: PyTorch, DistributedDataParallel, bucket_cap_mb."""
 LOW, HIGH = 0.75, 1.1
-"""Range of the prediction that 8 of 10 published trainings reached; verified by a test."""
+"""Relative range that contains 8 of 10 published trainings; verified by a test."""
 _LEAST_COMPUTE = 0.05
-"""Minimum rest of a measured step if the profile's links are implausibly slow."""
+"""Minimum share of computation in a measured step if the profile's links are implausibly slow."""
 
 
 @dataclass(frozen=True)
 class GradientExchange:
-    """The exchange of a training's ranks in a step, and its links."""
+    """The exchange between a training's ranks in a step, with its links."""
 
     parameters: int
     passes: int
-    """How often their size is sent by each rank: 2 for an all-reduce, 0 where nothing is."""
+    """How many times their size each rank sends: 2 for an all-reduce, 0 without exchange."""
     links: Links
     bytes_each: int = 4
-    """Of a gradient: autocast keeps float32."""
+    """Bytes per gradient: autocast keeps float32."""
     micro_steps: int = 1
-    """Batches that are accumulated in a step; only the last one's backward pass hides anything."""
+    """Batches accumulated in a step; only the last backward pass hides the exchange."""
     slower: float = 1.0
     """Factor of its time over `links` alone, if a run measured it."""
 
     @property
     def bytes(self) -> int:
-        """Of all gradients."""
+        """Bytes of all gradients."""
         return self.parameters * self.bytes_each
 
     @property
     def messages(self) -> int:
-        """How many messages carry them."""
+        """Number of messages for the gradients."""
         return max(1, math.ceil(self.bytes / MESSAGE))
 
     def seconds(self, ranks: int, nodes: int) -> float:
-        """Return how long the exchange of a step takes."""
+        """Return the seconds of a step's exchange."""
         if ranks < 2 or not self.passes:
             return 0.0
         links = self.links
@@ -77,7 +77,7 @@ class GradientExchange:
         return self.slower * alone
 
     def exposed(self, ranks: int, nodes: int, compute: float) -> float:
-        """Return the exchange's extension of a step with `compute` seconds of computation."""
+        """Return the seconds that the exchange adds to a step with `compute` seconds."""
         whole = self.seconds(ranks, nodes)
         last = whole / self.messages
         room = BACKWARD * compute / self.micro_steps
@@ -90,20 +90,20 @@ class Wire:
     """A run's measured exchange, in seconds per step."""
 
     seconds: float
-    """In which gradients were on their way, with the wait for slower ranks."""
+    """Time in which gradients were transferred, with waits for slower ranks."""
     exposed: float
-    """The part after the last gradient was computed, which extends the step."""
+    """The part after the last gradient was computed, which lengthens the step."""
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """Where the seconds of a step go."""
+    """The parts of a step's time, in seconds."""
 
     compute: float
     exchange: float
-    """All of it, hidden or not."""
+    """The whole exchange, hidden or not."""
     exposed: float
-    """The extension of the step."""
+    """The part that lengthens the step."""
 
     @property
     def seconds(self) -> float:
@@ -118,9 +118,9 @@ class CalibratedSize:
     gpus: int
     nodes: int
     speed: float
-    """Samples a second of all ranks."""
+    """Samples per second of all ranks."""
     batch: float
-    """Samples of one rank in a step."""
+    """Samples per rank and step."""
     noise: float = 0.0
     """The relative standard deviation of a step."""
     argument: int | None = None
@@ -138,14 +138,14 @@ class StepModel:
 
     @cached_property
     def calibrated(self) -> StepTime:
-        """The parts of the measured step's time: everything except exchange is computation."""
+        """The parts of the measured step's time: everything except the exchange is computation."""
         here = self.measured
         step = here.batch * here.gpus / here.speed
         if here.wire is not None:
             exposed = min(here.wire.exposed, (1 - _LEAST_COMPUTE) * step)
             return StepTime(step - exposed, here.wire.seconds, exposed)
         low, high = _LEAST_COMPUTE * step, step
-        for _ in range(60):  # what is exposed grows with what hides it
+        for _ in range(60):  # the exposed part depends on the computation
             middle = (low + high) / 2
             if middle + self.exchange.exposed(here.gpus, here.nodes, middle) < step:
                 low = middle
@@ -157,23 +157,23 @@ class StepModel:
     def step(self, gpus: int, nodes: int, batch: float = 1.0) -> StepTime:
         """Return the parts of a step's time at another size.
 
-        `batch` is how many times the samples a rank has in a step, there.
+        `batch`: the ratio of samples per rank and step to the calibrated size.
         """
         compute, exchange = self.calibrated.compute * batch, self.exchange
         seconds = exchange.seconds(gpus, nodes)
         exposed = exchange.exposed(gpus, nodes, compute)
         here = self.measured
         if here.wire is not None and seconds:
-            # What the model gives for the measured size is known to be wrong by so much.
+            # The model's error at the measured size is known; correct for it.
             expected = exchange.exposed(here.gpus, here.nodes, self.calibrated.compute)
             exposed = max(0.0, exposed + self.calibrated.exposed - expected)
         return StepTime(compute, seconds, exposed)
 
     def at(self, gpus: int, nodes: int, batch: float = 1.0) -> Estimate:
-        """Return the throughput in samples a second, and the range of 8 of 10 trainings."""
+        """Return the throughput in samples per second, with the range of 8 of 10 trainings."""
         step, size = self.step(gpus, nodes, batch), self.measured.batch * batch * gpus
         likely = size / step.seconds
-        # More than ideal, and faster than the measured steps may be, is nothing to hope for.
+        # Never more than ideal, nor faster than the measured steps allow.
         ideal = size / min(step.compute, self.calibrated.seconds * batch)
         most = max(likely, min(likely * HIGH, ideal * (1 + self.measured.noise)))
         return Estimate(likely * LOW, most, likely)

@@ -1,4 +1,4 @@
-"""The scaling of runs in the history: measurements, and the site's offers."""
+"""The scaling of runs in the history: measurements and the site's offers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import InputError
 
 if TYPE_CHECKING:
-    # What a study needs is imported when one is made: the program starts without it.
+    # Imported when a study is made, so that the program starts faster.
 
     from lumitui.app.history.history import History
     from lumitui.app.history.run import Run
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from lumitui.remote.site.sites import Sites
 
 LADDER = (1, 2, 4, 8, 16)
-"""The numbers of nodes that are always compared, where the site has so many."""
+"""The numbers of nodes that are always compared, if the site has them."""
 _KEPT = 256
-"""Number of runs whose metrics are cached."""
+"""Maximum number of runs with cached metrics."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class ScalingQuestion:
     """A query about the scaling of a run."""
 
     nodes: tuple[int, ...] = ()
-    """Numbers of nodes to predict besides the usual ones."""
+    """Additional numbers of nodes to predict."""
     samples: int | None = None
-    """The work; None: the run's own."""
+    """The work in samples; None: that of the run."""
     epochs: int | None = None
-    """The work in epochs, in place of `samples`."""
+    """The work in epochs, instead of `samples`."""
     time: str | None = None
     """A time limit that replaces the run's."""
     alone: bool = False
@@ -43,9 +43,9 @@ class ScalingQuestion:
 
 
 class Scalings:
-    """Answers from the history and the site's profile how runs scale, without querying a site.
+    """Computes the scaling of runs from history and profile, without querying a site.
 
-    Threads may share it: two that read the same metrics at once keep the same.
+    Thread-safe.
     """
 
     def __init__(self, history: History, sites: Sites) -> None:
@@ -54,11 +54,11 @@ class Scalings:
         self._known: dict[str, tuple[int, Training]] = {}
 
     def of(self, run_id: str, question: ScalingQuestion | None = None) -> Scaling:
-        """Return how a run scales, from all runs of its lineage.
+        """Return the scaling of a run, from all runs of its lineage.
 
         Raises:
-            InputError: no such run; epochs are asked for and none is known; or the run alone
-                does not say enough to predict from.
+            InputError: no such run, the size of an epoch is unknown, or the run alone does not
+                allow a prediction.
         """
         from lumitui.app.scale.scaling.measured import MeasuredRun
         from lumitui.app.scale.scaling.study import epoch_of, scaling_of
@@ -100,7 +100,7 @@ class Scalings:
         try:
             return self._sites.load(run.site)
         except InputError:
-            return None  # the profile is gone: only what was measured is known
+            return None  # without the profile, only measurements are known
 
 
 def _offers(run: Run, site: Site | None, question: ScalingQuestion) -> list[Offer]:

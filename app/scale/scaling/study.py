@@ -1,4 +1,4 @@
-"""A training's sizes: measured and predicted, with time and price. Pure."""
+"""The sizes of a training, measured and predicted, with time and price. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ class Work:
 
     samples: int
     words: str
-    """The words for the samples: `an epoch of 60,000 samples`."""
+    """The samples in words: `an epoch of 60,000 samples`."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,16 @@ class Offer:
     per_hour: float
     """The hourly price."""
     limit: float
-    """The time limit in seconds; with a chain, all that the run may take."""
+    """The time limit in seconds; for a chain, that of all its attempts."""
     most: float
     """The price at the time limit."""
     partition: str = ""
     batch: int | None = None
     """The argument with the samples per rank and step; None if unknown."""
     refused: str = ""
-    """Why the run cannot be sent on so many nodes; '' where it can."""
+    """Why the run cannot be sent on this number of nodes; '' if it can."""
     idle: int = 0
-    """GPUs of each node that are the job's and that no rank uses."""
+    """GPUs per node that the job has and no rank uses."""
 
 
 @dataclass(frozen=True)
@@ -74,28 +74,28 @@ class ScalingSize:
     gpus: int
     measured: bool
     source: str
-    """The runs it was measured from; '' for a prediction."""
+    """The measured runs; '' for a prediction."""
     speed: Estimate | None = None
-    """Samples a second. Of a measured size, 8 of 10 steps lie between low and high."""
+    """Samples per second. For a measured size, 8 of 10 steps lie between low and high."""
     speed_up: Estimate | None = None
-    """Against the smallest size that was measured."""
+    """Speed-up against the smallest measured size."""
     efficiency: Estimate | None = None
-    """Percent: the speed-up over how many times more GPUs it has."""
+    """Percent: the speed-up divided by the ratio of GPUs."""
     part: Cost | None = None
-    """For an epoch, or a million samples if no epoch is known; only the training steps."""
+    """Cost of an epoch, or of a million samples if the epoch is unknown; only training steps."""
     whole: Cost | None = None
-    """For all the work, including the time outside the steps."""
+    """Cost of all the work, including the time outside the steps."""
     offer: Offer | None = None
-    """None if the site's profile does not contain it."""
+    """The site's offer; None if the profile does not contain it."""
 
     @property
     def refused(self) -> str:
-        """Why nothing can be sent on so many nodes."""
+        """Why nothing can be sent on this number of nodes."""
         return self.offer.refused if self.offer else ""
 
     @property
     def over_limit(self) -> bool:
-        """Whether the work probably takes longer than the time limit."""
+        """Whether the work probably exceeds the time limit."""
         if not self.whole or not self.offer:
             return False
         seconds = self.whole.seconds
@@ -104,22 +104,22 @@ class ScalingSize:
 
 @dataclass(frozen=True)
 class Scaling:
-    """A training's speed on more and fewer nodes."""
+    """A training's speed on different numbers of nodes."""
 
     run: str
     site: str
     unit: str
     """Of all prices."""
     sizes: tuple[ScalingSize, ...]
-    """Measured and predicted, the smallest first."""
+    """Measured and predicted sizes, smallest first."""
     left_out: tuple[LeftOut, ...]
     doubts: tuple[LeftOut, ...]
-    """Runs compared although more than their size differs, and the difference."""
+    """Runs compared although they differ in more than size, with the difference."""
     part: Work
     whole: Work
     overhead: float
-    """Seconds that a run takes besides its training steps: start, tests, checkpoints. The median of
-    the runs; a measured size has its own."""
+    """Seconds of a run outside its training steps (start, evaluation, checkpoints): the median of
+    the runs. A measured size has its own."""
     device: Device
     """The ranks' device, in words."""
     serial_share: float | None
@@ -127,23 +127,23 @@ class Scaling:
     epoch: int | None = None
     """Samples of an epoch; None if unknown."""
     steps: StepModel | None = None
-    """The basis of the predictions if it is one size; None: Amdahl's law."""
+    """The model, if the predictions are based on one size; None: Amdahl's law."""
     partition: str = ""
     """That of the run."""
 
     def moves_to(self, size: ScalingSize) -> str:
-        """Return the other partition that a job of `size` moves to; '' where it stays."""
+        """Return the partition that a job of `size` moves to; '' if it stays."""
         other = size.offer.partition if size.offer else ""
         return other if other != self.partition else ""
 
     @property
     def knows_work(self) -> bool:
-        """Whether the run's work is known; else `whole` only compares sizes."""
+        """Whether the run's work is known; otherwise `whole` only compares sizes."""
         return self.whole != self.part
 
     @property
     def measured(self) -> tuple[ScalingSize, ...]:
-        """The sizes that were measured."""
+        """The measured sizes."""
         return tuple(size for size in self.sizes if size.measured)
 
 
@@ -154,10 +154,10 @@ def scaling_of(
     samples: int | None = None,
     links: Links | None = None,
 ) -> Scaling:
-    """Return how the training of `run` scales, from its `family`, for the sizes of `offers`.
+    """Return the scaling of `run`, from its `family`, at the sizes in `offers`.
 
-    `samples` is the work; None: what `run` has trained, or was to train. With the `links` of its
-    site other sizes are predicted from one, where only one was measured.
+    `samples` is the work; None: what `run` trained, or was to train. With the site's `links`, other
+    sizes can be predicted from a single measured one.
     """
     measured, omissions = measured_sizes(family, run)
     model = Model([point for size in measured for point in size.points]) if measured else None
@@ -200,7 +200,7 @@ def scaling_of(
 
 
 def _step_model(size: MeasuredSize, links: Links) -> StepModel | None:
-    """Return the model of a step; None if network or batch are unknown."""
+    """Return the model of a step; None if network or batch is unknown."""
     item = size.runs[-1]
     training, strategy = item.training, STRATEGIES.get(item.run.spec.strategy)
     if strategy is None or not training.parameters or not training.global_batch:
@@ -213,7 +213,7 @@ def _step_model(size: MeasuredSize, links: Links) -> StepModel | None:
     wire, alone = training.wire, exchange.seconds(size.gpus, size.nodes)
     step = training.global_batch / size.speed
     if wire is not None and (not alone or wire.seconds > step):
-        wire = None  # more than a step has: the figure is not of one step
+        wire = None  # more than the step itself: the figure does not describe one step
     if wire is not None:
         exchange = replace(exchange, slower=wire.seconds / alone)
     argument = batch_of(item.run.spec)
@@ -249,13 +249,13 @@ def _predicted(offer: Offer, model: Model | None, steps: StepModel | None) -> Sc
 def _with_costs(
     size: ScalingSize, base: MeasuredSize | None, part: Work, whole: Work, overhead: float
 ) -> ScalingSize:
-    """Return a size with all that follows from its throughput."""
+    """Return a size with everything that follows from its throughput."""
     if size.speed is None or base is None:
         return size
     speed_up = _times(size.speed, 1 / base.speed)
     efficiency = _times(speed_up, 100 * base.gpus / size.gpus)
     if not size.measured and size.gpus > base.gpus:
-        # What is above would be noise of the measured.
+        # A higher value would be measurement noise.
         efficiency = efficiency.each(lambda each: min(each, 100.0))
     costs = _cost(size, part, 0.0), _cost(size, whole, overhead)
     return replace(size, speed_up=speed_up, efficiency=efficiency, part=costs[0], whole=costs[1])
@@ -265,7 +265,7 @@ def _cost(size: ScalingSize, work: Work, overhead: float) -> Cost:
     assert size.speed is not None
     speed = size.speed
     took = speed.each(lambda each: overhead + work.samples / each)
-    seconds = Estimate(took.high, took.low, took.likely)  # the fastest takes least
+    seconds = Estimate(took.high, took.low, took.likely)  # the fastest takes the least time
     per_hour = size.offer.per_hour if size.offer else 0.0
     return Cost(seconds, _times(seconds, size.gpus / 3600), _times(seconds, per_hour / 3600))
 
@@ -275,7 +275,7 @@ def _times(value: Estimate, factor: float) -> Estimate:
 
 
 def _overhead(sizes: Sequence[MeasuredSize], unknown: float = 0.0) -> float:
-    """Return the seconds that runs took besides their steps: the median of those that went well.
+    """Return the median seconds of successful runs outside their steps.
 
     It is `unknown` if none did.
     """
@@ -299,7 +299,7 @@ def epoch_of(family: Sequence[MeasuredRun]) -> int | None:
 
 
 def _works(run: Run, family: Sequence[MeasuredRun], samples: int | None) -> tuple[Work, Work]:
-    """Return the work for which costs are given: a part for comparison, and the whole."""
+    """Return the work for which costs are given: a part for comparison, and all of it."""
     own = next((item.training for item in family if item.run.id == run.id), None)
     part = Work(MILLION, "a million samples")
     if epoch := epoch_of(family):
