@@ -65,6 +65,11 @@ _STAGE = "stage.sh"
 """For jobs with `stage:`."""
 _ACTIVATE = "activate.sh"
 """For jobs with `activate:` outside a container."""
+_ACTIVATE_INSIDE = (
+    r'trap "echo \"lumitui: cannot activate \$ACTIVATE: it fails or calls exit\" >&2; exit 1" '
+    'EXIT; . "$ACTIVATE"/bin/activate || exit; trap - EXIT'
+)
+"""For those in one: without the trap, an `exit 0` would end a rank as done without its program."""
 _NOTIFY = "notify.sh"
 """For jobs with `notify:`."""
 _GPUS = "gpus.sh"
@@ -215,7 +220,7 @@ def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
     venv = venv_name(place) if spec.venv else spec.container.venv or ""
     activate = container.activate if container and not venv else ""
     if container and spec.activate:
-        activate = '. "$ACTIVATE"/bin/activate'
+        activate = _ACTIVATE_INSIDE
     environment = container_environment(place)
     own = [path.removeprefix(_OWN) for path in site.node_directories if path.startswith(_OWN)]
     needs_tmp = own or any("${NODE_TMP}" in value for value in environment.values())

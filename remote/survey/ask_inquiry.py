@@ -314,7 +314,9 @@ def _environment(query: InquiryRequest) -> str:
              for line in query.modules)  # fmt: skip
     version = f"{query.python or ':'} -c {quote(_VERSION)}"
     tell = f"printf 'lumitui python %s\\n' \"$({version} 2>/dev/null)\""
-    script = "\n".join(["exec 2>&1", query.functions, *loads, tell])
+    # A line that calls `exit` ends the subshell before it tells of the Python.
+    ended = "printf 'lumitui failed\\nlumitui python \\n'"
+    script = "\n".join(["exec 2>&1", "(", query.functions, *loads, tell, ")", ended])
     return f"bash -lc {quote(script)}"
 
 

@@ -5,6 +5,9 @@
 # a conda environment by its name. It works without -e: the hooks are written for a user's shell.
 lumitui_activate() {
   local tool hook file why= strict=${-//[^e]/}
+  # One that calls `exit 0` would end the job as done, without its program.
+  lumitui_place=$1
+  trap lumitui_activation_ended EXIT
   set +e
   if [[ -f $1/bin/activate && ! -d $1/conda-meta ]]; then
     . "$1/bin/activate"
@@ -26,7 +29,14 @@ lumitui_activate() {
     false
   fi
   set -- "$1" "$?"
+  if declare -F lumitui_leave >/dev/null; then trap lumitui_leave EXIT; else trap - EXIT; fi
   [[ -z $strict ]] || set -e
   [[ $2 == 0 ]] || echo "lumitui: cannot activate $1${why:+: $why}" >&2
   return "$2"
+}
+
+lumitui_activation_ended() {
+  echo "lumitui: cannot activate $lumitui_place: it calls exit" >&2
+  if declare -F lumitui_leave >/dev/null; then (exit 1) || lumitui_leave; fi # what the trap was before
+  exit 1
 }

@@ -35,13 +35,16 @@ echo "export PIXI_PROJECT_MANIFEST='${*: -1}'"
 """
 
 
-def activated(folder: Path, place: str, prints: str, **programs: str) -> tuple[int, str, str]:
+def activated(
+    folder: Path, place: str, prints: str, before: str = "", **programs: str
+) -> tuple[int, str, str]:
     """Return the exit code, output and errors of a strict script that activates `place`."""
     (folder / "bin").mkdir(exist_ok=True)
     for name, text in programs.items():
         (folder / "bin" / name).write_text(text)
         (folder / "bin" / name).chmod(0o755)
-    text = f'set -eo pipefail; . {TEMPLATES}/job/activate.sh; lumitui_activate "$1"; {prints}'
+    activate = f'. {TEMPLATES}/job/activate.sh; lumitui_activate "$1"'
+    text = f"set -eo pipefail; {before}{activate}; {prints}"
     done = subprocess.run(
         ["bash", "-c", text, "bash", place],
         env={"PATH": f"{folder}/bin:/usr/bin:/bin", "HOME": str(folder)},
@@ -66,6 +69,42 @@ def test_a_copied_environment_is_not_taken_for_itself(tmp_path: Path) -> None:
     shutil.copytree(first, copied, symlinks=True)
     code, said, errors = activated(tmp_path, str(copied), "echo went on")
     assert (code, said) == (1, "") and f"its bin/activate is of {first}" in errors
+
+
+@pytest.mark.parametrize("leaves", ["", "lumitui_leave() { echo left with $?; }; "])
+def test_an_activation_that_calls_exit_fails_the_job(tmp_path: Path, leaves: str) -> None:
+    (tmp_path / "env" / "bin").mkdir(parents=True)
+    (tmp_path / "env" / "bin" / "activate").write_text("exit 0\n")
+    code, said, errors = activated(tmp_path, f"{tmp_path}/env", "echo went on", before=leaves)
+    assert (code, said) == (1, "left with 1" if leaves else "")
+    assert f"cannot activate {tmp_path}/env: it calls exit" in errors
+    (tmp_path / "env" / "bin" / "activate").write_text("")
+    code, said, errors = activated(tmp_path, f"{tmp_path}/env", "exit 0", before=leaves)
+    assert (code, said, errors) == (0, "left with 0" if leaves else "", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "printed"),
+    [("export IN=it", 0, "it"), ("exit 0", 1, "cannot activate"), (None, 1, "cannot activate")],
+)
+def test_an_activation_in_a_container_that_ends_or_fails_fails_the_rank(
+    tmp_path: Path, text: str | None, code: int, printed: str
+) -> None:
+    place = tmp_path / "it's $HOME `id`"
+    (place / "bin").mkdir(parents=True)
+    if text is not None:
+        (place / "bin" / "activate").write_text(f"{text}\n")
+    script = compose(job(activate=str(place)), LUMI).script
+    inner = script.split("bash -c '")[1].split("export RANK")[0]
+    done = subprocess.run(
+        ["bash", "-c", f'{inner} exec "$@"', "rank", "sh", "-c", "echo $IN"],
+        env={"PATH": "/usr/bin:/bin", "ACTIVATE": str(place)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == code and printed in (done.stderr if code else done.stdout)
+    assert str(place) in done.stderr or not code
 
 
 def test_conda_and_its_kin_are_asked_for_an_environment_by_name_or_folder(tmp_path: Path) -> None:
@@ -115,7 +154,7 @@ def test_the_script_has_them_after_the_modules_and_before_the_program() -> None:
     # In a container, the folder is one of the container.
     inside = compose(job(activate="/opt/my venv"), LUMI).script
     assert "export ACTIVATE='/opt/my venv'" in inside and "lumitui_activate" not in inside
-    assert """bash -c '. "$ACTIVATE"/bin/activate""" in inside
+    assert """. "$ACTIVATE"/bin/activate || exit; """ in inside
 
 
 @pytest.mark.parametrize("wrong", [["vit"], ["/a", "/b"]])
@@ -157,6 +196,8 @@ def test_the_site_is_asked_first_and_the_ranks_run_in_the_environment(
 
     assert "it has neither bin/activate" in previewed(activate="/nowhere/at all")[0]
     assert "does not start" in previewed(python="/nowhere/python")[0]
+    transport.run("mkdir -p ends/bin && echo exit 0 >ends/bin/activate")
+    assert "it calls exit" in previewed(activate="$HOME/ends")[0]
     assert previewed(activate="$HOME/envs/it's mine") == []
     spec = hello_job(container=NO_IMAGE, activate="$HOME/envs/it's mine")
     for keys in ({"activate": "$HOME/envs/it's mine"}, {"python": f"{place}/bin/python"}):
