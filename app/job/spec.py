@@ -145,7 +145,7 @@ class JobSpec(MappingField):
     modules: tuple[Module, ...] = ()
     """Modules to load after those of the site's profile: `modules: [rocm/6.2.2]`."""
     python: Place | None = None
-    """The Python that starts the program, a path on the site or a command: `python:
+    """The Python that starts the program, an absolute path on the site or a command: `python:
     $HOME/envs/vit/bin/python`. Default: the image's or the site's."""
     activate: Places = ()
     """Environments on the site to activate after the modules: the folder of a virtual or a conda

@@ -78,6 +78,9 @@ def _place(text: str) -> str:
         raise ValueError(f"no shell expands ~; write $HOME{text[1:]}")
     if text.startswith("-"):
         raise ValueError(f"{text!r} begins with `-`, so that it reads as an option")
+    if "/" in text and not text.startswith(("/", "$")):
+        path = text.removeprefix("./")
+        raise ValueError(f"{text!r} is a relative path; write an absolute one, like $HOME/{path}")
     return text
 
 
@@ -124,7 +127,8 @@ Module = _formed(MODULE, "is not a module like rocm/6.2.2", max_length=200)
 """An argument of `module load`: a name, optionally with a version."""
 Place = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_one_line),
                   AfterValidator(_place)]  # fmt: skip
-"""A path on the site, or a name there."""
+"""An absolute path on the site, or a name there. A relative path would mean another folder on the
+login node than in the job, and conda would take it for a name."""
 Places = Annotated[
     tuple[Place, ...],
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
