@@ -152,7 +152,8 @@ def _of_environment(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
             "cluster-environment",
             f"The job's Python, {needs.python}, does not start on the login node.",
             "Check `python:`, or load a module that has it: `modules: [...]`.",
-            Position(field="modules"),
+            Position(field="python"),
+            "error",
         )
     elif found and needs.python and needs.torch and not found.torch:
         yield finding(

@@ -130,7 +130,7 @@ def test_a_path_is_judged_by_what_the_job_does_with_it(
     [
         (FoundEnvironment("module load a", "unknown: a.", "3.11"), "", "warning",
          "`module load a` fails on the login node: unknown: a."),
-        (FoundEnvironment("", "", ""), "", "warning", "python3, does not start"),
+        (FoundEnvironment("", "", ""), "", "error", "python3, does not start"),
         (FoundEnvironment("", "", "3.9"), ">=3.10", "error", "is 3.9, but `venv:` requires >=3.10"),
         (FoundEnvironment("", "", "3.13"), ">=3.10, <3.13", "error", "is 3.13"),
         (FoundEnvironment("", "", "3.13"), ">=3.10,<3.13.5", "", ""),
