@@ -160,7 +160,8 @@ def submit(
 
     The question lists the adviser's errors, if any. A job file with a `grid:` or `then:` becomes
     several runs, sent one after another. If a submission with `then:` was interrupted, submitting
-    the file again sends only the unsent runs.
+    the file again sends only the unsent runs. Queries the cluster, as --cluster does, for a job
+    with `python:` or `activate:`.
     """
     if when and not after:
         raise InputError("--when works only with --after.", "Add --after RUN.")
@@ -185,6 +186,9 @@ def submit(
                 return
         elif previews[0].cell and rest is None:
             series_verbs.note_rest(runs, job)
+        spec = previews[0].launch.spec
+        # Only the site knows whether these work, and a job that finds out has waited in the queue.
+        cluster = cluster or bool(spec.python or spec.activate)
         previews = with_cluster(runs, previews) if cluster else previews
         price = price_line(runs, previews[0])
         show_unseen(runs, job, previews)

@@ -5,13 +5,16 @@ import os
 import signal
 import stat
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from lumitui.app.cli.views import tables
 from lumitui.app.job.spec import parse_job
-from lumitui.app.runs import Runs
+from lumitui.app.runs import Preview, Runs
+from lumitui.app.survey.inquiry.inquiries import Inquired, Inquiries
+from lumitui.app.survey.inquiry.topics import finding
 from lumitui.remote.site.run_folder import SCRIPTS
 from tests.support.jobs.small_jobs import wait_until
 from tests.support.program.command_line import (
@@ -52,6 +55,24 @@ def test_preview_exits_2_when_it_could_not_be_sent(here: Here, job: Path) -> Non
     assert done.stdout
     assert here("submit", str(job), "--yes").returncode == 2
     assert runs_of(here) == []
+
+
+@pytest.mark.parametrize("key", ["python: /nowhere/python", "activate: $HOME/envs/vit"])
+def test_submit_asks_the_site_about_an_environment_of_ones_own(
+    here: Here, job: Path, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = finding("cluster-environment", "It does not start.", "Check it.", severity="error")
+
+    def of_preview(self: Inquiries, preview: Preview) -> Inquired:
+        return Inquired((wrong,), time.time())
+
+    monkeypatch.setattr(Inquiries, "of_preview", of_preview)
+    job.write_text(HELLO + f"{key}\n")
+    assert here("preview", str(job)).returncode == 0
+    done = here("submit", str(job), "--yes")
+    told(done, 2, "It does not start.", "The job has 1 error (cluster-environment)")
+    job.write_text(HELLO)
+    assert here("submit", str(job), "--yes").returncode == 0
 
 
 def test_init_writes_a_job_file_once(here: Here, tmp_path: Path) -> None:
