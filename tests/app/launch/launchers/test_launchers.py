@@ -43,6 +43,26 @@ def test_mpirun_needs_a_profile_that_says_which_it_is() -> None:
         assert "\nunset SRUN_CPUS_PER_TASK" in script and "export SRUN_CPUS" not in script
 
 
+@pytest.mark.parametrize(
+    ("own", "expected"), [({}, "-gl"), ({"HWLOC_COMPONENTS": "x86"}, "x86"),
+                          ({"HWLOC_COMPONENTS": ""}, "")],
+)  # fmt: skip
+def test_mpirun_takes_no_server_for_a_display_unless_the_user_says_so(
+    own: dict[str, str], expected: str
+) -> None:
+    for kind in ("openmpi", "hydra"):
+        site = LUMI.model_copy(update={"mpi": Mpi(kind=kind)})
+        script = compose(job(launcher="mpirun"), site).script
+        (line,) = [one for one in script.splitlines() if "HWLOC" in one]
+        shown = subprocess.run(
+            ["bash", "-c", f"{line}\nprintenv HWLOC_COMPONENTS"],
+            env={"PATH": "/usr/bin:/bin", **own},
+            capture_output=True,
+            text=True,
+        )
+        assert shown.stdout.strip() == expected and script.index(line) < script.index("mpirun -n")
+
+
 @pytest.mark.parametrize("launcher", ["deepspeed", "accelerate", "mpirun", "torchrun"])
 def test_a_launcher_that_takes_no_masks_has_each_rank_bind_itself(launcher: str) -> None:
     containers = {
