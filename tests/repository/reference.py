@@ -32,19 +32,32 @@ DATE = "2026-11-26"
 _WIDTH = 110
 _COMMANDS = """# Verbs and options
 
-`make reference` writes this page from the program. `lumitui VERB --help` prints the help of one
-verb, `man lumitui` that of all verbs.
+Look up what each verb does. `lumitui VERB --help` prints the same for one verb, and `man lumitui`
+for all. `make reference` writes this page.
 
-RUN is a run's id (or its beginning or end), the job's number in Slurm, a job name (its newest run)
-or `last`. With `--json` a verb prints one JSON object on stdout. [Exit codes](exit_codes.md)
-are the same for all verbs.
+- RUN is a run's id (or its beginning or end), the job's number in Slurm, a job name (its newest
+  run) or `last`.
+- `--json` prints one JSON object on stdout.
+- `-y`, `--yes` skips the confirmation.
+- [Exit codes](exit_codes.md) are the same for all verbs.
 """
+_ALIKE = ("--json", "--yes")
+"""Options that mean the same in every verb."""
 _JOB_FILE = """# The job file
 
-A job file is YAML. `name`, `site`, `partition` and `time` are required, and either `script` or
-`trainer`; every other key has a default. `make reference` writes this page from the program;
-`lumitui schema` prints the same as a JSON Schema, with which an editor completes and checks the
-keys. `lumitui new` writes a job file that explains its keys.
+Look up what a key of a job file means. A job file is YAML:
+
+    name: vit
+    site: lumi
+    account: project_462000000
+    partition: standard-g
+    nodes: 2
+    time: "02:00:00"
+    script: train.py
+
+`name`, `site`, `partition` and `time` are required, and either `script` or `trainer`. `lumitui new`
+writes a job file that explains its keys. `lumitui schema` prints a JSON Schema, with which an
+editor completes and checks them. `make reference` writes this page from the program.
 """
 
 
@@ -68,6 +81,7 @@ def _verb_lines(name: str, verb: click.Command) -> Iterator[str]:
     rows = [
         _wrapped(f"- `{term}`: {plain_markdown(words)}", "  ")
         for term, words in _options(name, verb)
+        if not term.endswith(_ALIKE)
     ]
     if rows:
         yield "\n".join(rows) + "\n"
@@ -109,6 +123,7 @@ def job_file_page() -> str:
         rows = [
             _wrapped(f"- `{name}.{below}`: {plain_markdown(_of_key(one, schema))}", "  ")
             for below, one in _below(key, schema)
+            if not below.startswith("sent.")  # lumitui writes what is below `venv.sent`
         ]
         if rows:
             lines.append("\n".join(rows) + "\n")

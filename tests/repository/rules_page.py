@@ -21,20 +21,16 @@ _MOST = 12
 """Most lines of an example on each side; a longer one is cut."""
 _HEAD = """# The adviser's rules
 
-`lumitui rules ID` explains a rule with an example and its source. This page lists them all; `make
-reference` writes it.
+Look up a rule that `lumitui lint` or `lumitui preview` names, or read what they check before you
+queue a job. `lumitui rules ID` adds an example and the source. `make reference` writes this page.
 
-- An *error*: Slurm refuses the job, or the job fails or hangs.
-- A *warning*: the job is slow, wasteful or fragile.
-- A *note*: worth knowing.
-
-If a rule lacks a fact that it needs, it reports nothing.
+An *error* means that Slurm refuses the job, or that the job fails or hangs. A *warning*: the job is
+slow, wasteful or fragile. A *note*: worth knowing. If a rule lacks a fact, it reports nothing.
 """
 _PARTS = {
     "script": "Scripts and job files",
     "job file": "Job files alone",
     "cluster": "Queries of the cluster",
-    "site": "Only at a site",
 }
 
 
@@ -77,15 +73,18 @@ def page_text() -> str:
 
 
 def _sections(every: tuple[Topic, ...]) -> Iterator[str]:
-    for subject, heading in _PARTS.items():
-        own = sorted((one for one in every if one.subject == subject), key=lambda one: one.id)
-        if not own:
-            continue
-        yield f"## {heading}\n\n{len(own)} rules.\n"
+    """Yield the rules for each input, and those of each site below its name."""
+    parts = {(subject, ""): heading for subject, heading in _PARTS.items()}
+    names = sorted({one.site for one in every} - {""})
+    parts |= {("site", name): f"Only at {name}" for name in names}
+    for part, heading in parts.items():
+        own = sorted(
+            (one for one in every if (one.subject, one.site) == part), key=lambda one: one.id
+        )
+        yield f"## {heading}\n"
         for one in own:
-            where = f" at `{one.site}`" if one.site else ""
-            said = plain_markdown(f"{one.title.rstrip('.')}. {one.why}")
-            yield f"### {one.id}\n\n*{one.severity}*{where}: {said}\n"
+            text = plain_markdown(f"{one.title.rstrip('.')}. {one.why}")
+            yield f"### {one.id}\n*{one.severity}*: {text}\n"
 
 
 def main() -> None:
