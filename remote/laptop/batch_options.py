@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from lumitui.remote.site import walltime
 
 MAX_TASKS = 512
-"""More processes than this are a mistake on one machine."""
+"""Maximum number of processes: more are a mistake on one machine."""
 
 _VALUED = """
 account acctg-freq comment constraint cpu-freq cpus-per-gpu cpus-per-task distribution error
@@ -48,19 +48,19 @@ class BatchRequest:
     limit: int | None = None
     """Seconds; None: no limit."""
     signal: int = 0
-    """Sent to the tasks `before` seconds before the limit; 0: none."""
+    """Signal sent to the tasks `before` seconds before the limit; 0: none."""
     before: int = 60
     to_script: bool = False
-    """Sent to the batch script instead (`B:`)."""
+    """Whether it is sent to the batch script instead (`B:`)."""
     account: str = ""
     partition: str = ""
 
 
 def options_of(script: str) -> dict[str, str]:
-    """Return the options of the #SBATCH lines above the first command; the last one counts.
+    """Return the options of the #SBATCH lines above the first command; the last value counts.
 
     Raises:
-        Refused: an option that sbatch does not know, or one that has no meaning here.
+        Refused: an option unknown to sbatch, or without a meaning here.
     """
     if not script.startswith("#!"):
         raise Refused(
@@ -104,7 +104,7 @@ def read_request(script: str) -> BatchRequest:
     """Return the requests of `script`.
 
     Raises:
-        Refused: nonsense, in sbatch's words.
+        Refused: an invalid request; the message is sbatch's.
     """
     options = options_of(script)
     nodes = _count(options, "nodes") or 1
@@ -133,7 +133,7 @@ def read_request(script: str) -> BatchRequest:
 def _count(options: dict[str, str], name: str) -> int | None:
     if (text := options.get(name)) is None:
         return None
-    # Of a range of nodes (2-4) the smallest number is taken.
+    # For a range of nodes (2-4), the smallest number counts.
     first = text.partition("-")[0] if name == "nodes" else text
     if not re.fullmatch(r"[0-9]{1,6}", first):
         raise Refused(f'Invalid numeric value "{text}" for --{name}.')

@@ -1,9 +1,9 @@
-"""The jobs of the embedded site: their records, and the doors by which supervisors are reached.
+"""The jobs of the embedded site: their records, and the FIFOs to their supervisors.
 
-Standard library only, see `supervisor`. A run's record is RUN/attempt-1.state, renamed into
-place. A job's own folder is jobs/ID: a copy of the script, the commands that stand first in PATH,
-and the door, a FIFO that the supervisor reads. When nobody reads the door, the supervisor is gone;
-its pid is not asked, because another process may have it by then.
+Standard library only, see `supervisor`. A run's record is RUN/attempt-1.state, renamed into place.
+A job's own folder is jobs/ID: a copy of the script, the commands that come first in PATH, and the
+door, a FIFO that the supervisor reads. If nothing reads the door, the supervisor is gone; its pid
+is no proof, because another process may have it by then.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from typing import Any
 from lumitui.remote.site.run_folder import CANCELLED, JOB_SCRIPT, STATE, attempt_log
 
 LIVE = ("RUNNING", "COMPLETING")
-"""States of a job that has not ended."""
+"""States of an unfinished job."""
 
 DOOR = "door"
 """In a job's own folder: the FIFO that its supervisor reads."""
@@ -35,7 +35,7 @@ _RUN = "run"
 
 
 def jobs_folder() -> Path:
-    """Return the parent of the jobs' own folders, which are named by id."""
+    """Return the parent of the job folders, which are named by id."""
     state = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
     return Path(state) / "lumitui" / "jobs"
 
@@ -76,7 +76,7 @@ def _port_is_taken(port: int) -> bool:
 
 
 def remove_job(folder: Path) -> None:
-    """Remove a job's runtime files; its number stays taken."""
+    """Remove a job's runtime files; its number is not reused."""
     for name in (COMMANDS, STEPS):
         shutil.rmtree(folder / name, ignore_errors=True)
     for name in (JOB_SCRIPT, DOOR):
@@ -84,10 +84,10 @@ def remove_job(folder: Path) -> None:
 
 
 def knock(door: Path) -> int | None:
-    """Return a descriptor that the job's supervisor reads; None if it is gone."""
+    """Return a descriptor that the job's supervisor reads; None if the supervisor is gone."""
     try:
         fd = os.open(door, os.O_WRONLY | os.O_NONBLOCK)
-    except OSError:  # ENXIO: nobody reads; ENOENT: the job has ended
+    except OSError:  # ENXIO: no reader; ENOENT: the job has ended
         return None
     if not stat.S_ISFIFO(os.fstat(fd).st_mode):
         os.close(fd)
@@ -103,9 +103,9 @@ class JobRecord:
     name: str
     door: str
     supervisor: int = 0
-    """Its pid, for a user; the door shows whether it is alive."""
+    """The supervisor's pid, for users; the door shows whether it is alive."""
     script: int = 0
-    """The pid of bash, which is the job's session."""
+    """The pid of the job's bash, which is also its session id."""
     partition: str = ""
     nodes: str = ""
     word: str = "RUNNING"
@@ -115,10 +115,10 @@ class JobRecord:
     ended: float | None = None
     """For a running job: when its time limit ends it."""
     exit_code: str = ""
-    """As in sacct: the script's code, a colon, the signal that ended it."""
+    """As in sacct: the script's exit code, a colon, and the signal that ended it."""
 
     def write(self, run: Path) -> None:
-        """Write it into the run's folder atomically."""
+        """Write the record into the run's folder atomically."""
         new = run / f".{STATE}"
         with open(new, "w", encoding="utf-8", opener=_private) as file:
             file.write(json.dumps(asdict(self)) + "\n")
@@ -141,7 +141,7 @@ def read_record(run: Path) -> dict[str, Any] | None:
 
 
 def queue(runs: list[str]) -> int:
-    """Print the record of each run that has one; a live job without supervisor is a lost node."""
+    """Print each run's record, if any; an unfinished job without a supervisor has lost its node."""
     for run in map(Path, runs):
         data = read_record(run)
         if data and data.get("word") in LIVE:
@@ -167,12 +167,12 @@ def _lost(run: Path) -> dict[str, object]:
 
 
 def cancel(jobs: list[tuple[str, str, str]]) -> int:
-    """Tell the supervisors to end `jobs`, each an id, its run's folder and its name.
+    """Tell the supervisors to end `jobs`, each given as id, run folder and name.
 
-    First each run's folder gets the mark that every attempt reads. A job that has ended is not
-    an error. `gone NAME` is printed for a run whose job another one is by now: ids begin anew where
-    the jobs' folder was lost. `open NAME` is printed where another attempt may start: there is no
-    mark, or no job is known yet.
+    First marks each run's folder; every attempt reads the mark. A job that has ended is not an
+    error. Prints `gone NAME` if the id belongs to another job by now (ids start anew if the jobs'
+    folder was lost), and `open NAME` if another attempt may start: the mark is missing, or no job
+    is known yet.
     """
     for job, run, name in jobs:
         if job and not job.isdecimal():
@@ -182,7 +182,7 @@ def cancel(jobs: list[tuple[str, str, str]]) -> int:
         record = read_record(Path(run)) or {}
         folder = jobs_folder() / job
         if record.get("name") == name and job in ("", record.get("job")):
-            # It says where the door is, also where the jobs' folder is another one by now.
+            # The record has the door's path, even if the jobs' folder has moved.
             door = knock(Path(str(record.get("door"))))
         elif job and (folder / _RUN).is_symlink() and (folder / _RUN).readlink() == Path(run):
             door = knock(folder / DOOR)

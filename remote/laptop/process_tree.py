@@ -1,6 +1,6 @@
 """The process tree, and signals to many processes.
 
-Standard library only, see `supervisor`. It asks ps(1), which Linux and macOS have.
+Standard library only, see `supervisor`. Uses ps(1), which Linux and macOS have.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from pathlib import Path
 KILL_WAIT = float(os.environ.get("LUMITUI_KILL_WAIT", "10"))
 """Seconds from SIGTERM to SIGKILL. Slurm's KillWait is 30 by default; here, no one waits."""
 STEPS_VARIABLE = "LUMITUI_STEPS"
-"""Contains the folder where each srun of a job leaves its pid: its descendants are tasks."""
+"""Variable with the folder where each srun of a job writes its pid; its descendants are tasks."""
 
 
 def processes() -> dict[int, int]:
@@ -36,7 +36,7 @@ def processes() -> dict[int, int]:
         pass  # small Linux images have no ps
     parents = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
+        with contextlib.suppress(OSError):  # ended meanwhile
             state, parent = entry.read_text(errors="replace").rpartition(")")[2].split()[:2]
             if state != "Z":
                 parents[int(entry.parent.name)] = int(parent)
@@ -54,7 +54,7 @@ def below(roots: set[int], parents: dict[int, int]) -> set[int]:
 
 
 def session_of(pid: int) -> int:
-    """Return the session of a process; 0 when the process has ended."""
+    """Return the session of a process; 0 if the process has ended."""
     try:
         return os.getsid(pid)
     except (ProcessLookupError, PermissionError):
@@ -62,7 +62,7 @@ def session_of(pid: int) -> int:
 
 
 def send(pids: set[int], number: int) -> None:
-    """Send signal `number` to `pids`; one that has ended is not an error."""
+    """Send signal `number` to `pids`; an ended process is not an error."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)

@@ -33,7 +33,7 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
 if TYPE_CHECKING:
-    # Pydantic, which it brings, is not needed to poll.
+    # It imports pydantic, which a poll does not need.
     from lumitui.remote.site.meters import GpuReadings
 
 # Isolated and without site-packages: the job's environment must not change the supervisor.
@@ -42,7 +42,7 @@ _CALL = f"{quote(sys.executable)} -I -S {quote(str(Path(__file__).with_name('sup
 SUBMIT = f'{_CALL} submit --job-name="$NAME" "$RUN"'
 """Prints the job's id, like `sbatch --parsable`; the limits are in the script's #SBATCH lines."""
 
-# The record in the folder is the queue entry: one folder has one job. There is no accounting.
+# The record in a folder is its only queue entry: each folder has one job. There is no accounting.
 _EVIDENCE = rf"""mine() {{
 [ ! -f "$RUN/{STATE}" ] ||
 sed -n 's/^{{"job": "\([0-9]*\)".*/\1/p' "$RUN/{STATE}"
@@ -59,7 +59,7 @@ class Process:
     """Scheduler over one transport, which must lead to this machine."""
 
     def __init__(self, transport: Transport) -> None:
-        """Ask over `transport`; nothing is sent yet."""
+        """Use `transport`; sends nothing yet."""
         self._transport = transport
         self.commands = 0
         """Slurm commands run so far, for the footprint: none."""

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# The folder of the package comes last: nothing in it may hide the standard library.
+# The package's folder comes last, so that it cannot hide the standard library.
 sys.path.append(str(Path(__file__).absolute().parents[3]))
 
 from lumitui.remote.laptop.job_store import CANCEL, DOOR, REQUEUE, knock
@@ -80,7 +80,7 @@ def layout(options: dict[str, str], environment: dict[str, str]) -> list[Task]:
 def bound_cores(option: str) -> tuple[frozenset[int], ...]:
     """Return the cores of each local task from `--cpu-bind=[v,]mask_cpu:MASK,...`.
 
-    Another kind binds nothing, and neither does a system on which no process chooses its cores.
+    Other kinds of binding do nothing, and so do systems without CPU affinity.
     """
     match = re.fullmatch(r"(?:(?:v|verbose|q|quiet),)?mask_cpu[:=](.+)", option)
     if not match or not hasattr(os, "sched_setaffinity"):
@@ -110,7 +110,7 @@ def srun(arguments: list[str]) -> int:
     names = os.environ.get("SLURM_JOB_NODELIST", "node1").split(",")
     number, mark = 0, None
     if folder := os.environ.get(STEPS_VARIABLE):
-        # The mark shows the supervisor which processes are tasks: the descendants of this one.
+        # The mark shows the supervisor that this process's descendants are tasks.
         mark = Path(folder) / str(os.getpid())
         mark.touch()
         number = _number(Path(folder))
@@ -124,7 +124,7 @@ def srun(arguments: list[str]) -> int:
 
 
 def _number(folder: Path) -> int:
-    """Return the step's number: the first that no other step of the job has taken."""
+    """Return the step's number: the first that no other step of the job has."""
     number = 0
     while True:
         try:
@@ -136,7 +136,7 @@ def _number(folder: Path) -> int:
 
 
 def scontrol(arguments: list[str]) -> int:
-    """Do a job script's scontrol requests: addresses of nodes, and its own job."""
+    """Run a job script's scontrol requests: node addresses, and its own job."""
     own = os.environ.get("SLURM_JOB_ID", "")
     match [word.lower() for word in arguments]:
         case ["show", "hostnames" | "hostname", *names]:

@@ -1,7 +1,7 @@
-"""One step of a job: the tasks of an srun as local processes, and their output and signals.
+"""One step of a job: an srun's tasks as local processes, with their output and signals.
 
-Standard library only, see `supervisor`. The texts are those of srun 22.05, so that whatever reads
-a job's log reads this one too.
+Standard library only, see `supervisor`. The messages are those of srun 22.05, so that programs that
+read job logs work here too.
 """
 
 import errno
@@ -18,7 +18,7 @@ from lumitui.remote.site.core_sets import format_cores
 _FORWARDED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 _FORWARDED |= {signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT}
 _ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
-_LINE = 1 << 16  # a longer line is passed on in pieces
+_LINE = 1 << 16  # a longer line is forwarded in pieces
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Task:
     node: int
     process: "subprocess.Popen[bytes] | None" = None
     code: int | None = None
-    """0 to 255 as the program returned it, or a signal as a negative number."""
+    """Exit code 0 to 255, or a signal as a negative number."""
 
 
 @dataclass
@@ -48,9 +48,9 @@ class LocalStep:
     deadline: float | None = None
     """The time of SIGKILL; None while nothing is being ended."""
     held: dict[int, bytes] = field(default_factory=dict)
-    """By file descriptor: the beginning of a line that has not ended yet."""
+    """The unfinished line of each file descriptor."""
     ended: dict[tuple[int, str], list[int]] = field(default_factory=dict)
-    """By node and message: failed ranks that are not reported yet."""
+    """Failed ranks not yet reported, by node and message."""
     selector: selectors.DefaultSelector = field(default_factory=selectors.DefaultSelector)
 
     def run(self) -> int:
@@ -96,7 +96,7 @@ class LocalStep:
             "SLURM_LOCALID": str(task.local),
             "SLURM_NODEID": str(task.node),
             "SLURMD_NODENAME": self.nodes[task.node],
-            # torchrun tells the others where it is: the nodes' names are names of nothing here.
+            # torchrun sends its address to the others, and the node names have no addresses here.
             "PET_LOCAL_ADDR": "127.0.0.1",
             "LUMITUI_NODE": self.nodes[task.node],
             "SLURM_STEP_ID": str(self.number),
@@ -175,7 +175,7 @@ class LocalStep:
         self.ended.setdefault((task.node, str(words).partition(":")[0]), []).append(task.rank)
 
     def _report(self) -> None:
-        """Report the tasks that failed; with --kill-on-bad-exit they end the others."""
+        """Report failed tasks; with --kill-on-bad-exit, end the others."""
         failed = bool(self.ended)
         for (node, words), ranks in self.ended.items():
             noun = "task" if len(ranks) == 1 else "tasks"
@@ -207,15 +207,15 @@ class LocalStep:
             if task.process is not None and (leftovers or task.code is None):
                 try:
                     os.killpg(task.process.pid, number)
-                except (ProcessLookupError, PermissionError):  # macOS: of a group of zombies
+                except (ProcessLookupError, PermissionError):  # macOS: for a group of zombies
                     continue
 
 
 def _bind(cores: frozenset[int], everything: set[int]) -> None:
-    """Take the cores of a task: the next process that is started inherits them."""
+    """Bind to a task's cores, which the next started process inherits."""
     try:
         os.sched_setaffinity(0, cores)
-    except OSError as error:  # as with slurmstepd, the task runs unbound, and its proof tells
+    except OSError as error:  # as with slurmstepd, the task runs unbound, which the proof shows
         os.sched_setaffinity(0, everything)
         why = os.strerror(error.errno or errno.EINVAL)
         line = f"slurmstepd: error: sched_setaffinity({format_cores(cores)}): {why}\n"
@@ -233,5 +233,5 @@ def _write(out: int, data: bytes) -> None:
             data = data[os.write(out, data) :]
         except BlockingIOError:
             time.sleep(0.01)
-        except BrokenPipeError:  # `srun … | head`: the tasks go on, as under Slurm
+        except BrokenPipeError:  # `srun … | head`: the tasks continue, as under Slurm
             return

@@ -1,12 +1,12 @@
-"""Runs one job.sh as plain processes, as Slurm would: limit, signals, cancel, nothing left over.
+"""Runs a job.sh as plain processes like Slurm: time limit, signals, cancel, cleanup.
 
     supervisor.py submit --job-name=NAME RUN    prints the job's id, like `sbatch --parsable`
     supervisor.py queue RUN...                  prints the record of each run's job, a line each
     supervisor.py cancel ID RUN NAME...         ends the jobs that are these runs'
 
-Started by path with the isolated interpreter (`-I -S`), so that the job's environment changes
-nothing: it and what it imports use the standard library only. The supervisor is a session of its
-own and outlives the program that submitted the job.
+Started by path with the isolated interpreter (`-I -S`), so that the job's environment has no
+effect: it and its imports use only the standard library. The supervisor has its own session and
+outlives the program that submitted the job.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from pathlib import Path
 from shlex import quote
 from typing import NoReturn
 
-# The folder of the package comes last: nothing in it may hide the standard library.
+# The package's folder comes last, so that it cannot hide the standard library.
 sys.path.append(str(Path(__file__).absolute().parents[3]))
 
 from lumitui.remote.laptop.batch_job import REQUEUED, BatchJob, adopt_orphans
@@ -52,7 +52,7 @@ def submit(name: str, run: Path) -> int:
     record = JobRecord(folder.name, name, str(folder / DOOR), partition=request.partition)
     record.submitted = time.time()
     record.nodes = ",".join(f"node{number}" for number in range(1, request.nodes + 1))
-    # Both ends: as long as it has a writer itself, the door never reports the end of a file.
+    # Opened for both: as long as it has a writer itself, the door never reports end of file.
     door = os.open(folder / DOOR, os.O_RDONLY | os.O_NONBLOCK)
     os.open(folder / DOOR, os.O_WRONLY)
     answer, answered = os.pipe()
@@ -71,7 +71,7 @@ def submit(name: str, run: Path) -> int:
 
 
 def _make_job(run: Path, script: bytes) -> Path:
-    """Make the job's own folder: a copy of the script, the commands, the door."""
+    """Create the job's own folder: a copy of the script, the commands, the door."""
     folder = new_job(run)
     (folder / JOB_SCRIPT).write_bytes(script)
     (folder / STEPS).mkdir()
@@ -95,7 +95,7 @@ def _supervise(job: BatchJob, door: int, answered: int) -> NoReturn:
         os.dup2(null, standard)
     adopt_orphans()
     if child := os.fork():
-        # The parent must not hold the door: a knock has to show that the supervisor is gone.
+        # The parent must not hold the door open: a knock must show that the supervisor is gone.
         os.closerange(3, max(door, answered, null) + 8)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if os.waitpid(child, 0)[1] != 0:
@@ -114,7 +114,7 @@ def _supervise(job: BatchJob, door: int, answered: int) -> NoReturn:
             job.start_again()
         job.finish(*ended)
     except OSError as error:
-        # The run's folder is gone, or its disk is full: the job ends, recorded or not.
+        # The run's folder is gone, or its disk is full: the job ends even without a record.
         job.kill()
         with contextlib.suppress(OSError):
             job.write_state("NODE_FAIL", f"its record could not be written: {error.strerror}")
@@ -123,7 +123,7 @@ def _supervise(job: BatchJob, door: int, answered: int) -> NoReturn:
 
 
 def _clear(job: BatchJob) -> None:
-    """End the job of a supervisor that was killed; its descendants are this process's now."""
+    """End the job of a killed supervisor, whose descendants now belong to this process."""
     data = read_record(job.run)
     if data and data.get("word") in LIVE:
         job.record = JobRecord(**data)

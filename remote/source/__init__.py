@@ -1,1 +1,1 @@
-"""The project's files on the laptop: which of them are sent, and their hashes."""
+"""The project's local files: which to send, and their hashes."""

@@ -1,9 +1,9 @@
-"""git's knowledge of a folder, read without running programs that the folder configures.
+"""Git's information on a folder, read without running programs that the folder configures.
 
-A repository that somebody unpacked brings its own configuration, which may name programs: filters,
-hooks, a monitor, a transport for missing objects. There are more such keys than a list can keep up
-with. So git never works with that configuration: it gets a git folder made here, which has the
-objects, references and index of the repository, and only harmless values of its configuration.
+An unpacked repository has its own configuration, which may name programs: filters, hooks, a
+monitor, a transport for missing objects, and more keys than a list could cover. So git never uses
+that configuration: it gets a temporary git folder with the repository's objects, references and
+index, and only harmless values of its configuration.
 """
 
 import os
@@ -19,9 +19,9 @@ from pathlib import Path
 from lumitui.remote.site.reading.plain_file import read_plain
 
 _SECONDS = 20.0
-_SMALL = 4096  # bytes of HEAD, and of a `.git` that is a file
+_SMALL = 4096  # maximum bytes of HEAD, and of a `.git` file
 _SHARED = ("objects", "refs", "packed-refs", "reftable", "info", "shallow")
-# What changes which files differ, and names no program (git-config(1)).
+# Keys that affect which files differ and do not name programs (git-config(1)).
 _HARMLESS = re.compile(
     r"(core\.(?:repositoryformatversion|filemode|symlinks|ignorecase|precomposeunicode|autocrlf"
     r"|eol|trustctime|checkstat)|extensions\.(?:objectformat|refstorage))\n([A-Za-z0-9]{0,20})"
@@ -31,15 +31,16 @@ _OWN_CONFIG = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 
 @dataclass(frozen=True)
 class Repository:
-    """git's knowledge of a folder besides its .gitignore files."""
+    """What git knows about a folder besides its .gitignore files."""
 
     top: Path
     below: str
     """The folder's path from the top, "" or "a/b/"."""
     excludes: tuple[Path, ...]
-    """The user's own and the repository's list of patterns, the weakest first; not all exist."""
+    """The pattern files of the user and the repository, lowest precedence first; some may not
+    exist."""
     tracked: tuple[str, ...]
-    """Files in the folder that git tracks although a pattern matches them, sorted."""
+    """Files in the folder that git tracks although a pattern excludes them, sorted."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Git:
     root: Path
     top: Path
     excludes: Path
-    """The user's own list of patterns; it may not exist."""
+    """The user's pattern file; may not exist."""
     _command: tuple[str, ...]
     _environ: dict[str, str]
 
@@ -62,7 +63,7 @@ class Git:
 def reading(root: Path) -> Iterator[Git | None]:
     """Yield git for the repository around `root`; None without a repository or git.
 
-    Nothing of the repository is changed, not even its index.
+    Changes nothing in the repository, not even its index.
     """
     root = root.resolve()
     top = next((at for at in (root, *root.parents) if os.path.exists(at / ".git")), None)
@@ -71,7 +72,7 @@ def reading(root: Path) -> Iterator[Git | None]:
         yield None
         return
     own, common = _git_folders(top)
-    # git waits for a pipe that is in place of one of its files.
+    # git would wait for a pipe in place of one of its files.
     named = (own / "HEAD", own / "commondir", own / "index", common / "config",
              common / "info" / "exclude")  # fmt: skip
     if any(path.exists() and not path.is_file() for path in named):
@@ -96,8 +97,8 @@ def reading(root: Path) -> Iterator[Git | None]:
         command = [program, "-c", "core.quotePath=false"]
         for key, path in (("excludesFile", excludes), ("attributesFile", attributes)):
             command += ["-c", f"core.{key}={path if path.is_file() else os.devnull}"]
-        # Below git 2.32 only HOME and XDG_CONFIG_HOME keep the user's configuration out, where
-        # git-lfs has its filter. The protocol: none can bring objects that a partial clone lacks.
+        # Before git 2.32, only HOME and XDG_CONFIG_HOME exclude the user's configuration, where
+        # git-lfs has its filter. No protocol: a partial clone must not fetch missing objects.
         environ |= {
             "GIT_DIR": name,
             "GIT_WORK_TREE": str(top),
@@ -117,7 +118,7 @@ def reading(root: Path) -> Iterator[Git | None]:
 def repository(root: Path) -> Repository | None:
     """Return the repository that contains `root`; None without a repository or git.
 
-    Costs two short git commands.
+    Takes two short git commands.
     """
     with reading(root) as git:
         if git is None:
@@ -131,7 +132,7 @@ def repository(root: Path) -> Repository | None:
 
 
 def _program(root: Path) -> str | None:
-    """Return git's path, but not one below `root`, as `PATH=.` would find it, or None."""
+    """Return git's path, or None; never one below `root`, which `PATH=.` would find."""
     closed = () if Path.home().is_relative_to(root) else (root,)
     places = [
         place
@@ -162,7 +163,7 @@ def _out(
 
 
 def _make(made: Path, own: Path, common: Path, rows: Sequence[str]) -> bool:
-    """Fill the git folder `made`; return whether there is a repository."""
+    """Fill the temporary git folder `made`; return whether there is a repository."""
     try:
         (made / "HEAD").write_bytes(read_plain(own / "HEAD", _SMALL))
         for name in _SHARED:
@@ -186,19 +187,19 @@ def _make(made: Path, own: Path, common: Path, rows: Sequence[str]) -> bool:
 
 
 def _path(rows: Sequence[str], key: str) -> str:
-    """Return the path that the last row with `key` has, or ""."""
+    """Return the path in the last row with `key`, or ""."""
     values = [row.partition("\n")[2] for row in rows if row.partition("\n")[0] == key]
     return os.path.expanduser(values[-1]) if values else ""
 
 
 def _default(name: str) -> Path:
-    """Return the user's own file where nothing is configured (gitignore(5), gitattributes(5))."""
+    """Return the user's default file (gitignore(5), gitattributes(5))."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Path(base) / "git" / name
 
 
 def _git_folders(top: Path) -> tuple[Path, Path]:
-    """Return the folder of HEAD and index, and that of the rest; worktrees have two."""
+    """Return the folder of HEAD and index, and that of the rest, which differ in a worktree."""
     at = top / ".git"
     with suppress(OSError, UnicodeDecodeError):
         if at.is_file():

@@ -1,4 +1,4 @@
-"""The files to exclude because they look like secrets, and those to send anyway."""
+"""Files to exclude because they look like secrets, and files to send anyway."""
 
 import os
 import posixpath
@@ -20,20 +20,20 @@ class Suspect:
     path: str
     by: Literal["name", "contents"]
     what: str
-    """Its apparent kind, as the end of a sentence."""
+    """What it looks like, as the end of a sentence."""
     line: int | None
-    """Its line in the contents, from 1; None if the name decides."""
+    """Line of the apparent secret, from 1; None if the name decides."""
     source: str
 
 
 class ScanGuard:
-    """Decides on the files of one scan, and records the decisions."""
+    """Decides on the files of one scan and records the decisions."""
 
     def __init__(self, ship: Sequence[str] = ()) -> None:
-        """`ship` has the patterns of files to send although they look like secrets.
+        """Use `ship`, the patterns of files to send although they look like secrets.
 
-        A pattern is a path from the project's root; `*` stands for any part of a name, `**` for
-        any folders, and a folder's name for everything in it.
+        A pattern is a path from the project's root; `*` matches any part of a name, `**` any
+        folders, and a folder's name everything in it.
         """
         self.kept_back: list[Suspect] = []
         self.shipped: list[Suspect] = []
@@ -47,12 +47,12 @@ class ScanGuard:
         return tuple(word for word in self._ship if word not in self._used)
 
     def names_secret(self, path: str, where: Callable[[], int], also: Iterable[str] = ()) -> bool:
-        """Whether the file at `path` is excluded because of its name, or one it has `also`.
+        """Return whether the name of the file at `path`, or one in `also`, excludes it.
 
         `where` opens it.
 
         Raises:
-            OSError: its contents decide, and cannot be read.
+            OSError: the contents decide, but cannot be read.
         """
         for name in (path, *also):
             rule = secret_name(name)
@@ -62,19 +62,19 @@ class ScanGuard:
         return False
 
     def link_rule(self, path: str) -> NameRule | None:
-        """Return the rule for a link's name: its target is a secret."""
+        """Return the rule by which a link's name shows that its target is a secret."""
         rule = secret_name(path)
         return rule if rule is not None and rule.holds is None else None
 
     def target_is_secret(self, link: str, target: str, path: str, rule: NameRule) -> bool:
-        """Whether the file at `path` is excluded because of its `link` with a secret's name."""
+        """Return whether a `link` with a secret's name excludes the file at `path`."""
         if path != target and not path.startswith(target + "/"):
             return False
         what = f"{rule.what}, according to the link {link}"
         return self._decide(Suspect(path, "name", what, None, rule.source))
 
     def holds_secret(self, path: str, marks: Iterable[KeyMark], also: Sequence[str] = ()) -> bool:
-        """Whether the file at `path` is excluded because of its contents; see `names_secret`."""
+        """Return whether the contents of the file at `path` exclude it; see `names_secret`."""
         for mark in marks:
             shape = shape_of(mark)
             if shape.settings_only and not any(map(has_settings, (path, *also))):
@@ -108,7 +108,7 @@ def _anchored(pattern: str) -> Patterns:
 
 
 def _covers(patterns: Patterns, path: str) -> bool:
-    """Whether a pattern matches the file, or a folder above it."""
+    """Return whether a pattern matches the file or a folder above it."""
     seen = os.fsencode(path)
     if patterns.ignored(seen, folder=False):
         return True
@@ -121,6 +121,6 @@ def _covers(patterns: Patterns, path: str) -> bool:
 
 
 def head_of(descriptor: int) -> bytes:
-    """Return the beginning of an open file, which decides for some names; closes it."""
+    """Return the start of an open file, which decides for some names; closes the file."""
     with os.fdopen(descriptor, "rb") as file:
         return file.read(HEAD_BYTES)

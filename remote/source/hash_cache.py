@@ -1,9 +1,9 @@
 """Results of earlier scans of a project's files: hashes, and positions of possible keys.
 
-It is valid while stat shows no change: a file is not read again when its size, inode and times are
-what they were. As in git, a file that was written shortly before it was read is not trusted: it may
-have been written again within the same tick of the clock ("racily clean"). The list only saves
-time: one that is damaged, or that another user could have written, is not used.
+An entry is valid while stat shows no change: a file is not read again if its size, inode and times
+are the same. As in git, a file written shortly before it was read is not trusted, because it may
+have been written again within the same clock tick ("racily clean"). The cache only saves time: it
+is ignored if it is damaged or another user could have written it.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from pathlib import Path
 from lumitui.remote.site.secret_shapes import RULES_ID, KeyMark, is_shape
 
 _RACY_NS = 2_000_000_000
-"""FAT has the coarsest times, 2 s; ext4 and APFS have those of the kernel's tick, 4 ms."""
+"""Clock tick in seconds: FAT has the coarsest, 2 s; ext4 and APFS use the kernel's, 4 ms."""
 _VERSION = 2
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -32,21 +32,21 @@ class FileContent:
 
     sha256: str
     marks: tuple[KeyMark, ...] = ()
-    """Where it has the shape of a key."""
+    """The positions of possible keys."""
 
 
 class Hashes:
-    """The known facts about one project's files."""
+    """The cached contents of one project's files."""
 
     def __init__(self, path: Path, root: Path) -> None:
-        """Read the list at `path`, where it is about the files below `root`."""
+        """Read the cache at `path`, if it is for the files below `root`."""
         self._path, self._root = path, str(root)
         self._began = time.time_ns()
         self._known = _read(path, self._root)
         self._kept: dict[str, tuple[_State, FileContent]] = {}
 
     def known(self, path: str, info: os.stat_result) -> FileContent | None:
-        """Return the contents of the file at `path`; None if it changed, or is unknown."""
+        """Return the contents of the file at `path`; None if it has changed or is unknown."""
         entry = self._known.get(path)
         if entry is None or entry[0] != _state(info):
             return None
@@ -54,18 +54,18 @@ class Hashes:
         return entry[1]
 
     def keep(self, path: str, info: os.stat_result, contents: FileContent) -> None:
-        """Store the contents of a file whose stat was `info` before and after reading."""
+        """Store the contents of a file whose stat was `info` before and after reading it."""
         if max(info.st_mtime_ns, info.st_ctime_ns) < self._began - _RACY_NS:
             self._kept[path] = (_state(info), contents)
 
     def save(self) -> None:
-        """Write the scan's results, unless the list already has them."""
+        """Write the scan's results, unless the cache already has them."""
         if self._kept == self._known:
             return
         files = {path: _row(state, kept) for path, (state, kept) in self._kept.items()}
         content = {"version": _VERSION, "shapes": RULES_ID, "root": self._root, "files": files}
         aside = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
-        # A list that cannot be written costs only time.
+        # A cache that cannot be written costs only time.
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             try:
@@ -95,7 +95,7 @@ def _read(path: Path, root: str) -> dict[str, tuple[_State, FileContent]]:
             content = json.loads(file.read())
         if (content["version"], content["root"]) != (_VERSION, root):
             return {}
-        if content["shapes"] != RULES_ID:  # another lumitui looked for other shapes
+        if content["shapes"] != RULES_ID:  # another version searched for other shapes
             return {}
         return {
             name: (row[:5], FileContent(row[5], tuple(KeyMark(*mark) for mark in row[6:])))

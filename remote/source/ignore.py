@@ -1,6 +1,6 @@
 """The excluded files of a project: nested .gitignore and .lumituiignore files.
 
-git works on bytes, so `?` is one byte here too.
+Works on bytes like git, so `?` matches one byte.
 """
 
 import bisect
@@ -31,27 +31,28 @@ _CLASSES = {
 
 @dataclass(frozen=True)
 class Pattern:
-    """One line of a list."""
+    """One line of an ignore file."""
 
     negated: bool
     folders_only: bool
     expression: bytes
-    """A regular expression for the whole path from the list's folder, without a trailing slash."""
+    """Regular expression for the whole path from the ignore file's folder, without a trailing
+    slash."""
     matches: re.Pattern[bytes]
 
 
 class Patterns:
-    """The patterns of one list; the last one that matches decides."""
+    """The patterns of one ignore file; the last match decides."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
-        """Read `lines`, without their ends; a line that can never match is skipped."""
+        """Read `lines` without line ends; skips lines that can never match."""
         self._last_first = [item for line in lines if (item := _parsed(line))][::-1]
-        # Most paths match nothing: one expression shows that.
+        # Most paths match no pattern, which one joined expression shows.
         words = b"|".join(item.expression for item in self._last_first)
         self._any = re.compile(words, re.DOTALL) if words else None
 
     def ignored(self, path: bytes, *, folder: bool) -> bool | None:
-        """Return true, false (`!`), or None if no pattern matches exactly this path."""
+        """Return True, False (`!`), or None if no pattern matches exactly this path."""
         if self._any is None or not self._any.fullmatch(path):
             return None
         for item in self._last_first:
@@ -80,14 +81,14 @@ def _parsed(line: bytes) -> Pattern | None:
 
 
 def _without_spaces(line: bytes) -> bytes:
-    """Return `line` without trailing spaces that no backslash protects; other blanks stay."""
+    """Return `line` without unescaped trailing spaces; other white space stays."""
     bare = line.rstrip(b" ")
     backslashes = len(bare) - len(bare.rstrip(b"\\"))
     return bare + b" " if backslashes % 2 and len(bare) < len(line) else bare
 
 
 def _translated(pattern: bytes) -> bytes | None:
-    """Return an equivalent regular expression; None for one that never matches."""
+    """Return an equivalent regular expression; None for a pattern that never matches."""
     out, at = b"", 0
     while at < len(pattern):
         char = pattern[at : at + 1]
@@ -121,7 +122,7 @@ def _translated(pattern: bytes) -> bytes | None:
 
 
 def _bracket(pattern: bytes, at: int) -> tuple[bytes, int] | None:
-    """Return the character class at `at`, and its end; None if it is unclosed."""
+    """Return the character class at `at` and its end; None if it is not closed."""
     at += 1
     negated = pattern[at : at + 1] in (b"!", b"^")
     at += negated
@@ -145,7 +146,7 @@ def _bracket(pattern: bytes, at: int) -> tuple[bytes, int] | None:
             if high is None:
                 return None
             end, at = high
-            # A range that runs backwards is empty.
+            # A reversed range is empty.
             inside += [re.escape(char) + b"-" + re.escape(end)] if char <= end else []
         else:
             inside.append(re.escape(char))
@@ -169,7 +170,7 @@ class Inclusion:
 
     sent: bool
     enter: bool = False
-    """For an excluded folder: enter it, because a pattern includes something in it again."""
+    """For an excluded folder: whether to enter it, because a pattern includes something inside."""
 
 
 @dataclass(frozen=True)
@@ -177,15 +178,15 @@ class _Rules:
     """One ignore file."""
 
     below: str
-    """The folder it is in, "" or "a/b/"."""
+    """Its folder, "" or "a/b/"."""
     patterns: Patterns
     brought_back: tuple[str, ...]
     """The paths of its `!` patterns, from the root, as written."""
     above: str = ""
-    """The project's path from the folder of the file, where that is above the project."""
+    """The project's path from the file's folder, if the file is above the project."""
 
     def ignored(self, path: str) -> bool | None:
-        """Return true, false (`!`), or None without a match for `path` (a folder's ends in `/`)."""
+        """Return True, False (`!`), or None without a match; a folder's `path` ends in `/`."""
         seen = os.fsencode(self.above + path[len(self.below) :])
         folder = seen.endswith(b"/")
         return self.patterns.ignored(seen[: len(seen) - folder], folder=folder)
@@ -195,10 +196,9 @@ class _Rules:
 class Ignoring:
     """The ignore files from the root down to one folder.
 
-    Among files of one kind the deepest one with a pattern that matches decides, by its last such
-    pattern (gitignore(5)); a .lumituiignore at any depth overrides every .gitignore. Nothing in a
-    folder that is left out is sent, except what a .lumituiignore pattern with `!` and a path
-    brings back.
+    Among files of one kind, the deepest one with a match decides, by its last match (gitignore(5));
+    a .lumituiignore at any depth overrides every .gitignore. Nothing in an excluded folder is sent,
+    unless a .lumituiignore pattern with `!` and a path includes it again.
     """
 
     own: tuple[_Rules, ...] = ()
@@ -207,15 +207,15 @@ class Ignoring:
     left_out: bool = False
     """Whether the folder itself is excluded, and entered only for included parts."""
     tracked: tuple[str, ...] = ()
-    """Files that git tracks although a pattern matches them, sorted; they are sent."""
+    """Files to send, although a pattern excludes them, because git tracks them; sorted."""
     elsewhere: frozenset[str] = frozenset()
     """Files and folders sent in another way, from the root; no rule applies to them."""
 
     @staticmethod
     def of(root: Path, elsewhere: frozenset[str] = frozenset()) -> "Ignoring":
-        """Return the rules from outside the project: those of the repository it is part of.
+        """Return the rules from outside the project: those of its repository.
 
-        Where they leave out the project itself they do not count: the user named it.
+        Ignores rules that exclude the project itself, because the user named it.
         """
         repo = repository(root)
         if repo is None:
@@ -260,7 +260,7 @@ class Ignoring:
 
 
 def _outer(repo: Repository, root: Path) -> Iterator[_Rules]:
-    """Yield git's ignore files above the project, the weakest first (gitignore(5))."""
+    """Yield git's ignore files above the project, lowest precedence first (gitignore(5))."""
     for path in repo.excludes:
         if path.is_file():
             yield replace(_read(path, ""), above=repo.below)
@@ -280,7 +280,7 @@ def _decided(stack: tuple[_Rules, ...], path: str) -> bool | None:
 
 
 def _usable(folder: Path, name: str, names: Collection[str]) -> bool:
-    # git follows no link here (git 2.32), and a folder of this name is not a list.
+    # git does not follow links here (since 2.32), and a folder of this name is not an ignore file.
     return name in names and _is_plain(folder / name)
 
 
@@ -290,8 +290,8 @@ def _is_plain(path: Path) -> bool:
 
 def _read(path: Path, below: str) -> _Rules:
     try:
-        # As git reads it: with or without a byte order mark, lines end in LF or CRLF and nothing
-        # else, and bytes that are not UTF-8 are part of a pattern.
+        # As in git: an optional byte order mark, lines that end only in LF or CRLF, and bytes that
+        # are not UTF-8 as part of patterns.
         text = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     except OSError as error:
         raise InputError(

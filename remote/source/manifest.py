@@ -1,4 +1,4 @@
-"""The list of a run's sent files, and its name: the hash of the list. Pure."""
+"""The list of a run's sent files, identified by its hash. Pure."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """All entries, sorted by path: an immutable description of one state of the code."""
+    """All entries, sorted by path: one state of the code."""
 
     entries: tuple[ManifestEntry, ...]
 
@@ -53,7 +53,7 @@ class Manifest:
     def checksum_text(self) -> str:
         """Return the files in the format of `sha256sum -c`.
 
-        A name with a backslash is written with two, and its line begins with one (GNU coreutils
+        A backslash in a name is doubled, and such a line begins with a backslash (GNU coreutils
         manual, "md5sum invocation").
         """
         lines = []
@@ -68,7 +68,7 @@ class Manifest:
         """Return the manifest that `text` describes.
 
         Raises:
-            InputError: the text is none that `Manifest.text` gave.
+            InputError: the text is not from `Manifest.text`.
         """
         try:
             entries = tuple(ManifestEntry(*json.loads(line)) for line in text.splitlines())

@@ -1,7 +1,7 @@
 """The walk over a folder to send: included files and links, and refused ones.
 
-A link in a folder that somebody unpacked may lead to any file of this machine. So nobody follows it
-unless a pattern of `follow_links:` names it, and then what it leads to is searched for secrets.
+A link in an unpacked folder may lead to any file of this machine. So it is followed only if a
+pattern in `follow_links:` matches it, and its target is searched for secrets.
 """
 
 import errno
@@ -16,28 +16,28 @@ from lumitui.remote.site.errors import InputError
 from lumitui.remote.source.guard import covering
 from lumitui.remote.source.ignore import Ignoring
 
-_MOST_HOPS = 40  # as Linux has it (path_resolution(7))
+_MOST_HOPS = 40  # Linux's limit (path_resolution(7))
 
 
 @dataclass(frozen=True)
 class Follow:
-    """Which links out are followed, and those that were."""
+    """Which links out of the project to follow, and which were followed."""
 
     words: Sequence[str] = ()
-    """Patterns as `ship_secrets:` has them."""
+    """Patterns as in `ship_secrets:`."""
     taken: dict[str, Path] = field(default_factory=dict)
-    """Each file behind such a link: its path in the copy, and its real path on this machine."""
+    """The files behind such links: path in the copy to real path on this machine."""
 
     def names(self, *paths: str) -> bool:
-        """Whether a pattern matches one form of a link's path, or a folder above it."""
+        """Return whether a pattern matches one form of a link's path or a folder above it."""
         return any(covering(self.words, path) is not None for path in paths)
 
 
 def hops(place: Path) -> list[Path]:
-    """Return the paths that a link leads to, one after the other; the last one is not a link.
+    """Return the paths that a link leads through; the last one is not a link.
 
     Raises:
-        OSError: it cannot be read, or leads round in a circle.
+        OSError: the link cannot be read, or is circular.
     """
     paths: list[Path] = []
     at = place
@@ -60,7 +60,7 @@ def names_of(place: Path) -> list[str]:
 
 
 def way(target: str, place: Path) -> str:
-    """Return the words for the destination of the link at `place` with the text `target`."""
+    """Return the destination of the link at `place` with the text `target`, in words."""
     real = os.path.realpath(place)
     return repr(target) if real == target else f"{target!r} ({real})"
 
@@ -69,49 +69,49 @@ MAX_FILES = 10_000
 MAX_BYTES = 500_000_000
 _SKIPPED = frozenset({".git", "__pycache__", "node_modules"})
 LOOKED_AT = 20_000
-"""Entries after which the walk of an oversized project ends; its error names the largest."""
-_KERNEL = ("/proc", "/sys", "/dev")  # the kernel makes their files; /dev/shm is a disk in memory
+"""Number of entries after which the walk of an oversized project ends."""
+_KERNEL = ("/proc", "/sys", "/dev")  # the kernel creates their files; /dev/shm is a RAM disk
 
 
 @dataclass(frozen=True)
 class ProjectLimits:
-    """How much code a project may have."""
+    """The limits of a project's size."""
 
     files: int = MAX_FILES
-    """Most files and links."""
+    """Maximum number of files and links."""
     bytes: int = MAX_BYTES
-    """Most bytes of all files together."""
+    """Maximum total bytes of all files."""
 
 
 class FolderWalk:
     """The results of a walk so far."""
 
     def __init__(self, root: Path, follow: Follow) -> None:
-        """No entries yet; `follow` has the patterns of links out of `root` to follow."""
+        """Start empty; `follow` has the patterns of links out of `root` to follow."""
         self.root = Path(os.path.realpath(root))
         self.follow = follow
         self.files: dict[str, os.stat_result] = {}
         self.links: dict[str, str] = {}
-        """Path to target, inside the folder."""
+        """Links inside the folder: path to target."""
         self.refused: list[str] = []
         """Refused entries, with the reason."""
         self.visited = 0
-        """Entries of folders that were inspected."""
+        """Number of inspected entries."""
         self._within = [self.root]
-        """The folder and those that links led to, down to the present one."""
+        """The folder, and those reached through links, down to the current one."""
 
     @property
     def full(self) -> bool:
-        """Whether the walk has met enough."""
+        """Whether the walk should end."""
         return False
 
     def objection(self, path: str, place: str, target: str | None) -> str:
-        """Return why the entry at `place`, perhaps a link to `target`, cannot be sent, or ""."""
+        """Return why the entry at `place`, possibly a link to `target`, cannot be sent, or ""."""
         return ""
 
     def stays_inside(self, path: str, target: str, place: str) -> bool:
-        """Whether a link stays in the folder, by its own text and through other links."""
-        if Path(place) != self.root / path:  # it is in a folder behind a link out
+        """Return whether a link stays in the folder, both as text and through other links."""
+        if Path(place) != self.root / path:  # in a folder behind a link out of the project
             return False
         inside = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
         if target.startswith("/") or inside == ".." or inside.startswith("../"):
@@ -119,13 +119,13 @@ class FolderWalk:
         return Path(os.path.realpath(place)).is_relative_to(self.root)
 
     def add(self, path: str, info: os.stat_result, real: Path | None = None) -> None:
-        """Add a file; `real` is where it is when a link out leads to it."""
+        """Add a file; `real` is its path if it was reached through a link out."""
         self.files[path] = info
         if real is not None:
             self.follow.taken[path] = real
 
     def refuse(self, path: str, why: str) -> None:
-        """Note a file that must not or cannot be sent."""
+        """Record a file that must not or cannot be sent."""
         self.refused.append(f"{path!r} {why}")
 
     def walk(self, folder: Path, below: str = "", rules: Ignoring | None = None) -> None:
@@ -159,7 +159,7 @@ class FolderWalk:
                 self._take(entry, path, rules)
 
     def _take(self, entry: os.DirEntry[str], path: str, rules: Ignoring | None) -> None:
-        place = entry.path  # text: a path object for each of 2,000 files costs 10 ms
+        place = entry.path  # strings: path objects for 2,000 files would take 10 ms
         try:
             target = os.readlink(place) if entry.is_symlink() else None
             if why := self.objection(path, place, target):
@@ -195,26 +195,26 @@ class FolderWalk:
 
 
 class ProjectWalk(FolderWalk):
-    """A walk over a project, which ends over its limits."""
+    """A walk over a project, which ends beyond its limits."""
 
     def __init__(
         self, limits: ProjectLimits, root: Path, follow: Follow | None = None, *, looked_at: int = 0
     ) -> None:
-        """Stop the walk below `root` over the `limits`, after `looked_at` entries at the least."""
+        """Stop the walk below `root` beyond the `limits`, but not before `looked_at` entries."""
         super().__init__(root, follow or Follow())
         self.size = 0
-        """Bytes of all files."""
+        """Bytes of all files so far."""
         self._limits, self._looked_at = limits, looked_at
 
     @property
     def full(self) -> bool:
-        """Whether the walk has met enough."""
+        """Whether the walk should end."""
         count = len(self.files) + len(self.links) + len(self.refused)
         over = count > self._limits.files or self.size > self._limits.bytes
         return over and self.visited >= self._looked_at
 
     def objection(self, path: str, place: str, target: str | None) -> str:
-        """Return why the entry at `place` cannot be sent, or ""."""
+        """Return why the entry at `place` cannot be sent; "" if it can."""
         if not _travels(path):
             return "has a name with a line break or bytes that are not UTF-8; rename it"
         if target is None:
@@ -235,10 +235,10 @@ class ProjectWalk(FolderWalk):
         self.size += info.st_size
 
     def check(self) -> None:
-        """Raise InputError for an oversized project, with the five largest, or a refused entry.
+        """Refuse an oversized project, with its five largest entries, or one with refused entries.
 
         Raises:
-            InputError: what is said of it.
+            InputError: the project is too large, or has refused entries.
         """
         count, size, limits = len(self.files) + len(self.links), self.size, self._limits
         if count > limits.files or size > limits.bytes:
@@ -270,7 +270,7 @@ class ProjectWalk(FolderWalk):
 
 
 def some(refused: Sequence[str]) -> str:
-    """Return the first refused entry, and the number of others."""
+    """Return the first refused entries, and the number of others."""
     more = f"; and {len(refused) - 5} more" if len(refused) > 5 else ""
     return "; ".join(refused[:5]) + more
 
@@ -281,13 +281,13 @@ def walk(
     elsewhere: frozenset[str] = frozenset(),
     follow: Follow | None = None,
 ) -> ProjectWalk:
-    """Return the project's files below `root`, up to enough for the error about its size.
+    """Return the project's files below `root`; ends early if the project is too large.
 
-    `elsewhere` are the files and folders in it that are no part of what is sent; `follow` says
-    which links out of it are followed, and keeps what they led to.
+    `elsewhere` has the files and folders to leave out; `follow` selects the links out of the
+    project to follow, and records their files.
 
     Raises:
-        InputError: `root` is not a folder that a user keeps a project in.
+        InputError: `root` is a system folder.
     """
     if is_system(root):
         raise InputError(
@@ -300,7 +300,7 @@ def walk(
 
 
 def is_system(root: Path) -> bool:
-    """Whether `root` is the root of all files, or a kernel's folder."""
+    """Return whether `root` is the file system's root or one of the kernel's folders."""
     real = Path(os.path.realpath(root))
     if real == Path(real.anchor):
         return True
@@ -308,7 +308,7 @@ def is_system(root: Path) -> bool:
 
 
 def _travels(text: str) -> bool:
-    """Whether it fits a list with one name a line."""
+    """Return whether a name fits a list with one name per line."""
     if "\n" in text or "\r" in text:
         return False
     try:

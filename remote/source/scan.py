@@ -1,4 +1,4 @@
-"""Reads a project folder into a manifest: excludes secrets, hashes every file."""
+"""Reads a project folder into a manifest: excludes secrets and hashes each file."""
 
 import errno
 import hashlib
@@ -31,21 +31,21 @@ def scan(
 ) -> Manifest:
     """Return the manifest of the project's files below `root`.
 
-    Left out: what .gitignore and .lumituiignore files exclude (the latter win, and their `!`
-    brings back what the former exclude), .git, __pycache__, node_modules, virtual environments,
-    and what looks like a secret by its name or its contents.
+    Omits what .gitignore and .lumituiignore files exclude (the latter take precedence, and their
+    `!` includes files again), .git, __pycache__, node_modules, virtual environments, and what looks
+    like a secret by name or contents.
 
     Args:
         root: the project's folder.
-        extra: files from elsewhere, by the POSIX path they get.
-        guard: decides what is kept back, and keeps what it decided.
-        limits: how much of it there may be.
-        hashes: what is known of the files from earlier; brought up to date and saved.
-        elsewhere: files and folders in it that get to the site another way.
-        follow: which links out of it are followed; keeps the files that they lead to.
+        extra: files from elsewhere, by their POSIX path in the copy.
+        guard: decides what looks like a secret, and records the decisions.
+        limits: the maximum size.
+        hashes: the cache of earlier scans; updated and saved.
+        elsewhere: files and folders in it that reach the site in another way.
+        follow: the links out of it to follow; records their files.
 
     Raises:
-        InputError: something that must not or cannot be sent, or too much of it.
+        InputError: a file must not or cannot be sent, or the project is too large.
     """
     if not root.is_dir():
         raise InputError(f"The project folder {root} does not exist.", "Correct `project:`.")
@@ -92,7 +92,7 @@ def _behind(root: Path, path: str, real: Path) -> list[str]:
 def _linked_secrets(
     root: Path, project: ProjectWalk, guard: ScanGuard
 ) -> list[tuple[str, str, NameRule]]:
-    """Return the links with a secret's name, each with its target and the rule."""
+    """Return the links with a secret's name, each with its target and the matching rule."""
     top, secrets = os.path.realpath(root), []
     for path in project.links:
         if rule := guard.link_rule(path):
@@ -114,7 +114,7 @@ class _ScanReader:
         links: list[tuple[str, str, NameRule]],
         names: Sequence[str] = (),
     ) -> bool:
-        """Whether a name of the file, or of a link to it, indicates a secret."""
+        """Return whether a name of the file, or of a link to it, indicates a secret."""
         try:
             if guard.names_secret(path, lambda: opened(self._where(path)), names):
                 return True
@@ -123,7 +123,7 @@ class _ScanReader:
         return any(guard.target_is_secret(link, target, path, rule) for link, target, rule in links)
 
     def read(self, path: str, info: os.stat_result) -> tuple[ManifestEntry, FileContent]:
-        """Return the file's entry and contents; `info` is its stat when it was found."""
+        """Return the file's entry and contents; `info` is its stat from the walk."""
         try:
             read = read_file(lambda: self._where(path), path, info, self._hashes)
         except OSError as error:
@@ -146,8 +146,8 @@ def read_file(
 ) -> tuple[FileContent, os.stat_result] | None:
     """Return a file's contents and stat; None if it no longer has the stat `info`.
 
-    It is read where `where` says, unless `hashes` know it as `key`. `passed` hears of each portion
-    of bytes; without `search` nobody looks for keys.
+    The file is read from `where`, unless `hashes` has it as `key`. `passed` is called with each
+    number of bytes read; without `search`, lumitui does not search it for keys.
 
     Raises:
         OSError: as `opened`.
@@ -156,8 +156,8 @@ def read_file(
     if contents is not None:
         passed(info.st_size)
         return contents, info
-    # Plain descriptors, and a buffer of the file's size: for small files a file object and a
-    # large buffer cost more than the hash.
+    # Plain descriptors and a buffer of the file's size: for small files, a file object and a large
+    # buffer cost more than the hash.
     file = opened(where())
     try:
         digest, shapes = hashlib.sha256(), ShapeSearch() if search else None
@@ -185,13 +185,13 @@ def _unreadable(path: str, error: OSError) -> InputError:
 
 
 def opened(source: Path) -> int:
-    """Return a descriptor of a regular file, without waiting for a pipe that took its place.
+    """Return a descriptor of a regular file, without waiting if a pipe has replaced it.
 
-    No part of `source` may be a link: one that took the place of the file, or of a folder above it,
-    would lead to any file of this machine.
+    No part of `source` may be a link: one that replaced the file or a folder above it could lead to
+    any file of this machine.
 
     Raises:
-        OSError: it cannot be read, or is no longer a file.
+        OSError: the file cannot be read, or is no longer a file.
     """
     file = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
@@ -217,7 +217,7 @@ def file_state(info: os.stat_result) -> FileState:
 
 
 def changed(path: str) -> InputError:
-    """Return the error for a file that was written to while it was read."""
+    """Return the error for a file that changed while it was read."""
     return InputError(
         f"The file {path!r} changed while it was read.",
         "Wait until no program writes to the project, then send again.",

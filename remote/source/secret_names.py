@@ -1,7 +1,7 @@
 """Names of files with secrets: a table with sources, and exceptions.
 
-The names come from the lists that are kept for this (GitHub's gitignore templates, gitrob's
-signatures, gitleaks' rules) and from the manuals of the programs that write these files.
+The names come from public lists (GitHub's gitignore templates, gitrob's signatures, gitleaks'
+rules) and from the manuals of the programs that write these files.
 """
 
 import fnmatch
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 HEAD_BYTES = 1 << 18
-"""How much of a file decides for the rules that ask its contents; the usual file has 4 kB."""
+"""Bytes to read for rules that check contents; the usual file has 4 kB."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class NameRule:
     """The kind of file, as the end of a sentence."""
     source: str
     patterns: str
-    """Shell patterns, in lower case, for the name, or with a slash for the end of the path. The `*`
-    after a folder matches everything in it. Separated by spaces."""
+    """Shell patterns in lower case, separated by spaces: for the name, or with a slash for the end
+    of the path. A `*` after a folder matches everything in it."""
     holds: Callable[[bytes], object] | None = None
-    """Decides by the beginning of the contents; None if the name suffices."""
+    """Decides by the start of the contents; None if the name suffices."""
 
 
 _BLOCKS = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----")
@@ -40,7 +40,7 @@ _ASSIGNS = re.compile(rb"^\s*(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*=\S", re.MULTIL
 
 
 def _not_only_public(head: bytes) -> bool:
-    """Whether a PEM file has anything but certificates and public keys."""
+    """Return whether a PEM file has more than certificates and public keys."""
     blocks = _BLOCKS.findall(head)
     return not blocks or not all(_PUBLIC_BLOCKS.search(block) for block in blocks)
 
@@ -139,9 +139,9 @@ NAMES: tuple[NameRule, ...] = (
              ".bash_history .zsh_history .sh_history .history .python_history .mysql_history "
              ".psql_history .sqlite_history .node_repl_history .rdb_history .viminfo"),
 )  # fmt: skip
-"""The first rule that fits a path counts."""
+"""The rules; the first match counts."""
 
-# Code that is named `secrets` is a module; `.env.example` shows which variables there are.
+# Code named `secrets` is a module; `.env.example` lists the variables without values.
 _HARMLESS = re.compile(
     r"(?:.*[._-])?(?:examples?|templates?|samples?|tmpl|tpl|dist|j2|jinja2?|schema|dummy)"
     r"(?:[._-].*)?|.*[.]defaults?"
@@ -153,7 +153,7 @@ _CODE = (
 )  # fmt: skip
 
 
-# What editors and file managers make of a name for a copy: vim, emacs, GNOME, macOS, Windows.
+# Names that editors and file managers give copies: vim, emacs, GNOME, macOS, Windows.
 _COPY = re.compile(
     r"[.](?P<vim>.+)[.]sw[a-p]|[#](?P<emacs>.+)[#]|[.][#](?P<lock>.+)|(?P<tilde>.+?)(?:[.]~\d+)?~"
     r"|(?P<numbered>.+?) \(\d+\)(?P<a>[.][^.]*)?"
@@ -168,8 +168,8 @@ _SETTINGS = re.compile(
 def secret_name(path: str) -> NameRule | None:
     """Return the rule that matches the name of the file at `path`, or None.
 
-    Public keys, templates like `.env.example` and source code are not secrets by their names. A
-    copy of an editor is what its original is.
+    The names of public keys, templates like `.env.example` and source code do not indicate secrets.
+    An editor's copy counts as its original.
     """
     lowered = path.lower()
     folder, name = posixpath.split(lowered)
@@ -182,10 +182,10 @@ def secret_name(path: str) -> NameRule | None:
 
 
 def has_settings(path: str) -> bool:
-    """Whether `path` is a settings file by its name: dotenv, YAML, JSON, INI, a shell's.
+    """Return whether `path` has the name of a settings file: dotenv, YAML, JSON, INI, shell.
 
-    There a long word after `TOKEN=` is a value; in code it is mostly a variable. A template shows
-    where a value goes.
+    In such a file, a long word after `TOKEN=` is a value; in code, it is mostly a variable.
+    Templates do not count.
     """
     name = posixpath.basename(path.lower())
     return _SETTINGS.fullmatch(name) is not None and _HARMLESS.fullmatch(name) is None
@@ -215,8 +215,9 @@ _RULES = [
     for rule in NAMES
 ]
 
-# A project has thousands of files and few secrets: three quick tests pass most of the names. Each
-# looks for the longest plain part of the patterns that begin with a wildcard, or the beginning.
+# A project has thousands of files and few secrets, so three quick tests pass most names: each
+# searches for the longest plain part of the patterns with a leading wildcard, or for the start of
+# the others.
 _ALL = [one for rule in NAMES for one in rule.patterns.split()]
 _PARTS = [re.split(r"\*|\[[^]]*\]", one) for one in _ALL if "/" not in one]
 _BEGINNINGS = tuple({parts[0] for parts in _PARTS if parts[0]})

@@ -1,1 +1,1 @@
-"""How a request runs somewhere: POSIX sh over one channel, framed and quoted."""
+"""Running requests on a machine: POSIX sh over one channel, framed and quoted."""

@@ -1,12 +1,12 @@
-"""How one script is sent: a short fixed command, the script on its stdin, marks around its output.
+"""Sending a script: a short fixed command, the script on its stdin, marks around its output.
 
 The command line of the remote process differs from script to script only in a random mark, so a
 process list shows nothing of the script. The shell reads the script from its stdin with `read`,
 which POSIX forbids to take more than the line (busybox's `head -c` takes more). It evaluates the
-script only when the opening line came first and the closing line has arrived: half a script runs
+script only if the opening line came first and the closing line has arrived, so half a script runs
 nothing, and neither does one whose beginning a login file has read. What follows the closing line
-is the script's own input. Output counts only between the mark and `mark status`, because login
-files print too.
+is the script's input. Output counts only between the mark and `mark status`, because login files
+print too.
 
 Every byte of an answer is counted before it is kept:
 
@@ -30,7 +30,7 @@ from collections.abc import Generator, Iterable, Iterator
 from lumitui.remote.site.answer_fields import last_words
 from lumitui.remote.site.errors import AnswerUnusable, InputError, RefusedError
 
-# CDPATH lets `cd` print a path, TAR_OPTIONS leaves files out, GREP_OPTIONS changes what is found.
+# CDPATH makes `cd` print a path, TAR_OPTIONS can omit files, GREP_OPTIONS changes matches.
 _READ = (
     r'unset CDPATH TAR_OPTIONS GREP_OPTIONS; m={mark}; n=$(printf "\nx"); n=${{n%x}}; s=; '
     r'IFS= read -r l; [ "$l" = "exit 125 #$m" ] || exit 125; while IFS= read -r l; '
@@ -40,8 +40,8 @@ _READ = (
 _CLOSE = r'printf "%s %d\n" $m $r; printf "%s %d\n" $m $r >&2;'
 _RUN = r'(eval "$s"); r=$?; ' + _CLOSE
 # A watched script ends with the connection: sshd sends no signal to a command without a terminal,
-# so a `tail -f` that prints nothing would live on. The input stays open while the output is read;
-# its end kills the process group (sshd and Local start a new session for each command).
+# so a silent `tail -f` would keep running. The input stays open while the output is read; its end
+# kills the process group (sshd and Local start a new session for each command).
 _WATCHED = (
     r'exec 3<&0; (trap "" TERM; read x; kill -TERM 0; sleep 1; kill -KILL 0) '
     r'<&3 3<&- >/dev/null 2>&1 & w=$!; (eval "$s") </dev/null 3<&-; r=$?; '
@@ -53,7 +53,7 @@ _STATUS = re.compile(rb"[0-9]{1,3}")
 
 
 class Framing:
-    """The mark of one request, and the command, the payload and the readers that use it.
+    """The mark of one request, with the command, the payload and the readers that use it.
 
     No character of the command needs more than single quotes, so it survives fish and csh (in
     csh `!` and a line end do not survive inside quotes).
@@ -74,11 +74,11 @@ class Framing:
     def payload(self, script: str) -> bytes:
         """Return the script to send, between its opening and its closing line.
 
-        The opening line ends any other shell that may read it: without it, a `.bashrc` with
-        `exec zsh` would run the script while nobody reads its output.
+        The opening line ends any other shell that reads it; otherwise a `.bashrc` with `exec zsh`
+        would run the script and its output would be lost.
 
         Raises:
-            InputError: the script has a NUL, which no shell can hold, or a lone surrogate.
+            InputError: the script has a NUL, which no shell supports, or a lone surrogate.
         """
         if "\0" in script:
             raise InputError(
@@ -99,7 +99,7 @@ class Framing:
 
 
 class FrameReader:
-    """Receives one output and returns the bytes between the marks."""
+    """Reads one output and returns the bytes between the marks."""
 
     def __init__(self, mark: bytes) -> None:
         """Wait for the opening `mark`."""
@@ -120,7 +120,7 @@ class FrameReader:
         return "" if self.opened else self._held.decode("utf-8", "replace").strip()
 
     def feed(self, data: bytes) -> bytes:
-        """Take `data`; return the bytes that are now known to be the script's output."""
+        """Accept `data`; return the bytes that certainly are the script's output."""
         if self.code is not None or not self.opened:
             self.skipped += len(data)
         if self.code is not None:
@@ -138,7 +138,7 @@ class FrameReader:
             sought = at + len(self._close)
             status, ended, _ = self._held[sought : sought + 4].partition(b"\n")
             if not _STATUS.fullmatch(status) and (status or ended):
-                continue  # not the closing line: after its mark the shell writes only a status
+                continue  # not the closing line, where only a status follows the mark
             own = self._give(at)
             if ended:
                 self.code, self._held = min(int(status), 255), b""
@@ -151,14 +151,14 @@ class FrameReader:
         return own
 
     def _begun(self) -> int:
-        """Return how many of the last bytes may be the beginning of the closing mark."""
+        """Return how many of the last bytes may be the start of the closing mark."""
         longest = min(len(self._close) - 1, len(self._held))
         lengths = range(longest, 0, -1)
         return next((n for n in lengths if self._held.endswith(self._close[:n])), 0)
 
 
 def pieces(stdin: bytes | Iterable[bytes]) -> Iterator[bytes]:
-    """Yield `stdin` in pieces that are not empty."""
+    """Yield `stdin` in non-empty pieces."""
     yield from filter(None, [stdin] if isinstance(stdin, bytes) else stdin)
 
 
@@ -168,15 +168,15 @@ each at most) and a list of 100,000 files (about 15 MB)."""
 MOST_ERRORS = 4 << 20
 """Maximum bytes of standard error. tar lists every unreadable file: 20,000 long names."""
 KEPT_ERRORS = 64 << 10
-"""Approximate bytes of standard error to keep, of its beginning and of its end: a message quotes a
-line or two."""
+"""Approximate bytes of standard error to keep at its start and at its end: messages quote a line or
+two."""
 MOST_NOISE = 8 << 20
-"""Most bytes that login files and a banner may print before the script begins, on each output."""
+"""Maximum bytes that login files and a banner may print on each output before the script begins."""
 _WITHOUT_END = "Something there prints without end; log in and check the output."
 
 
 class Outputs:
-    """The two outputs of one request, within the limits."""
+    """The two outputs of one request, with their limits."""
 
     def __init__(self, framing: Framing) -> None:
         """Wait for the opening marks of `framing`."""
@@ -187,7 +187,7 @@ class Outputs:
 
     @property
     def errors(self) -> bytes:
-        """Standard error of the script, without the middle of a long one."""
+        """Standard error of the script, without the middle if it is long."""
         return self._errors.text
 
     def ended(self, index: int) -> bool:
@@ -204,7 +204,7 @@ class Outputs:
         """Take `data` of output `index`.
 
         Raises:
-            AnswerUnusable: a limit is passed.
+            AnswerUnusable: a limit is exceeded.
         """
         reader = self.readers[index]
         own = reader.feed(data)
@@ -231,7 +231,7 @@ class Outputs:
 
 
 class _Ends:
-    """The beginning and the end of a text of any length."""
+    """The start and the end of a text of any length."""
 
     def __init__(self, most: int) -> None:
         self._half, self._first, self._last, self._cut = most // 2, b"", b"", False
@@ -240,7 +240,7 @@ class _Ends:
         room = self._half - len(self._first)
         self._first += data[:room]
         self._last += data[room:]
-        if len(self._last) > 2 * self._half:  # not for every piece: each cut copies
+        if len(self._last) > 2 * self._half:  # not after each piece, because each cut copies
             self._last, self._cut = self._last[-self._half :], True
 
     @property
@@ -249,10 +249,10 @@ class _Ends:
 
 
 def limited(chunks: Iterator[bytes], *, most: int, seconds: float) -> Iterator[bytes]:
-    """Yield the chunks of a stream that should end after `most` bytes and `seconds`.
+    """Yield the chunks of a stream limited to `most` bytes and `seconds`.
 
     Raises:
-        AnswerUnusable: more came, or it took longer; what came until then was yielded.
+        AnswerUnusable: a limit was exceeded; everything before it was yielded.
     """
     rest, deadline = most, time.monotonic() + seconds
     try:
@@ -275,7 +275,7 @@ def limited(chunks: Iterator[bytes], *, most: int, seconds: float) -> Iterator[b
 
 
 def check_stream(code: int, errors: bytes) -> None:
-    """Raise RefusedError, with the last line it wrote, when a streamed script failed."""
+    """Raise RefusedError with the script's last line if a streamed script failed."""
     if code:
         words = last_words(errors, default=f"exit status {code}")
         raise RefusedError(f"The site stopped the transfer: {words}.")

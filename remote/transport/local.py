@@ -21,11 +21,11 @@ class Local:
     """A transport to the machine lumitui runs on (Linux, macOS).
 
     Each request is a new session, so that it can be ended as a group. The counters are for the
-    footprint that is shown; a process needs no connection, so `connections` stays 0.
+    footprint; a process needs no connection, so `connections` stays 0.
     """
 
     def __init__(self, shell: Sequence[str] = ("/bin/sh",)) -> None:
-        """Start nothing yet; `shell` is any POSIX shell."""
+        """Use any POSIX `shell`; starts no process yet."""
         self._shell = tuple(shell)
         self.requests = 0
         self.connections = 0
@@ -60,7 +60,7 @@ class Local:
         """Yield the output of `script` on arrival; see `Transport.stream`.
 
         Raises:
-            RefusedError: the script ended with a status other than 0; carries its last line.
+            RefusedError: the script ended with a nonzero status; the message has its last line.
         """
         framing = Framing()
         exchange = _Exchange(
@@ -88,7 +88,7 @@ class Local:
     def attach(self, path: str, *, terminal: bool) -> int:
         """Run the script at `path` with this process's own input and outputs; return its status.
 
-        It has this process's terminal, or none if that has none.
+        The script has this process's terminal, if any.
         """
         self.requests += 1
         code = subprocess.run([*self._shell, path], check=False).returncode
@@ -98,7 +98,7 @@ class Local:
         """Return a connection to a port of this machine.
 
         Raises:
-            ConnectionRefusedError: nobody listens there yet.
+            ConnectionRefusedError: nothing listens there yet.
         """
         return socket.create_connection((host, port), timeout=10)
 
@@ -123,7 +123,7 @@ class Local:
 
 
 class _Exchange:
-    """One process: sends it input and reads its output, blocking on neither."""
+    """One process: sends its input and reads its output without blocking on either."""
 
     def __init__(
         self,
@@ -146,13 +146,13 @@ class _Exchange:
 
     @property
     def ended(self) -> bool:
-        """Whether both outputs are complete, or cannot continue."""
+        """Whether both outputs are complete or cannot continue."""
         at_end = not any(file.fileno() in self._waiting.get_map() for file in self._files)
         return at_end or (self.outputs.ended(0) and self.outputs.ended(1))
 
     @property
     def code(self) -> int:
-        """Exit status; raises LinkLost when the shell ended before it reported one."""
+        """Exit status; raises LinkLost if the shell ended before reporting one."""
         code = self.outputs.readers[0].code
         if code is None:
             raise LinkLost(
@@ -162,7 +162,7 @@ class _Exchange:
         return code
 
     def step(self, seconds: float) -> None:
-        """Wait at most `seconds` for something to read or room to write, and do it."""
+        """Read or write what is possible within `seconds`."""
         for key, _ in self._waiting.select(seconds):
             if key.data is None:
                 self._write()
@@ -180,7 +180,7 @@ class _Exchange:
             sent = os.write(self._stdin.fileno(), self._piece[:_CHUNK]) if self._piece else 0
         except BlockingIOError:
             return
-        except BrokenPipeError:  # it needs no more input; its answer says why
+        except BrokenPipeError:  # the process reads no more input; its answer explains why
             self._done_writing()
             return
         self.owner.bytes_up += sent
@@ -199,7 +199,7 @@ class _Exchange:
         try:
             os.killpg(self.process.pid, signal.SIGTERM)
             while time.monotonic() < deadline:
-                self.process.poll()  # collects the leader; its group may live on
+                self.process.poll()  # reaps the leader; its group may live on
                 os.killpg(self.process.pid, 0)
                 time.sleep(0.01)
             os.killpg(self.process.pid, signal.SIGKILL)

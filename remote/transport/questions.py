@@ -1,7 +1,7 @@
-"""Questions to a site in one request: each has a name, its sh, and its reader.
+"""Queries to a site in one request, each with a name, its sh and its parser.
 
-A question whose command may fail or hang is a part: it has a time and a size of its own, and says
-why it has no answer. Any other is what its sh prints.
+A query whose command may fail or hang is a part: it has its own time and size limits, and a reason
+if it has no answer. For others, the answer is what their sh prints.
 """
 
 import re
@@ -17,9 +17,9 @@ from lumitui.remote.transport.transport import Transport
 MOST_PART = 256 << 10
 """Maximum bytes of a part. One user's 2,000 jobs take about 200 kB."""
 MOST_RECORD = 4 << 20
-"""Maximum bytes to read of another answer: thousands of partitions and kinds of nodes."""
+"""Maximum bytes of any other answer, such as thousands of partitions and node types."""
 PART_SECONDS = 12
-"""The time limit of a part, where the site has `timeout`."""
+"""Time limit of a part in seconds, if the site has `timeout`."""
 _NOT_FOUND = re.compile(r"([^\s:]+): (?:command )?not found")
 _FUNCTIONS = r"""{records}
 t=; if command -v timeout >/dev/null 2>&1; then t='timeout {seconds}'; fi
@@ -36,16 +36,16 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True)
 class Question(Generic[T_co]):
-    """One question to a site."""
+    """One query to a site."""
 
     name: str
     sh: str
-    """The command that prints the answer; of a part, one command with its words. `$t` before a
-    command sets its time limit."""
+    """The command that prints the answer; for a part, a single command. `$t` before a command sets
+    its time limit."""
     read: Callable[[str], T_co]
     """The parser of the answer; for "", the default."""
     command: str = ""
-    """The command as a user knows it; "": this is not a part."""
+    """The command as shown to users; "": not a part."""
     key: str = ""
     """The profile's key for the command."""
     given: str = ""
@@ -63,16 +63,16 @@ class Question(Generic[T_co]):
 
 @dataclass(frozen=True)
 class SiteAnswers:
-    """A site's answers, by the names of the questions."""
+    """A site's answers, by the names of the queries."""
 
     texts: Mapping[str, str]
     faults: Mapping[str, str] = field(default_factory=dict)
-    """Why there is no answer, in a sentence."""
+    """The reasons for missing answers, one sentence each."""
     words: str = ""
     """The site's last output, for a message if it answered nothing."""
 
     def of(self, question: Question[T_co]) -> T_co:
-        """Return the parsed answer to a question."""
+        """Return the parsed answer to a query."""
         return question.read(self.texts.get(question.name, ""))
 
 
@@ -84,12 +84,12 @@ def ask(
     timeout: float,
     each: int = PART_SECONDS,
 ) -> SiteAnswers:
-    """Ask all questions in one request of at most `timeout` seconds, and `each` for a command.
+    """Send all queries in one request of at most `timeout` seconds; each command may take `each`.
 
-    `head` is sh that comes first, like what unsets variables that would change the answers.
+    `head` is sh that runs first, for example to unset variables that would change the answers.
 
     Raises:
-        LinkError: the site could not be asked, or its answer cannot be used.
+        LinkError: the site cannot be reached, or its answer is unusable.
     """
     marker = new_marker()
     result = transport.run(request(marker, head, questions, each), timeout=timeout)
@@ -101,7 +101,7 @@ def ask(
 def request(
     marker: str, head: str, questions: Sequence[Question[object]], each: int = PART_SECONDS
 ) -> str:
-    """Return the request: POSIX sh, a record for each question."""
+    """Return the request: POSIX sh that prints one record per query."""
     functions = fill(
         _FUNCTIONS,
         records=record_functions(marker),
@@ -113,7 +113,7 @@ def request(
 
 
 def read_answers(output: bytes, marker: str, questions: Sequence[Question[object]]) -> SiteAnswers:
-    """Return the answer to each question, and the reason for missing ones; never raises.
+    """Return the answer to each query, or the reason if it is missing.
 
     Raises:
         AnswerUnusable: there are too many records.
@@ -149,7 +149,7 @@ def _fault(question: Question[object], status: str, body: str) -> str:
     if status != "127":
         why = last_words(body, default=f"status {status}").rstrip(".")
         return f"`{question.command}` failed: {why}."
-    match = _NOT_FOUND.search(body)  # the shell's own line
+    match = _NOT_FOUND.search(body)  # the shell's message
     missing = f"The site has no command `{match[1] if match else question.command.split()[0]}`."
     if question.key:
         return f"{missing} Set the right one in its profile (`{question.key}`)."

@@ -1,12 +1,12 @@
-"""Records in the output of a script: content between two lines that carry a random marker.
+"""Records in the output of a script: content between two lines with a random marker.
 
-No content can be taken for structure, because no content knows the marker:
+Content cannot be mistaken for structure, because it cannot contain the marker:
 
     MARKER exit 0 1
     {"rc": 0, ...}
     MARKER end
 
-A record whose closing line is missing is left out: the script ended in the middle of it.
+A record without its closing line is dropped: the script ended within it.
 """
 
 import secrets
@@ -15,8 +15,8 @@ from typing import NamedTuple
 from lumitui.remote.site.errors import AnswerUnusable
 
 MOST_RECORDS = 100_000
-"""Maximum records of one answer. A poll of 1,000 runs has about 4,000, each with an exit file or
-the like; the site knows the marker, and may print any number."""
+"""Maximum records of one answer. A poll of 1,000 runs has about 4,000. The limit is needed because
+the site knows the marker and could print any number."""
 MOST_OPENING = 1_000
 """Maximum bytes of a record's opening line; scripts write about 40."""
 
@@ -25,7 +25,7 @@ class AnswerRecord(NamedTuple):
     """One record of an answer."""
 
     words: list[str]
-    """Of the opening line, after the marker: the kind of record first."""
+    """The words of the opening line after the marker; the first is the kind of record."""
     content: bytes
 
 
@@ -37,9 +37,10 @@ def new_marker() -> str:
 def record_functions(marker: str) -> str:
     """Return sh that defines `begin KIND [WORD...]` and `finish`; output between them is a record.
 
-    The content must end with a line end. Both only call `echo`, a builtin: no process is started.
+    The content must end with a line end. Both only call the builtin `echo`, which starts no
+    process.
     """
-    # Not `end`: where zsh is the sh, as a Mac can be set to, that is a reserved word.
+    # Not `end`, which is a reserved word in zsh, the sh of some Macs.
     return f'begin() {{ echo {marker} "$@"; }}\nfinish() {{ echo {marker} end; }}'
 
 

@@ -1,7 +1,7 @@
-"""Latest requests to a site, and this program's cost for its login node.
+"""The latest requests to a site, and this program's load on its login node.
 
-Kept in memory, for a user who wonders what lumitui does. It holds no script, no answer and no
-path: those may be secret.
+Kept in memory, to show users what lumitui does. Contains no script, answer or path, which may be
+secret.
 """
 
 import threading
@@ -18,7 +18,7 @@ from lumitui.remote.transport.framing import pieces
 from lumitui.remote.transport.transport import Result, Transport
 
 MOST_REQUESTS = 500
-"""Requests of one site that are remembered; the oldest go first."""
+"""Maximum number of requests to keep per site; the oldest are dropped first."""
 
 _purpose: ContextVar[str] = ContextVar("purpose", default="other")
 
@@ -52,25 +52,25 @@ class SiteRequest:
     down: int = 0
     """Bytes of the answer."""
     result: str = "under way"
-    """`ok`, `exit 1`, `stopped`, or how it failed."""
+    """`ok`, `exit 1`, `stopped`, or the kind of failure."""
 
 
 class RequestLog:
-    """The latest requests to one site. Threads may share it."""
+    """The latest requests to one site. Thread-safe."""
 
     def __init__(self) -> None:
-        """No request so far."""
+        """Start without requests."""
         self._requests: OrderedDict[int, SiteRequest] = OrderedDict()
         self._lock = threading.Lock()
         self._number = 0
 
     def latest(self) -> list[SiteRequest]:
-        """Return the requests that are remembered, the newest first."""
+        """Return the kept requests, newest first."""
         with self._lock:
             return list(reversed(self._requests.values()))
 
     def begin(self, kind: str) -> int:
-        """Note that a request begins; return its number."""
+        """Record the start of a request; return its number."""
         with self._lock:
             self._number += 1
             self._requests[self._number] = SiteRequest(time.time(), kind)
@@ -79,7 +79,7 @@ class RequestLog:
             return self._number
 
     def note(self, number: int, seconds: float, moved: tuple[int, int], result: str) -> None:
-        """Record the progress or end of a request; `moved` are the bytes up and down."""
+        """Record the progress or end of a request; `moved` is the bytes sent and received."""
         with self._lock:
             if (entry := self._requests.get(number)) is not None:
                 up, down = moved
@@ -89,7 +89,7 @@ class RequestLog:
 
 
 class Logged:
-    """A transport that logs each request of another one."""
+    """A transport that logs each request of another transport."""
 
     def __init__(self, transport: Transport, log: RequestLog) -> None:
         """Send everything over `transport`."""
@@ -120,7 +120,7 @@ class Logged:
 
     def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
         """Yield the output of `script`; see `Transport.stream`."""
-        # Now: when the first chunk is wanted, another block may be the current one.
+        # Read now: by the first chunk, another `purpose` block may be current.
         return self._stream(script, stop, current_purpose())
 
     def _stream(self, script: str, stop: Callable[[], bool], kind: str) -> Iterator[bytes]:
@@ -148,7 +148,7 @@ class Logged:
 
 
 def _word(error: LumiError) -> str:
-    """Return a request's failure in a word or two; the message may contain a path."""
+    """Return a request's failure in one or two words, because the message may contain a path."""
     if isinstance(error, LinkLost):
         return "link lost"
     return {"AnswerNeeded": "login needed", "LinkError": "no link", "RefusedError": "refused"}.get(
@@ -158,16 +158,16 @@ def _word(error: LumiError) -> str:
 
 @dataclass(frozen=True)
 class Footprint:
-    """Counts since the program began, for one site."""
+    """Counts for one site since the program began."""
 
     logins: int = 0
     """TCP connections made."""
     requests: int = 0
-    """Scripts and streams run there, each in a channel of the one connection."""
+    """Number of scripts and streams run there, each in its own channel of the connection."""
     commands: int = 0
-    """Slurm commands that the requests ran."""
+    """Number of Slurm commands that the requests ran."""
     bytes_up: int = 0
-    """Sent to the site, with the overhead of encryption."""
+    """Bytes sent to the site, including encryption overhead."""
     bytes_down: int = 0
 
 
@@ -187,7 +187,7 @@ class CountedScheduler(Protocol):
 
 
 def footprint(links: Sequence[CountedLink], scheduler: CountedScheduler) -> Footprint:
-    """Return the current counts of all connections to a site, including those for files."""
+    """Return the current counts over all connections to a site, including those for files."""
     return Footprint(
         logins=sum(link.connections for link in links),
         requests=sum(link.requests for link in links),

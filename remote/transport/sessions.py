@@ -15,19 +15,19 @@ class Stream(Protocol):
     """Bytes in both directions, such as a socket or a channel of a connection."""
 
     def recv(self, nbytes: int, /) -> bytes:
-        """Return some received bytes; b"" at the end."""
+        """Return received bytes; b"" at the end."""
         ...
 
     def send(self, s: bytes, /) -> int:
-        """Send some of `s`; return how much."""
+        """Send a part of `s`; return its length."""
         ...
 
     def shutdown(self, how: int, /) -> None:
-        """End one direction, or both; a thread that waits for bytes wakes (socket.SHUT_WR)."""
+        """Shut down one or both directions (socket.SHUT_WR); wakes threads waiting for bytes."""
         ...
 
     def close(self) -> None:
-        """End it."""
+        """Close the stream."""
         ...
 
 
@@ -35,10 +35,10 @@ class Sessions(Protocol):
     """Requests that need a real connection."""
 
     def attach(self, path: str, *, terminal: bool) -> int:
-        """Run the script at `path` there with this process's own streams; return its exit status.
+        """Run the script at `path` on the site with this process's streams; return its exit status.
 
         Raises:
-            LinkError: no connection, or it ended first.
+            LinkError: there is no connection, or it ended first.
         """
         ...
 
@@ -46,20 +46,20 @@ class Sessions(Protocol):
         """Return a stream to a port, as the site reaches it.
 
         Raises:
-            ConnectionRefusedError: nobody listens there, or the site forwards nothing.
+            ConnectionRefusedError: nothing listens there, or the site does not allow forwarding.
             LinkError: no connection could be made.
         """
         ...
 
 
 class ForwardedPort:
-    """A port only for this machine, which forwards each connection to a site."""
+    """A port for this machine only, whose connections are forwarded to a site."""
 
     def __init__(self, port: int, connect: Callable[[], Stream]) -> None:
-        """Listen on `port`; 0: any that is free. `connect` is called for each connection.
+        """Listen on `port` (0: any free port). `connect` is called for each connection.
 
         Raises:
-            InputError: another program listens on it.
+            InputError: another program uses the port.
         """
         try:
             self._listener = socket.create_server(("127.0.0.1", port))
