@@ -79,6 +79,8 @@ class Sweep:
     """The conclusions, in sentences."""
     metrics: tuple[str, ...] = ()
     """Names under `metrics:` that have their own columns."""
+    advised: str = ""
+    """The setting to use, where the grid is about the number of workers."""
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -149,7 +151,8 @@ def sweep(
         else SweepRow(one.words, others=(None,) * len(own))
         for one in series.members
     )
-    return Sweep(series.id, rows, tuple(_advice(rows)), own)
+    advised, sentences = _advice(rows)
+    return Sweep(series.id, rows, tuple(sentences), own, advised)
 
 
 def pace_of(points: Sequence[MetricPoint]) -> StepPace:
@@ -184,8 +187,8 @@ def pace_of(points: Sequence[MetricPoint]) -> StepPace:
     return StepPace(whole * mean if whole else None, share, batch / mean, loss, others)
 
 
-def _advice(rows: Sequence[SweepRow]) -> list[str]:
-    """Return advice on the number of workers, if the grid varies only that."""
+def _advice(rows: Sequence[SweepRow]) -> tuple[str, list[str]]:
+    """Return the setting to use, where the grid is about the number of workers, and sentences."""
     paced = [row for row in rows if row.pace.samples_per_s is not None]
     sentences = []
     silent = [row for row in rows if row.pace == StepPace()]
@@ -197,7 +200,7 @@ def _advice(rows: Sequence[SweepRow]) -> list[str]:
     if len(silent) > ended:
         sentences.append(f"{len(silent) - ended} of {len(rows)} runs have no figures yet.")
     if len(paced) < 2 or any(row.workers is None for row in rows):
-        return sentences
+        return "", sentences
     ordered = sorted(paced, key=lambda row: row.workers or 0)
     fastest = max(ordered, key=_speed)
     best = next(row for row in ordered if _speed(row) >= (1 - ENOUGH) * _speed(fastest))
@@ -209,7 +212,7 @@ def _advice(rows: Sequence[SweepRow]) -> list[str]:
             "pack the samples into shards (`python trainers/pack.py`), or put them on the "
             "node's disk."
         )
-    return sentences
+    return best.setting, sentences
 
 
 def _choice(best: SweepRow, ordered: Sequence[SweepRow]) -> str:

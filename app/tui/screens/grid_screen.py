@@ -1,14 +1,15 @@
-"""A grid: its settings with their loss, speed, price and curve; the best of each is marked."""
+"""A grid: its settings with their loss, speed, price and curve; the best is marked."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
+from textual import on
 from textual.app import ComposeResult
-from textual.widgets import Static
+from textual.widgets import DataTable, Static
 
 from lumitui.app.explain import row_words
 from lumitui.app.tui.asking import ask
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from lumitui.app.runs import Curve, Run, Runs, Sweep
+    from lumitui.app.tui.widgets.plot import PlotLine
 
 _Known = tuple[float, int]
 MOST_LINES = 4
@@ -55,6 +57,8 @@ class GridScreen(FullScreen):
         super().__init__(runs)
         self._run_id = run_id
         self._seen: tuple[int, ...] = ()
+        self._lines: dict[str, PlotLine] = {}
+        """The drawn curves, by the ids of their runs."""
 
     def body(self) -> ComposeResult:
         """Yield what follows from the grid, a row for each run, and the best curves."""
@@ -101,30 +105,50 @@ class GridScreen(FullScreen):
             table.add_row(*(cells[at] for at in kept), key=run)
         table.move_cursor(row=chosen, animate=False)
         lines = lines_of([found.curves[name] for name in drawn], list(drawn.values()))
-        self.query_one(Chart).show(lines)
+        self._lines = dict(zip(drawn, lines, strict=True))
+        self._draw_curves()
         self.query_one("#grid-advice", Static).update(plain("\n".join(found.sweep.advice)))
+
+    @on(DataTable.RowHighlighted)
+    def _draw_curves(self) -> None:
+        """Draw the curve of the selected run over the others, which are dim."""
+        table = self.query_one("#grid", OpeningTable)
+        at = table.cursor_coordinate
+        chosen = table.coordinate_to_cell_key(at).row_key.value if table.row_count else None
+        several = chosen in self._lines
+        lines = [replace(line, is_behind=several and run != chosen)
+                 for run, line in self._lines.items()]  # fmt: skip
+        self.query_one(Chart).show(lines)
 
 
 def grid_rows(
     found: GridFigures, now: float, drawn: Sequence[str]
 ) -> list[tuple[list[Text], str | None]]:
-    """Return the cells of each run, with its id; a star marks the best of a column.
+    """Return the cells of each run, with its id; the best of a column is green.
 
-    The curve of a run that is `drawn` below has the letter and the colour that it has there.
+    A star marks the advised run; without advice, the one with the lowest loss. The curve of a run
+    that is `drawn` below has the letter and the colour that it has there.
     """
-    rows = found.sweep.rows
+    rows, losses = found.sweep.rows, 4
+    texts = list(map(list, zip(*(row.cells[:-2] for row in rows), strict=True)))
+    columns = [texts[0], *map(even_decimals, texts[1:])]
     best = {
         1: _best(min, (row.pace.epoch_s for row in rows)),
         2: _best(max, (row.pace.samples_per_s for row in rows)),
-        4: _best(min, (row.pace.loss for row in rows)),
+        losses: _best(min, (row.pace.loss for row in rows)),
     }
+    settings = [row.setting for row in rows]
+    advised = found.sweep.advised
+    star = settings.index(advised) if advised else best[losses]
     made = []
     for at, row in enumerate(rows):
         run = found.runs.get(row.run or "")
-        *cells, state, name = [plain(cell) for cell in row.cells]
+        cells = [plain(column[at]) for column in columns]
+        state, name = plain(row.state), plain(row.run or "-")
         for column, winner in best.items():
             if at == winner:
-                cells[column] = Text(f"★ {cells[column]}", "bold green")
+                cells[column].stylize("bold green")
+        cells[0] = Text.assemble(("★ " if at == star else "  ", "bold green"), cells[0])
         if run is not None:
             state.stylize(COLOURS[run.state])
         price = plain((row_words.cost(run, now) if run else "") or "-")
@@ -136,6 +160,15 @@ def grid_rows(
             curve = Text(f"{MARKS[place]} {curve}", SERIES[place])
         made.append(([*cells, state, price, curve, name], row.run))
     return made
+
+
+def even_decimals(texts: Sequence[str]) -> list[str]:
+    """Return a column's numbers with as many decimals as the longest has; others unchanged."""
+    decimals = max(len(text.partition(".")[2]) for text in texts)
+    return [
+        f"{float(text):.{decimals}f}" if decimals and text.replace(".", "", 1).isdigit() else text
+        for text in texts
+    ]
 
 
 def _best(

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
@@ -19,7 +20,7 @@ MARKS = "abcd"
 SMOOTHING = (0.0, 0.6, 0.9, 0.97)
 """The weights of the moving average, as in TensorBoard's slider."""
 _LEAST_NAME = 14
-"""Minimum cells of a name in the legend."""
+"""Minimum cells of a name in the legend; with less room, its letter stands for it."""
 _CROSSHAIR = Binding.Group("Read values", compact=True)
 
 
@@ -86,16 +87,21 @@ class Chart(Widget, can_focus=True):
         cursor = self._plot.cursor
         if cursor is not None:
             text.append("  ").append(f" {self._over} {cursor:,g} ", "bold reverse")
-        named = [line for line in self._plot.lines if line.name]
-        room = (width - text.cell_len) // max(1, len(named)) - 16
-        for line in named:
-            found = line.near(math.inf if cursor is None else cursor)
-            gap = "  " if text else ""
-            text.append(f"{gap}{line.mark or line.sign or '━'}", f"bold {line.style}")
-            if len(named) > 1:
-                name = shorten(line.name, max(_LEAST_NAME, room))
-                text.append(" ").append_text(plain(name, line.style))
-            text.append(f" {number(found[1])}" if found else "")
+        named = [line for line in self._plot.lines if line.name and line.points]
+        names = [line.name if len(named) > 1 else "" for line in named]
+        found = [line.near(math.inf if cursor is None else cursor) for line in named]
+        values = [f" {number(point[1])}" if point else "" for point in found]
+        rest = [" log" * self._plot.log_y, " smoothed 0.97" * bool(self._smoothing), *values]
+        room = width - text.cell_len - len("".join(rest)) - 4 * len(named)
+        if sum(map(cell_len, names)) > room:
+            least = room // len(named)
+            names = [shorten(name, max(_LEAST_NAME, least)) for name in names]
+            if least < _LEAST_NAME and all(line.mark for line in named):
+                names = [""] * len(named)
+        for line, name, value in zip(named, names, values, strict=True):
+            text.append("  " if text else "")
+            text.append(line.mark or line.sign or "━", f"bold {line.style}")
+            text.append_text(plain(f" {name}" if name else "", line.style)).append(value)
         if self._plot.log_y:
             text.append("  log", "dim")
         if self._smoothing:

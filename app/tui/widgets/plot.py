@@ -16,6 +16,11 @@ _COLUMNS = {
     for side in range(2) for top in range(4) for bottom in range(4)
 }  # fmt: skip
 """The bits of one column between two of its dots. Summed anew they took half of a drawing."""
+_GRID = 4
+"""Cells between two dots of a grid line."""
+_BLANK = (" ", "")
+_END = 2
+"""Cells right of all lines, for a letter at the end of each."""
 _BARS = "▁▂▃▄▅▆▇"
 _LARGEST = 1e300
 """Sums and differences of larger numbers would be infinite; they are gaps in a line."""
@@ -38,6 +43,8 @@ class PlotLine:
     sign: str = ""
     """A letter at each point."""
     joined: bool = True
+    is_behind: bool = False
+    """Drawn dim, below the others."""
 
     def near(self, x: float) -> Point | None:
         """Return the point whose x is nearest to `x`; None without points."""
@@ -56,14 +63,21 @@ class AxisScale:
     """Between two of its numbers; 0: as many as fit."""
 
     @classmethod
-    def over(cls, values: Sequence[float], *, log: bool) -> "AxisScale":
-        """Return the scale of `values`; it is linear if one of them has no logarithm."""
+    def over(cls, values: Sequence[float], *, log: bool, margin: float = 0.0) -> "AxisScale":
+        """Return the scale of `values`, with a share of it as margin at both ends.
+
+        It is linear if one of them has no logarithm.
+        """
         low, high = min(values), max(values)
         log = log and low > 1 / _LARGEST
         if low == high:
             around = abs(low) / 10 or 1.0
             low, high = (low / 2, high * 2) if log else (low - around, high + around)
-        return cls(low, high, log)
+        if log:
+            more = (high / low) ** margin
+            return cls(max(low / more, 1 / _LARGEST), min(high * more, _LARGEST), log)
+        more = (high - low) * margin
+        return cls(low - more, high + more)
 
     def share(self, value: float) -> float:
         """Return the position of `value`, from 0 to 1."""
@@ -88,7 +102,7 @@ class AxisScale:
         return [step * at for at in range(first, min(last, first + 99) + 1)]
 
     def even(self, rows: int) -> "AxisScale":
-        """Return the scale, longer by a quarter at most, with its numbers whole `rows` apart.
+        """Return the scale, longer by 30 % at most, with its numbers whole `rows` apart.
 
         Where that does not do, and with a log scale, it is left as it is.
         """
@@ -96,7 +110,7 @@ class AxisScale:
         for step in () if self.is_log else _steps(span / max(4, rows / 3)):
             apart = step * (rows - 0.25) / span
             growth = apart / max(1, int(apart)) - 1
-            if 0 <= growth <= 0.25 and 2 * step <= span:
+            if 0 <= growth <= 0.3 and 2 * step <= span:
                 more = span * growth / 2
                 return AxisScale(self.low - more, self.high + more, step=step)
         return self
@@ -143,7 +157,10 @@ class Plot:
 
     @cached_property
     def _y(self) -> AxisScale:
-        return AxisScale.over([y for _, y in self._points], log=self.log_y).even(self.height - 2)
+        rows = max(1, self.height - 2)
+        values = [y for _, y in self._points]
+        # Half a row at both ends: no line lies on the frame.
+        return AxisScale.over(values, log=self.log_y, margin=0.5 / rows).even(rows)
 
     @cached_property
     def _left(self) -> tuple[dict[int, str], int]:
@@ -155,7 +172,7 @@ class Plot:
     @property
     def room(self) -> int:
         """Cells of a line, right of the axis."""
-        return self.width - self._left[1] - 1
+        return self.width - self._left[1] - 1 - _END
 
     def _row(self, y: float) -> int:
         return round((1 - self._y.share(y)) * (4 * (self.height - 2) - 1)) // 4
@@ -174,10 +191,10 @@ class Plot:
         if not self._points or self.height < 4 or self.width < 24 or self.room < 2:
             return []
         rows, (words, left) = self.height - 2, self._left
-        cells: list[list[tuple[str, str]]] = [
-            [("┈", "dim bright_black")] * self.room if at in words else [(" ", "")] * self.room
-            for at in range(rows)
-        ]
+        # A line of dots: where a curve is nearly level, it would interrupt any other for long.
+        room = self.room + _END
+        grid = [("·", "dim bright_black") if at % _GRID == 0 else _BLANK for at in range(room)]
+        cells = [[*grid] if at in words else [_BLANK] * room for at in range(rows)]
         if self.cursor is not None:
             for row in cells:
                 row[self.column(self.cursor)] = ("│", "dim")
@@ -192,35 +209,41 @@ class Plot:
         return [*made, *(Text(line, "dim", no_wrap=True, end="") for line in self._below(left))]
 
     def _draw(self, cells: list[list[tuple[str, str]]]) -> None:
-        masks: dict[tuple[int, int], int] = {}
-        styles: dict[tuple[int, int], list[str]] = {}
-        dots = 2 if len(self.lines) == 1 else 1  # one alone looks dim; two would run together
-        for line in self.lines:
+        """Draw the lines over each other, the last one on top, and a letter at the end of each."""
+        lines = sorted(self.lines, key=lambda line: not line.is_behind)
+        dots = 3 if len(self.lines) == 1 else 2  # one alone looks thin; several would run together
+        for line in lines:
+            style = f"dim {line.style}" if line.is_behind else line.style
             shares = [
                 (self._x.share(x), self._y.share(y)) if _finite((x, y)) else None
                 for x, y in (line.points if line.joined else ())
             ]
+            masks: dict[tuple[int, int], int] = {}
             for row, column, mask in braille(shares, self.room, self.height - 2, dots):
-                masks[row, column] = whole = masks.get((row, column), 0) | mask
-                # Lines in the same cells take turns, as dashes; one without a name is behind.
-                there = styles.setdefault((row, column), []) if line.name else []
-                there += [] if line.style in there else [line.style]
-                cells[row][column] = (chr(0x2800 + whole), there[column // 2 % len(there)])
-        for at, line in enumerate(self.lines):
+                masks[row, column] = masks.get((row, column), 0) | mask
+            for (row, column), mask in masks.items():
+                cells[row][column] = (chr(0x2800 + mask), style)
+        for line in lines:
             for x, low, high in line.bars:
                 top, bottom, column = self._row(high), self._row(low), self.column(x)
                 for row in range(top, bottom + 1):
                     cells[row][column] = ("│", line.style)
             known = [point for point in line.points if _finite(point)]
-            # At its end, and once where the others have no mark.
-            marked = {len(known) - 1, len(known) * (at + 1) // (len(self.lines) + 1)}
-            marks = [(*known[i], line.mark) for i in marked if line.mark and 0 <= i < len(known)]
-            for x, y, sign in [*marks, *((*point, line.sign) for point in known if line.sign)]:
-                cells[self._row(y)][self.column(x)] = (sign, f"bold {line.style}")
+            for x, y in known if line.sign else ():
+                cells[self._row(y)][self.column(x)] = (line.sign, f"bold {line.style}")
+        taken: set[tuple[int, int]] = set()
+        for line in reversed(lines):
+            known = [point for point in line.points if _finite(point)]
+            if line.mark and known:
+                row, column = self._row(known[-1][1]), self.column(known[-1][0]) + 1
+                free = [at for at in range(len(cells)) if (at, column) not in taken]
+                row = min(free, key=lambda at: abs(at - row), default=row)
+                taken.add((row, column))
+                cells[row][column] = (line.mark, f"bold {line.style}")
 
     def _below(self, left: int) -> tuple[str, str]:
         """Return the x axis and its labels, omitting those without room."""
-        axis, below = ["─"] * self.room, [" "] * (self.room + left + 1)
+        axis, below = ["─"] * (self.room + _END), [" "] * self.width
         widest = len(f"{self._x.high:,.0f}")
         every = list(self.places) or self._x.ticks(max(3, self.room // (widest + 4)))
         ticks = [tick for tick in every if tick == round(tick)]  # there is no half a step

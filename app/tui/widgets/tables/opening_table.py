@@ -23,7 +23,10 @@ class OpeningTable(DataTable[Text]):
 
     def __init__(self, *, id: str, classes: str = "") -> None:  # noqa: A002 - Textual's name
         """Show no runs yet."""
-        super().__init__(id=id, classes=classes, cursor_type="row", cell_padding=1)
+        super().__init__(
+            id=id, classes=classes, cursor_type="row", cell_padding=1,
+            cursor_foreground_priority="renderable",
+        )  # fmt: skip
 
     @on(DataTable.RowSelected)
     def _row_selected(self, event: DataTable.RowSelected) -> None:

@@ -73,8 +73,9 @@ def test_an_epoch_is_that_of_the_steps_after_the_first() -> None:
 def test_the_fewest_workers_are_advised_that_are_fast_enough(
     seconds: tuple[float, ...], sentence: str
 ) -> None:
-    (advice,) = workers(*seconds).advice
-    assert sentence in advice
+    found = workers(*seconds)
+    (advice,) = found.advice
+    assert sentence in advice and f"Use {found.advised}" in advice
 
 
 def test_a_loader_that_no_worker_helps_is_named() -> None:
@@ -111,7 +112,7 @@ def test_the_example_is_a_study_of_loader_workers_on_this_machine(
     assert [row["setting"] for row in found["rows"]] == ["--workers=0", "--workers=1"]
     assert all(row["pace"]["epoch_s"] > 0 and 0 <= row["pace"]["waiting"] <= 1
                for row in found["rows"])  # fmt: skip
-    assert any("Take --workers=" in sentence for sentence in found["advice"])
+    assert any("Use --workers=" in sentence for sentence in found["advice"])
     assert "Take --workers=" in here("show", sent[0].id).stdout
     shown = here("grid", sent[0].id).stdout.splitlines()
     assert shown[0].split()[:2] == ["SETTING", "S/EPOCH"] and max(map(len, shown)) <= 100

@@ -1,5 +1,6 @@
 """The chart: any lines fit any room, its axes have round numbers, and it reads without colours."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -63,7 +64,7 @@ def test_a_line_is_drawn_in_its_colour_from_its_first_to_its_last_step() -> None
     (line,) = lines_of([Curve(10, 1200, (4.0, 3.0, 2.0, 1.0))], ["loss"])
     rows = [row.plain for row in Plot([line], 40, 8).rows()]
     drawn = [row[2:] for row in rows[:-2]]
-    assert drawn[0][0] > "⠀" and drawn[-1][-1] > "⠀", "falls from the left to the right"
+    assert drawn[0][0] > "⠀" and drawn[-1][-3] > "⠀", "falls from the left to the right"
     assert [row[:2] for row in rows if row[0] != " "] == ["4┤", "3┤", "2┤", "1┤"]
     assert rows[-1].split() == ["500", "1,000"]
 
@@ -72,6 +73,17 @@ def test_several_lines_have_letters_where_there_are_no_colours() -> None:
     curves = [Curve(1, 10, (0.0, 9.0)), Curve(1, 10, (9.0, 0.0)), Curve()]
     text = "\n".join(row.plain for row in Plot(lines_of(curves, "xyz"), 40, 8).rows())
     assert "a" in text and "b" in text and "c" not in text
+
+
+def test_the_line_in_front_is_drawn_whole_over_the_others() -> None:
+    curves = [Curve(1, 10, (0.0, 9.0)), Curve(1, 10, (0.0, 9.0)), Curve(1, 10, (9.0, 9.0))]
+    front, *others = lines_of(curves, "xyz")
+    lines = [front, *(replace(line, is_behind=True) for line in others)]
+    rows = Plot(lines, 40, 8).rows()
+    alone = Plot([front, replace(others[1], is_behind=True)], 40, 8).rows()
+    for row, same in zip(rows, alone, strict=True):
+        drawn = {span.start for span in row.spans if span.style == front.style}
+        assert drawn == {span.start for span in same.spans if span.style == front.style}
 
 
 def test_smoothing_begins_at_the_curve_and_keeps_gaps() -> None:
