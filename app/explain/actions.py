@@ -11,7 +11,6 @@ from lumitui.app.knowledge.failure.diagnosis import Diagnosis
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.safe_text import plain
-from lumitui.remote.site.secret_shapes import marks_in
 
 _OF_A_NODE = frozenset({
     "gpu-hardware", "gpu-driver", "gpu-busy", "node-failed", "launch-failed", "hung", "preflight",
@@ -82,7 +81,7 @@ def action_of(causes: Sequence[Diagnosis], run: Run) -> HelpfulResubmission | No
 def letter(causes: Sequence[Diagnosis], run: Run) -> str:
     """Return a text for the site's helpdesk: the job, its nodes, and its messages.
 
-    It contains log lines that name a cause, except those that look like secrets, and nothing from
+    It contains log lines that name a cause, with secrets masked (see `diagnose`), and nothing from
     the environment or the code.
     """
     first = next(iter(causes), None)
@@ -90,8 +89,7 @@ def letter(causes: Sequence[Diagnosis], run: Run) -> str:
     # A node is not bad because a program ran out of memory there.
     label = "Bad node:" if first and first.id in _OF_A_NODE else "Ended on:"
     lines = [text for item in causes for text in (item.line, *item.telling) if text.strip()]
-    open_ones = [line for line in lines if not marks_in(line.encode(errors="replace"))]
-    shown = list(dict.fromkeys(plain(line.strip(), 300) for line in open_ones))[:_LINES]
+    shown = list(dict.fromkeys(plain(line.strip(), 300) for line in lines))[:_LINES]
     return "\n".join([
         f"Subject: job {run.job_id or 'without an id'} on {run.site}: "
         f"{first.sentence if first else 'it failed'}",

@@ -80,7 +80,7 @@ class Sweep:
     metrics: tuple[str, ...] = ()
     """Names under `metrics:` that have their own columns."""
     advised: str = ""
-    """The setting to use, where the grid is about the number of workers."""
+    """The advised setting, if the grid varies only the number of workers."""
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ def pace_of(points: Sequence[MetricPoint]) -> StepPace:
 
 
 def _advice(rows: Sequence[SweepRow]) -> tuple[str, list[str]]:
-    """Return the setting to use, where the grid is about the number of workers, and sentences."""
+    """Return the advised setting, if the grid varies only the number of workers, and sentences."""
     paced = [row for row in rows if row.pace.samples_per_s is not None]
     sentences = []
     silent = [row for row in rows if row.pace == StepPace()]

@@ -48,6 +48,7 @@ from lumitui.app.knowledge.failure.tracebacks import (
     raised_lines,
 )
 from lumitui.app.knowledge.log_lines import LogLine
+from lumitui.remote.site.masked_text import masked
 from lumitui.remote.site.safe_text import plain
 from lumitui.remote.site.states import BY_YOU, HANGS, State
 
@@ -90,7 +91,22 @@ def diagnose(ending: RunEnd) -> list[Diagnosis]:
     the words of the rule that knows it. Without an exception: causes in the order in which the
     log shows them. Last come what is usually a consequence of another rank's end, and the exit
     code. The codes 85 to 88 and 78 are lumitui's own only in jobs of which `ending.spec` says so.
+
+    What they quote has no secret that the job printed: a cause is pasted into tickets and chats,
+    and the history keeps it.
     """
+    return [
+        replace(
+            one,
+            sentence=masked(one.sentence),
+            line=masked(one.line),
+            telling=tuple(map(masked, one.telling)),
+        )
+        for one in _reasons(ending)
+    ]
+
+
+def _reasons(ending: RunEnd) -> list[Diagnosis]:
     state, rc = ending.state, ending.rc
     if state is State.RUNNING and HANGS.match(ending.reason):
         return [Diagnosis(HANG.id, ending.reason, WAITING)]

@@ -250,9 +250,9 @@ def verdict_line(proof: Verdict, ranks: int) -> Text:
 
 
 def line_of(diagnoses: Sequence[Diagnosis]) -> str:
-    """Return the search text for the first cause's line, or ""."""
-    shown = ([*one.telling] or [one.line] for one in diagnoses)
-    return next((lines[-1].strip()[:_SOUGHT] for lines in shown if lines[-1].strip()), "")
+    """Return the search text for the first cause's line, up to a masked secret, or ""."""
+    shown = (([*one.telling] or [one.line])[-1].partition("…")[0].strip() for one in diagnoses)
+    return next((line[:_SOUGHT] for line in shown if line), "")
 
 
 def _explained(runs: Runs, run_id: str) -> tuple[Sequence[Diagnosis], RaisingCode | None]:

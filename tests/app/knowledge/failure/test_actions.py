@@ -82,7 +82,11 @@ def test_the_helpdesk_gets_job_node_and_lines_and_no_secret() -> None:
     assert "job 77" in text and "Bad node:   nid005001" in text and "nid[005001-2]" in text
     assert "  RuntimeError: CUDA error: uncorrectable ECC error encountered" in text
     assert key not in text
-    assert any(key in item.line for item in why(log)), "the line is one that the letter would show"
+    assert "No space left on device: token …" in text
+    (told,) = why(f"ValueError: refused: {key}\n")
+    assert told.line == "ValueError: refused: …"
+    (unknown,) = why(f"step 1\nusing {key} here\n")
+    assert "using … here" in unknown.telling and key not in str(unknown)
 
 
 def test_a_program_that_ran_out_of_memory_makes_no_node_bad() -> None:
