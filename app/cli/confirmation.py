@@ -10,7 +10,7 @@ import click
 from lumitui.app.cli.output import has_person, say, say_rows
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import run_phrases, words
-from lumitui.app.runs import InputError, LumiError, lines_of
+from lumitui.app.runs import InputError, LumiError, lines_of, quote
 
 if TYPE_CHECKING:
     from lumitui.app.runs import CodeNews, Preview, Resubmission, Runs
@@ -78,7 +78,9 @@ def show_unseen(runs: "Runs", job: Path, previews: Sequence["Preview"]) -> None:
     for text in shown:
         say(text)
     if hidden := len(texts) - len(shown):
-        say(f"{words.count(hidden, 'finding')} as in the preview: lumitui preview {job}")
+        say(
+            f"{words.count(hidden, 'finding')} as in the preview: lumitui preview {quote(str(job))}"
+        )
 
 
 def refuse_errors(preview: "Preview") -> None:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lumitui.app.runs import InputError
+from lumitui.app.runs import InputError, quote
 
 _LARGEST = 4 * 1024 * 1024
 """Bytes: Slurm's own limit (`max_script_size`)."""
@@ -70,7 +70,8 @@ def script_bytes(path: str) -> bytes:
         )
     if path.endswith((".yaml", ".yml")) and b"#SBATCH" not in data:
         raise InputError(
-            f"{path} is a job file, not an sbatch script.", f"`lumitui preview {path}` checks it."
+            f"{path} is a job file, not an sbatch script.",
+            f"`lumitui preview {quote(str(path))}` checks it.",
         )
     if len(data) > _LARGEST:
         raise InputError(

@@ -20,7 +20,7 @@ from lumitui.app.cli.output import Reply, run_data, say, say_rows
 from lumitui.app.cli.send_progress import show_step
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.app.runs import InputError
+from lumitui.app.runs import InputError, quote
 
 if TYPE_CHECKING:
     from lumitui.app.runs import (
@@ -121,7 +121,8 @@ def _send_rest(
 
 def _rest_of(series: "RunSeries") -> str:
     """Return the command that sends the unsent runs of a series."""
-    return f"`lumitui {'resubmit' if series.again else 'submit'} {series.source} --rest`"
+    verb = "resubmit" if series.again else "submit"
+    return f"`lumitui {verb} {quote(series.source)} --rest`"
 
 
 def note_rest(runs: "Runs", job: Path) -> None:

@@ -213,6 +213,7 @@ from lumitui.remote.site.safe_text import comment as comment
 from lumitui.remote.site.safe_text import lines_of as lines_of
 from lumitui.remote.site.safe_text import log_line as log_line
 from lumitui.remote.site.safe_text import spell_out as spell_out
+from lumitui.remote.site.shell_text import quote as quote
 from lumitui.remote.site.sites import Sites as Sites
 from lumitui.remote.site.states import State as State
 from lumitui.remote.ssh.prompts import LoginQuestion as LoginQuestion

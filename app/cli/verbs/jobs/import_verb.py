@@ -27,7 +27,7 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
     Reports what it kept, derived, changed and lost. Never overwrites a file.
     """
     from lumitui.app.job.examples import write_new
-    from lumitui.app.runs import import_lines, import_script
+    from lumitui.app.runs import import_lines, import_script, quote
 
     data = script_bytes(str(script))
     with profiles() as sites:
@@ -41,4 +41,4 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
     reply_data = {"path": str(path), "kept": report.kept, "derived": report.derived,
             "changed": report.changed, "lost": report.lost}  # fmt: skip
     advice = "Read what was lost, then run" if report.lost else "Next, run"
-    reply.give(reply_data, f"Wrote {path}. {advice}: lumitui preview {path}")
+    reply.give(reply_data, f"Wrote {path}. {advice}: lumitui preview {quote(str(path))}")

@@ -10,7 +10,7 @@ import click
 from lumitui.app.cli.confirmation import show_findings, without_later
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.session import core, json_option, output_option, site_option
-from lumitui.app.runs import InputError
+from lumitui.app.runs import InputError, quote
 
 
 class _Beginning(TypedDict):
@@ -99,7 +99,7 @@ def new(
     for name in beside:
         say(f"Wrote {name}.")
     data = {"path": str(path), "files": beside, "findings": every[0].findings}
-    reply.give(data, f"Wrote {path}. Read it, then run: lumitui preview {path}")
+    reply.give(data, f"Wrote {path}. Read it, then run: lumitui preview {quote(str(path))}")
 
 
 def _list(reply: Reply) -> None:

@@ -11,7 +11,7 @@ from lumitui.app.cli.output import Reply, run_data, say, warn
 from lumitui.app.cli.send_progress import show_step
 from lumitui.app.cli.session import core, force_option, job_argument, json_option, yes_option
 from lumitui.app.explain import words
-from lumitui.app.runs import LumiError, RunFailed, State
+from lumitui.app.runs import LumiError, RunFailed, State, quote
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Run, Runs
@@ -56,6 +56,7 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
         RunFailed: the job would fail too.
     """
     if run.state is State.DONE and not wrong:
+        shown = quote(str(job))
         try:
             every = runs.previews(job)
         except LumiError as error:  # what the trial left out, such as `after:`
@@ -63,12 +64,12 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
             return
         if len(every) > 1:
             say(
-                f"This tried only the first of {len(every)} runs; `lumitui preview {job}` lists "
+                f"This tried only the first of {len(every)} runs; `lumitui preview {shown}` lists "
                 "them all."
             )
         else:
             say(f"The job itself: {price_line(runs, every[0])}")
-        say(f"Next, run: lumitui submit {job}")
+        say(f"Next, run: lumitui submit {shown}")
         return
     if run.state is State.TIMEOUT and not wrong:
         say("The trial reached its time limit, which is not an error of the job.")

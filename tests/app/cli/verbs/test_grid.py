@@ -1,6 +1,7 @@
 """The command line sends every run of a grid, and says what that costs before."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,9 @@ def test_a_grid_is_shown_whole_and_sent_whole(here: Here, job: Path, runs: Runs)
 def test_the_rest_of_a_grid_is_sent_by_one_option(
     here: Here, job: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    job = job.rename(job.with_name("it's a grid.yaml"))
     job.write_text(HELLO + 'grid: {env.SEED: ["1", "2", "3"]}\n')
+    pasted = f"`lumitui submit {shlex.quote(str(job))} --rest`"
     none = here("submit", str(job), "--rest", "--yes")
     assert none.returncode == 2 and "has no unsent runs" in none.stderr
     send, tried = Launches.send, list[str]()
@@ -52,12 +55,12 @@ def test_the_rest_of_a_grid_is_sent_by_one_option(
     monkeypatch.setattr(Launches, "send", failing)
     stopped = here("submit", str(job), "--yes", "--json")
     assert stopped.returncode == 3
-    assert f"The rest: `lumitui submit {job} --rest`" in stopped.stderr
+    assert f"The rest: {pasted}" in stopped.stderr
     told = json.loads(stopped.stdout)["data"]
     assert [row["run"] is None for row in told["members"]] == [False, True, True]
     assert told["members"][1]["error"] == "The link was lost."
     noted = here("status").stderr
-    assert f"1 of 3 runs was sent, 2 were not. `lumitui submit {job} --rest`" in noted
+    assert f"1 of 3 runs was sent, 2 were not. {pasted}" in noted
     asked = here("submit", str(job), "--no-rest")
     assert asked.returncode == 2 and "1 of 3 runs was sent" in here("status").stderr, (
         "nobody agreed"
