@@ -1,16 +1,21 @@
-"""What is shown is safe and fits: tables in 80 columns, plain objects as JSON."""
+"""What the verbs print: rows that fit, one JSON object with --json, and progress on a terminal."""
 
 import re
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lumitui.app.cli import output, send_progress
 from lumitui.app.cli.views import tables
 from lumitui.app.follow.sites.cluster_overviews import RunGpus
 from lumitui.remote.scheduler.job_step import GpuReading
 from lumitui.remote.site.safe_text import spell_out
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.made_runs import a_run
+from tests.support.places import ROOT
+from tests.support.program.command_line import HELLO, Here, envelope
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
@@ -66,3 +71,45 @@ def test_the_gpus_of_a_run_are_lines_the_idle_ones_first() -> None:
     assert lines[:2] == ["2 GPUs on 1 node, 489 W together.", "GPU 1 on nid1 draws 9 W: idle."]
     assert lines[3].split() == ["NODE", "GPU", "POWER", "MEMORY", "USE"]
     assert lines[4].endswith("idle") and len(lines) == 6
+
+
+def test_a_series_is_objects_as_one_run_is(here: Here, job: Path) -> None:
+    job.write_text(HELLO.replace("args: [one]", "grid: {--lr: [1, 2]}"))
+    data = envelope(here("submit", str(job), "--yes", "--json"))["data"]
+    assert [run["price"]["amount"] for run in data["runs"]] == [0, 0]
+    assert [member["run"] for member in data["members"]] == [run["id"] for run in data["runs"]]
+    again = ["resubmit", data["runs"][0]["id"], "--ladder", "1,2", "--yes", "--force", "--json"]
+    done = here(*again, "--set", "launcher=torchrun", "--set", "strategy=ddp")
+    ladder = envelope(done)["data"]
+    assert [run["nodes"] for run in ladder["runs"]] == [1, 2], done.stderr
+    assert all(run["price"]["amount"] == 0 for run in ladder["runs"])
+
+
+def test_an_unknown_type_is_a_mistake_and_not_its_repr() -> None:
+    class Unknown:
+        pass
+
+    with pytest.raises(TypeError, match="Unknown"):
+        output.as_data({"a": [Unknown()]})
+    for path in (ROOT / "app/cli").rglob("*.py"):
+        assert "default=str" not in path.read_text(), path
+
+
+def test_a_transfer_is_one_line_that_changes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(send_progress, "has_person", lambda: True)
+    for words in ("writing history", "staging D 1%", "staging D 2%", "staged D", "submitting"):
+        send_progress.show_step("sync", words)
+    back = "\r\x1b[K"
+    assert capsys.readouterr().err == (
+        f"… writing history\n… staging D 1%{back}… staging D 2%{back}… staged D\n… submitting\n"
+    )
+
+
+def test_nobody_watches_nothing_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(send_progress, "has_person", lambda: False)
+    send_progress.show_step("sync", "staging D 1%")
+    assert capsys.readouterr().err == ""

@@ -5,12 +5,14 @@ import sqlite3
 import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lumitui.app.history.file.sqlite_errors import PendingWarnings
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.filters import FilterTerm, WordTerm
 from lumitui.app.history.listing.find_runs import Filter
@@ -267,3 +269,46 @@ def test_a_run_of_another_version_is_left_out_and_told(history: History, path: P
     assert "bad" in warning
     with pytest.raises(LumiError, match="cannot be read"):
         history.get("bad")
+
+
+def test_threads_share_the_warnings_and_none_is_lost_or_doubled() -> None:
+    warnings, taken = PendingWarnings(), list[str]()
+
+    def write(part: int) -> None:
+        for number in range(500):
+            warnings.add(f"{part}-{number}")
+
+    writers = [Thread(target=write, args=(part,)) for part in range(4)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        taken += warnings.take()
+    taken += warnings.take()
+    assert sorted(taken) == sorted(f"{part}-{n}" for part in range(4) for n in range(500))
+
+
+def test_one_manifest_is_known_for_each_folder_of_a_site(history: History) -> None:
+    history.snapshots.remember("s", "/root", "text 1", "id1")
+    history.snapshots.remember("s", "/other", "text 2", "id2")
+    history.snapshots.remember("s", "/root", "text 3", "id3")
+    assert history.snapshots.manifest("s", "/root") == "text 3"
+    assert history.snapshots.manifest("s", "/other") == "text 2"
+    assert history.snapshots.manifest("t", "/root") is None
+
+
+def test_snapshots_of_live_runs_their_parents_and_the_last_one_sent_stay(history: History) -> None:
+    rows = [
+        ("done", State.DONE, "s-done", None),
+        ("base", State.FAILED, "s-base", None),
+        ("live", State.QUEUED, "s-live", None),
+        ("sending", State.SENDING, None, "base"),
+    ]
+    for name, state, snapshot, parent in rows:
+        history.begin(a_run(name, root="/r", state=state, snapshot=snapshot, parent=parent))
+    history.begin(a_run("alone", root="/q", state=State.DONE, snapshot="s-alone"))
+    history.begin(a_run("away", root="/r", site="t", state=State.QUEUED, snapshot="s-away"))
+    history.snapshots.remember("somewhere", "/r", "text", "s-last")
+    history.snapshots.remember("somewhere", "/new", "text", "s-new")
+    assert history.snapshots.in_use("somewhere") == {
+        "/r": {"s-base", "s-live", "s-last"}, "/q": set(), "/new": {"s-new"},
+    }  # fmt: skip

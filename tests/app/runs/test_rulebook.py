@@ -10,9 +10,10 @@ import pytest
 from lumitui.app.cli.verbs.scripts.rules import listed
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.app.launch.rules import job_file_catalogue
-from lumitui.app.runs.rulebook import examples, explanations, rule_text, topic, topics
+from lumitui.app.runs.rulebook import EXAMPLES, examples, explanations, rule_text, topic, topics
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.repository.rules_page import examples_text
 
 ROOT = Path(__file__).resolve().parents[3]
 KNOWN = Sites([BUILT_IN])
@@ -83,3 +84,14 @@ def test_a_name_that_no_rule_has_is_answered_with_those_near() -> None:
     with pytest.raises(InputError, match="'cluster-imag' is not a rule") as caught:
         topic("cluster-imag", ())
     assert "cluster-image" in caught.value.hint
+
+
+HOW = "run `make reference`"
+
+
+def test_the_examples_are_those_of_the_cases() -> None:
+    assert EXAMPLES.read_text() == examples_text(), HOW
+
+
+def test_an_example_shows_what_differs() -> None:
+    assert all(example.bad or example.good for example in examples().values())

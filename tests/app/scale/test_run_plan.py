@@ -1,16 +1,36 @@
-"""A run that is planned again: its spec is derived once, and without a file."""
+"""A run planned again: its beginning, what it resumes from, and what changed in its code."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lumitui.app.history.run import AttemptRecord, Run
+from lumitui.app.job.launch import Launch
 from lumitui.app.job.setting import set_in
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.send.code import project_files
 from lumitui.app.runs import Runs
 from lumitui.app.scale import rescale
-from lumitui.app.scale.run_plan import Basis, CodeChoice, ResubmissionRequest, plan, wanted_spec
-from tests.support.jobs.made_runs import a_run
+from lumitui.app.scale.resubmission import CodeNews, code_news
+from lumitui.app.scale.run_plan import (
+    Basis,
+    CodeChoice,
+    ResubmissionRequest,
+    StartPoint,
+    choose_start,
+    plan,
+    wanted_spec,
+)
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import RefusedError
+from lumitui.remote.site.run_folder import RECORD
+from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.jobs.sites.rescaled_jobs import DDP, LUMI, launched
+from tests.support.jobs.small_jobs import finish, hello_project
+from tests.support.program.command_line import LAPTOP
 
 
 @pytest.mark.parametrize(
@@ -48,3 +68,100 @@ def test_a_plan_needs_neither_files_nor_a_site() -> None:
     assert rows["nodes"] == "4"
     assert rows["stop signal"] == "USR1, 210 s before the limit"
     assert "0.5" in rows["learning rate"], "a rate that a person sets is not rescaled"
+
+
+SAVED = AttemptRecord(1, "7", "nid1", 100.0, 160.0, 85, 350, "requeue")
+LOST = AttemptRecord(1, "7", "nid1", 100.0, 160.0, end="killed")
+
+
+@pytest.mark.parametrize(
+    ("attempts", "start", "said"),
+    [
+        ((SAVED,), "checkpoint", ["a-1 was cancelled: it resumes from its last checkpoint."]),
+        ((LOST,), "scratch", []),
+        ((), "scratch", []),
+    ],
+)
+def test_a_chain_cancelled_between_attempts_continues_from_its_checkpoint(
+    attempts: tuple[AttemptRecord, ...], start: StartPoint, said: list[str]
+) -> None:
+    run = a_run("a-1", state=State.CANCELLED, attempts=attempts)
+    launch = Launch(run.spec, run.script, run.layout, run.price, can_resume=True)
+    notes: list[str] = []
+    assert choose_start(run, launch, None, notes) == start
+    assert notes == said
+
+
+@pytest.fixture
+def failed(runs: Runs, tmp_path: Path) -> Run:
+    job = JobSpec.model_validate(
+        {**LAPTOP, "env": {"FAIL_RANK": "0"}, "resume": ["--resume"], "proof": "off"}
+    )
+    run = finish(runs, runs.send(runs.preview(job, hello_project(tmp_path / "work"))))
+    assert run.state is State.FAILED
+    return run
+
+
+def recorded(run: Run) -> object:
+    return json.loads(Path(run.folder, RECORD).read_text())["resumed_from"]
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_it_continues_only_from_what_was_saved(runs: Runs, failed: Run, saved: bool) -> None:
+    folder = Path(failed.folder, "checkpoints")
+    folder.mkdir()
+    if saved:
+        (folder / "last.pt").write_text("step 7")
+    made = runs.plan_resubmission(failed.id)
+    assert made.plan.start == "checkpoint"
+    again = runs.resubmit(made)
+    expected = failed.id if saved else None
+    assert (again.parent, again.resumed_from) == (failed.id, expected)
+    assert runs.history.get(again.id).resumed_from == expected
+    assert recorded(again) == expected
+    finish(runs, again)
+    assert Path(again.folder, "checkpoints", "last.pt").exists() == saved
+    assert not list(Path(again.folder).glob(".record*"))
+
+
+def test_who_insists_on_a_checkpoint_is_refused_without_one(runs: Runs, failed: Run) -> None:
+    Path(failed.folder, "checkpoints").mkdir()
+    with pytest.raises(RefusedError, match="no checkpoints"):
+        runs.resubmit(runs.plan_resubmission(failed.id, start="checkpoint"))
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (("train.py",), "train.py differs from the code that ran."),
+        (("a.py", "b.py"), "a.py and b.py differ from the code that ran."),
+        (tuple("abcd"), "a, b, c and 1 more file differ from the code that ran."),
+        ((), "The project has changed since this run; lumitui does not know which files."),
+    ],
+)
+def test_it_names_the_files(files: tuple[str, ...], words: str) -> None:
+    assert CodeNews(True, files).sentence == words
+    assert CodeNews().sentence == ""
+
+
+def test_a_project_is_compared_with_what_was_sent(runs: Runs, tmp_path: Path) -> None:
+    project, hashes = tmp_path / "project", tmp_path / "hashes"
+    project.mkdir()
+    train = project / "train.py"
+    train.write_text("print(1)")
+    spec = SPEC.model_copy(update={"trainer": None, "script": "train.py"})
+    sent = project_files.collect(spec, project, hashes).manifest
+    known = runs.history.snapshots
+    run = a_run(spec=spec, project=str(project), snapshot=sent.id, state=State.FAILED)
+    known.remember(run.site, run.root, sent.text, sent.id)
+    assert code_news(run, known, hashes) == CodeNews()
+    train.write_text("print(2)")
+    (project / "new.py").write_text("")
+    assert code_news(run, known, hashes) == CodeNews(True, ("new.py", "train.py"), "current")
+    done = replace(run, state=State.DONE)
+    assert code_news(done, known, hashes).first == "same", "nothing was wrong with its code"
+    known.remember(run.site, run.root, "", "another")
+    assert code_news(run, known, hashes) == CodeNews(True, (), "current"), "another was sent since"
+    assert code_news(replace(run, snapshot=None), known, hashes).first == "current"
+    train.unlink()
+    assert code_news(run, known, hashes) == CodeNews(), "the plan says what is wrong"

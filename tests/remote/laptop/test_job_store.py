@@ -1,13 +1,16 @@
-"""The ids of jobs: unique, with a free port each; and cancelling what is none."""
+"""The jobs of the embedded site: their ids, what cancels them, and their processes."""
 
 import contextlib
+import os
 import socket
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
+from lumitui.remote.laptop import process_tree
 from lumitui.remote.scheduler.scheduler_protocol import State, Watch
 from lumitui.remote.site.errors import RefusedError
 from tests.support.servers.embedded_site import EmbeddedSite, until
@@ -65,3 +68,18 @@ def test_a_job_is_cancelled_where_the_folder_of_jobs_is_another_one_by_now(
         assert set(site.process.cancel([replace(watch, run="another")])) == {"another"}
         assert site.process.cancel([watch]) == {}
     assert site.end(run, answer).word == "CANCELLED"
+
+
+def test_the_process_table_needs_no_ps(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_ps = process_tree.processes()
+    assert with_ps[os.getpid()] == os.getppid()
+    if sys.platform == "linux":
+        monkeypatch.setenv("PATH", "/nonexistent")
+        without = process_tree.processes()
+        assert without[os.getpid()] == os.getppid()
+        assert len(set(with_ps) ^ set(without)) < len(with_ps) / 2
+
+
+def test_descendants() -> None:
+    parents = {2: 1, 3: 2, 4: 3, 5: 1, 6: 5}
+    assert process_tree.below({2, 6}, parents) == {3, 4}

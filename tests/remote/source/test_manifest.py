@@ -1,4 +1,4 @@
-"""The list of what is sent: its name, its text and its checksums."""
+"""The list of files that a send has, and the scan that makes it."""
 
 import hashlib
 import os
@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.source import scan as module
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan, source_of
-from tests.support.files.project_files import write
+from tests.support.files.project_files import shipped, write
 
 
 def test_entries_are_sorted_and_say_what_a_file_is(tmp_path: Path) -> None:
@@ -63,3 +64,46 @@ def test_sha256sum_itself_takes_the_checksums(tmp_path: Path) -> None:
     assert subprocess.run(command, cwd=tmp_path / "p").returncode == 0
     (tmp_path / "p" / "back\\slash").write_text("changed")
     assert subprocess.run(command, cwd=tmp_path / "p", capture_output=True).returncode == 1
+
+
+def test_a_module_named_like_a_key_is_shipped(tmp_path: Path) -> None:
+    assert shipped(write(tmp_path, "id_mapping.py")) == ["id_mapping.py"]
+
+
+def test_a_secret_that_is_excluded_is_no_matter(tmp_path: Path) -> None:
+    write(tmp_path, ".env", "a")
+    (tmp_path / ".lumituiignore").write_text(".env\n")
+    assert shipped(tmp_path) == [".lumituiignore", "a"]
+
+
+def test_files_from_elsewhere_get_their_place(tmp_path: Path) -> None:
+    project = write(tmp_path / "p", "a")
+    extra = {".lumitui/trainers/ddp.py": write(tmp_path / "e", "ddp.py") / "ddp.py"}
+    found = scan(project, extra=extra)
+    assert [entry.path for entry in found.entries] == [".lumitui/trainers/ddp.py", "a"]
+    assert source_of(project, extra)(".lumitui/trainers/ddp.py").read_text() == "ddp.py"
+    with pytest.raises(InputError, match="rename"):
+        scan(project, extra={"a": tmp_path / "e" / "ddp.py"})
+    with pytest.raises(InputError, match="cannot be read"):
+        scan(project, extra={"b": tmp_path / "none"})
+
+
+def test_a_file_that_changes_while_it_is_read_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "a")
+
+    opened = module.opened
+
+    def writing(source: Path) -> int:
+        source.write_text("longer than before")
+        return opened(source)
+
+    monkeypatch.setattr(module, "opened", writing)
+    with pytest.raises(InputError, match="'a' changed while it was read"):
+        scan(tmp_path)
+
+
+def test_a_missing_project_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        scan(tmp_path / "none")

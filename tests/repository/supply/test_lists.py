@@ -1,5 +1,6 @@
 """The lists of versions: complete, hashed, free of known advisories, as pyproject.toml asks."""
 
+import json
 import re
 import subprocess
 from importlib.metadata import requires
@@ -9,6 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from tests.repository.supply.audit import main
 from tests.repository.supply.lists import CI, LOWEST, USERS, asked, name_of, read
 from tests.support.places import ROOT
 
@@ -117,3 +119,35 @@ def test_no_file_names_the_host_of_a_package_registry() -> None:
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert (found.stdout, found.returncode) == ("", 1)
+
+
+UNKNOWN = {"name": "click", "skip_reason": "Dependency not found and could not be audited"}
+CLEAN = {"name": "rich", "version": "15.0.0", "vulns": []}
+BAD = {"name": "click", "version": "8.3.2", "vulns": [{"id": "P-1", "fix_versions": ["8.3.3"]}]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        (None, 0, "audit: skipped. pip-audit is not installed"),
+        # pip-audit ends with 0 when a registry's mirror serves no advisories (seen with 2.10.1).
+        ([UNKNOWN], 0, "audit: skipped. pip-audit's service knows none"),
+        ([UNKNOWN, CLEAN], 0, "audit: no known advisory for the "),
+        ([CLEAN, BAD], 1, "audit: click 8.3.2: P-1; fixed in 8.3.3\n"),
+    ],
+)
+def test_an_advisory_fails_and_nobody_to_ask_is_said(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: list[object] | None,
+    code: int,
+    said: str,
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    if answer is not None:
+        program = tmp_path / "pip-audit"
+        program.write_text(f"#!/bin/sh\necho '{json.dumps({'dependencies': answer})}'\n")
+        program.chmod(0o755)
+    assert main() == code
+    assert capsys.readouterr().out.startswith(said)

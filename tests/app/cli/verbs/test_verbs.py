@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.cli.views import tables
+from lumitui.app.history.history import History
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Preview, Runs
 from lumitui.app.survey.inquiry.inquiries import Inquired, Inquiries
 from lumitui.app.survey.inquiry.topics import finding
 from lumitui.remote.site.run_folder import SCRIPTS
+from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import wait_until
 from tests.support.program.command_line import (
     HELLO,
@@ -275,3 +277,23 @@ def test_submit_does_not_repeat_what_the_preview_has_just_shown(here: Here, job:
     for _ in range(2):
         assert "error: 2-00:00:00 is longer than" in here("submit", str(job)).stderr
         here("preview", str(job))
+
+
+def test_the_place_of_the_file_is_shown_by_a_check_alone(home: Home, here: Here) -> None:
+    listed, checked = here("history"), here("history", "--check")
+    assert str(home.data) not in listed.stdout + listed.stderr
+    assert str(home.data) in checked.stdout
+
+
+@pytest.mark.parametrize(("count", "more"), [(50, False), (51, True)])
+def test_runs_beyond_the_limit_are_told(home: Home, here: Here, count: int, more: bool) -> None:
+    history = History(home.settings.history)
+    for number in range(count):
+        history.begin(a_run(f"r-{number:06d}"))
+    history.close()
+    listed, table = here("history", "--json"), here("history", "--filter", "r-")
+    assert len(envelope(listed)["data"]) == 50
+    for done in (listed, table):
+        told = "More than 50 runs match; --limit N lists more." in done.stderr
+        assert (done.returncode, told) == (0, more)
+    assert len(envelope(here("history", "--json", "--limit", "60"))["data"]) == count

@@ -1,15 +1,34 @@
-"""Counts, sizes, times, prices and reasons in words."""
+"""Sentences about numbers, prices, transfers, CPUs and logs, whatever the values are."""
 
+import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lumitui.app.cli import output
-from lumitui.app.explain import words
-from lumitui.app.job.launch import Price
+from lumitui.app.explain import row_words, words
+from lumitui.app.explain.run_phrases import (
+    Outlook,
+    price_outlook,
+    price_outlook_sentence,
+    progress_line,
+)
+from lumitui.app.history.run import Run
+from lumitui.app.job.launch import Price, RankLayout
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis
+from lumitui.app.launch.draft import job_form
+from lumitui.app.launch.draft.node_map import gpu_word, node_map, node_map_lines
+from lumitui.app.scale.scaling import rungs, scaling_words
+from lumitui.app.scale.scaling.measured import MeasuredRun, Training
+from lumitui.app.scale.scaling.study import Offer, scaling_of
 from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.sites import Sites
+from lumitui.remote.transfer.contents.shipment_progress import Meter, ShipmentProgress
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.home import Home
 
 NOW = 1_000_000.0
 QUEUED = a_run(state=State.QUEUED, job_id="7", submitted=NOW - 600, updated=NOW)
@@ -118,3 +137,128 @@ def test_a_cause_names_its_rank_once() -> None:
     assert Diagnosis("a", "It crashed.", "", rank=3).cause == "It crashed (rank 3)."
     assert Diagnosis("a", "Rank 3 crashed.", "", rank=3).cause == "Rank 3 crashed."
     assert Diagnosis("a", "It crashed.", "").cause == "It crashed."
+
+
+MOMENTS = st.floats() | st.sampled_from([math.inf, -math.inf, math.nan, 1e18, -1e18, 2.0**63])
+
+
+@given(MOMENTS, MOMENTS)
+def test_moments_and_lengths_are_always_words(moment: float, now: float) -> None:
+    for text in (
+        words.clock(moment),
+        words.recent_clock(moment, now),
+        words.ahead(moment, now),
+        words.length(moment),
+        words.short_length(moment),
+    ):
+        assert len(text) < 120 and "\n" not in text
+
+
+@given(MOMENTS | st.none())
+def test_numbers_are_always_words(value: float | None) -> None:
+    assert 0 < len(words.number(value, " GB")) < 40
+
+
+@given(st.integers(0, 10**30))
+def test_sizes_are_always_words(count: int) -> None:
+    assert words.size(count)[-1] == "B"
+
+
+PRICE = Outlook(Price(32.0, "GPU-hours", 16.0))
+LIKE = replace(PRICE, about=6.1, like="ab12")
+ALL = replace(LIKE, left=812.0, limit=1000.0, asked=1000.0)
+
+
+def test_as_much_is_said_as_is_known() -> None:
+    assert price_outlook(PRICE, 0) == "at most 32 GPU-hours"
+    assert price_outlook(LIKE, 0) == "at most 32 GPU-hours, about 6.10 if it runs like ab12"
+    assert price_outlook(ALL, 1180) == (
+        "at most 32 GPU-hours, about 6.10 if it runs like ab12; 812 of 1,000 GPU-hours left "
+        "(queried 3 min ago)"
+    )
+    assert "if it scales as ab12" in price_outlook(replace(LIKE, other_size=True), 0)
+    assert price_outlook(replace(PRICE, left=5.0), 0).endswith("; 5 GPU-hours left")
+    used = replace(PRICE, left=-3.0, limit=10.0)
+    assert price_outlook(used, 0).endswith("; nothing of 10 GPU-hours left")
+
+
+def test_what_costs_nothing_is_said_to() -> None:
+    free = Outlook(Price(0.0, "GPU-hours", 0.0))
+    assert price_outlook_sentence(free, 0) == "nothing is billed"
+    assert price_outlook_sentence(PRICE, 0) == "billed at most 32 GPU-hours"
+
+
+def test_a_line_says_what_a_person_wants_to_know() -> None:
+    line = progress_line(
+        ShipmentProgress("DATA", "sending", 750_000_000, 3_000_000_000, 22_500_000.0)
+    )
+    assert line == "staging DATA [##......]  25% 750 MB of 3.0 GB 22 MB/s 1m40 left"
+    longest = ShipmentProgress("N" * 20, "reading", 999_000_000, 999_000_000_000, 1_000_000.0)
+    assert len(progress_line(longest)) <= 82
+    assert progress_line(ShipmentProgress("D", "asking")) == "staging D: checking what the site has"
+    assert (
+        progress_line(ShipmentProgress("D", "sending", 0, 0))
+        == "staging D [########] 100% 0 B of 0 B"
+    )
+
+
+def test_the_rate_is_of_the_last_ten_seconds_and_what_was_there_is_no_speed() -> None:
+    told, clock = list[ShipmentProgress](), [0.0]
+    meter = Meter("DATA", told.append, lambda: clock[0])
+    meter.begin("sending", 1_000_000, 400_000)
+    for second in range(1, 21):
+        clock[0] = second
+        list(meter.pass_on([b"x" * (1000 if second < 10 else 10_000)]))
+    assert 9_000 <= told[-1].rate <= 10_000
+    assert told[-1].done == 400_000 + 9 * 1000 + 11 * 10_000
+    # Five reports a second at most, however small the pieces are.
+    before = len(told)
+    list(meter.pass_on([b"x"] * 1000))
+    assert len(told) == before
+
+
+CORES = ("0", "1")
+
+
+def a_cpu_run(nodes: int = 2) -> Run:
+    return a_run(layout=RankLayout(nodes, 2, 2, 1, 2, True, (), CORES, on_cpu=True))
+
+
+def test_no_table_and_no_sentence_names_gpus(home: Home) -> None:
+    site = Sites(home.settings.profiles).load("laptop")
+    run = a_cpu_run()
+    map_lines = node_map_lines(node_map(site, run.layout), 80, gpu_word(site))
+    drawn = ["".join(part.text for part in line) for line in map_lines]
+    study = scaling_of(
+        run,
+        [MeasuredRun(run, Training(1000.0, 990.0, 1010.0, 50, samples=60_000, epoch=60_000))],
+        [Offer(2, 4, 0.0, 3600.0, 0.0), Offer(4, 8, 0.0, 3600.0, 0.0)],
+    )
+    said = [
+        *drawn,
+        words.layout_size(run.layout),
+        *(field.help for field in job_form.fields({}, site, {}, ())),
+        *rungs.titles(study),
+        *scaling_words.table(study).titles,
+        scaling_words.basis(study),
+    ]
+    assert not [text for text in said if "GPU" in text or "GCD" in text], said
+    assert f"2 of {site.node.gpus} ranks" in drawn[0]
+    assert rungs.titles(study)[1] == "ranks" and "rank-h" in scaling_words.table(study).titles
+    assert row_words.size(run) == "2x2r" and "4 ranks on CPU" in words.layout_size(run.layout)
+    gpus = replace(run, layout=replace(run.layout, on_cpu=False))
+    assert row_words.size(gpus) == "2x2" and gpus.layout.device.some(1) == "1 GPU"
+
+
+def test_more_ranks_than_the_machine_has_are_called_ranks(home: Home) -> None:
+    from lumitui.app.job.spec import parse_job
+    from lumitui.app.launch.compose import compose
+
+    site = Sites(home.settings.profiles).load("laptop")
+    text = "name: a\nsite: laptop\npartition: local\ntime: '00:05:00'\nscript: a.py\n"
+    try:
+        compose(parse_job(f"{text}gpus_per_node: 64\n", "job"), site)
+    except InputError as error:
+        assert "ranks of a node" in str(error) and "GPUs" not in str(error)
+    else:
+        raise AssertionError("64 ranks fit")

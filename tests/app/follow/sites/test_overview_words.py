@@ -1,8 +1,12 @@
-"""What is said of a site's answer: how old it is, and that there is none."""
+"""What is said of a site beside its overview, and which site is not asked for one."""
 
 import pytest
 
 from lumitui.app.follow.sites.overview_words import no_overview_yet, overview_age
+from lumitui.app.runs import Runs
+from lumitui.remote.site.states import State
+from tests.support.jobs.made_runs import a_run
+from tests.support.program.home import Home
 
 
 @pytest.mark.parametrize(
@@ -25,3 +29,11 @@ def test_a_site_that_was_asked_is_not_called_unasked(
 def test_the_first_second_says_what_is_going_on() -> None:
     assert no_overview_yet("lumi", asking=True).startswith("Querying lumi for its nodes")
     assert no_overview_yet("lumi", asking=False).endswith("Press r to query it again.")
+
+
+def test_a_site_where_the_person_may_be_nobody_is_not_asked(home: Home, runs: Runs) -> None:
+    assert runs.clusters.sites() == ["laptop"]
+    (home.config / "sites" / "karolina.yaml").write_text("extends: karolina\n")
+    assert runs.clusters.sites() == ["karolina"]
+    runs.history.begin(a_run("new-000001", site="lumi", state=State.DONE))
+    assert runs.clusters.sites() == ["lumi"]

@@ -5,6 +5,7 @@ import textwrap
 
 import pytest
 
+from lumitui.app.knowledge.program.deepspeed_config import Offload, read_config
 from lumitui.app.knowledge.program.program_facts import PythonFile
 from lumitui.app.knowledge.program.python_reader import read_python
 
@@ -244,3 +245,36 @@ def test_a_long_chain_of_functions_ends() -> None:
     text = "".join(f"def f{number}():\n    f{number + 1}()\n" for number in range(3000))
     program = read(f"{text}def f3000():\n    torch.save(1)\nf0()\n")
     assert program.reach(next(program.named("torch.save"))) in ("all", "unknown")
+
+
+TEXT = """\
+{
+  "train_batch_size": 64,
+  "gradient_accumulation_steps": "auto",
+  "fp16": {"enabled": true, "loss_scale": 128},
+  "zero_optimization": {
+    "stage": 2,
+    "offload_optimizer": {"device": "nvme"}
+  },
+}
+"""
+
+
+def test_trailing_commas_are_read() -> None:
+    config = read_config(TEXT, "ds.json")
+    assert config.fault is None
+    assert (config.train, config.accumulation) == (64, "auto")
+    assert (config.fp16, config.bf16) == (True, None)
+    assert config.offload_optimizer == Offload("nvme", None)
+
+
+def test_a_key_has_its_line() -> None:
+    config = read_config(TEXT, "ds.json")
+    assert config.at("zero_optimization", "stage").line == 6
+    assert config.at("fp16", "enabled").line == 4
+
+
+def test_what_cannot_be_read_is_a_fault_with_its_line() -> None:
+    fault = read_config('{\n  "fp16": {"enabled": true\n', "ds.json").fault
+    assert fault is not None
+    assert fault.at.line >= 2

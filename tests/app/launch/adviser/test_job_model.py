@@ -1,17 +1,20 @@
-"""A launch as the rules see it: what layout, job file and profile say, and from which key."""
+"""A launch as the rules see it, and what they say of it: at its key, with its fix, once."""
 
 import pytest
 
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.script_job import ScriptJob
+from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.adviser.job_model import job_of
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.job_price import memory_gib
 from lumitui.app.launch.placement import placement_of
 from lumitui.app.launch.program_call import container_environment
 from lumitui.remote.site import walltime
+from lumitui.remote.site.finding import Finding
 from tests.support.jobs.sites.lumi_job import LUMI, job
 from tests.support.jobs.sites.official_jobs import Official, official_jobs
+from tests.support.jobs.sites.site_jobs import launched, site
 
 SOME = 19
 """One in nineteen is enough to see a mistake; all are looked at by the slow test."""
@@ -105,3 +108,46 @@ def test_the_rules_get_the_programs_text_by_the_name_that_the_job_uses() -> None
     assert seen.files[step.program.known] == "import torch\n"
     (link,) = [command for command in seen.commands if command.program == "ln"]
     assert ("/scratch/x", "links.data") in [(word.known, word.at.field) for word in link.words]
+
+
+"""One in nineteen is enough to see a mistake; all are looked at by the slow test."""
+TRUE = {
+    "retired": "the machine has closed",
+    "few-cores": "documents of Mahti ask for fewer cores than a node has for its GPUs",
+    "launcher": "a wiki uses an mpirun that the profile does not have",
+    "idle-gpus": "examples of one GPU, where a partition has whole nodes alone",
+    "scattered": "documents show two nodes with a part of the GPUs of each",
+    "torchrun-unbound": "the laptop's torchrun binds nothing",
+    "puhti-bf16": "examples of today at a machine of 2019",
+}
+"""What is found in some of these jobs, and holds."""
+
+
+def false_ones(item: Official) -> list[str]:
+    return [
+        f"{item.name}: {one.rule}: {one.message}"
+        for one in findings(item.launch, item.site, item.files)
+        if one.severity != "note" and one.rule not in TRUE
+    ]
+
+
+def test_no_job_that_we_propose_is_found_fault_with() -> None:
+    assert [words for item in official_jobs(SOME) for words in false_ones(item)] == []
+
+
+@pytest.mark.slow
+def test_not_one_job_that_we_propose_is_found_fault_with() -> None:
+    assert [words for item in official_jobs() for words in false_ones(item)] == []
+
+
+def test_a_rule_of_a_site_stands_at_the_key_that_it_is_about() -> None:
+    launch = compose(job(nodes=2, env={"NCCL_SOCKET_IFNAME": "eth0"}), LUMI)
+    found = [one for one in findings(launch, LUMI) if one.at.field == "env.NCCL_SOCKET_IFNAME"]
+    assert found, "the profile has a rule about it"
+
+
+def test_nothing_is_said_twice() -> None:
+    long = launched("lumi", "small-g", time="5-00:00:00", nodes=9)
+    said: list[Finding] = findings(long, site("lumi"))
+    names = [one.rule for one in said]
+    assert names.count("time-limit") == 1 and names.count("nodes") == 1

@@ -1,15 +1,19 @@
-"""The node map shows each core once, with its rank, in any width and without colours."""
+"""The node map shows each core once; `lumitui bind --explain` says what masks give each task."""
 
 import pytest
 
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.draft.node_map import (
     MapLine,
+    explain_masks,
     gpu_word,
+    masks_text,
     measured_map,
     node_map,
     node_map_lines,
 )
+from lumitui.app.launch.layout import rank_bindings
+from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.sites.lumi_job import LUMI, job
 
 
@@ -60,3 +64,73 @@ def test_a_measured_node_shows_what_its_ranks_found() -> None:
     shown = drawn(node_map_lines(measured_map(LUMI, "nid1", {0: "1-3", 2: "9"}), 80))
     assert shown.startswith("nid1, as measured")
     assert "  0-7   x000.... GPU0" in shown and "  8-15  x2...... GPU2" in shown
+
+
+SITES = Sites([BUILT_IN])
+KNOWN = [name for name in SITES.names() if SITES.load(name).node.gpu_cores and name != "laptop"]
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_bind_prints_for_a_site_has_nothing_wrong_there(name: str) -> None:
+    site = SITES.load(name)
+    masks = ",".join(one.mask for one in rank_bindings(site.node, site.node.gpus))
+    found = explain_masks(site, f"srun --cpu-bind=v,mask_cpu={masks}", tasks=None, starter="srun")
+    assert found.mistakes == ()
+    assert [row.near_gpus for row in found.tasks] == [(gpu,) for gpu in range(site.node.gpus)]
+    assert "No mistakes found: each task" in masks_text(site, found)
+
+
+def test_a_wrong_order_is_drawn_and_said_at_its_tasks() -> None:
+    site = SITES.load("lumi")
+    text = masks_text(site, explain_masks(site, "map_cpu:1,57", tasks=2, starter="srun"))
+    assert "   0  1          0         4         0  <- mask-order" in text
+    assert "  0-7      x 0 . . . . . ." in text
+    assert "<- mask-order" not in text.split("   1  57")[1]
+    assert "nodes are shared in small-g, dev-g" in text
+
+
+def test_reserved_cores_fail_and_an_unknown_node_is_said_to_be_unknown() -> None:
+    lumi, mahti = SITES.load("lumi"), SITES.load("mahti")
+    assert explain_masks(lumi, "0xff,0xff00", tasks=2, starter="srun").fails
+    found = explain_masks(mahti, "0xff,0xff00", tasks=2, starter="srun")
+    assert not found.fails
+    assert "nobody has published which cores" in masks_text(mahti, found)
+
+
+def test_torchrun_is_one_task_that_has_all_gpus() -> None:
+    found = explain_masks(SITES.load("lumi"), "0xfe,0xfe00", tasks=None, starter="torchrun")
+    assert [(row.gpus, row.wrong) for row in found.tasks] == [
+        (tuple(range(8)), ("mask-torchrun",)),
+    ]
+
+
+def test_gpus_alone_bind_no_cores() -> None:
+    site = SITES.load("lumi")
+    found = explain_masks(site, "map_gpu:0,1", tasks=2, starter="srun")
+    assert "it binds no cores" in masks_text(site, found)
+
+
+@pytest.mark.parametrize(
+    ("masks", "fails"),
+    [
+        ("mask_cpu:" + ",".join(["0xfe"] * 8), True),
+        ("mask_cpu:0xfe", True),
+        ("map_gpu:0,0,0,0,0,0,0,0", True),
+        ("map_gpu:0,1,2,3,4,5,6,7", False),
+        ("map_cpu:49,57,17,25,1,9,33,41", False),
+        ("map_cpu:1,9,17,25,33,41,49,57", False),
+    ],
+)
+def test_masks_fail_if_ranks_share_cores_or_gpus(masks: str, fails: bool) -> None:
+    assert explain_masks(SITES.load("lumi"), masks, tasks=None, starter="srun").fails is fails
+
+
+def test_options_without_a_list_are_named_and_what_slurm_chooses_is_left_open() -> None:
+    site = SITES.load("lumi")
+    masks = "--cpu-bind=map_cpu:1,9 --cpus-per-task=7 --gpus-per-task=1 --gpu-bind=closest"
+    found = explain_masks(site, masks, tasks=2, starter="srun")
+    text = masks_text(site, found)
+    assert "Not explained: --gpus-per-task=1, --gpu-bind=closest. Slurm chooses the GPUs" in text
+    assert [row.gpus for row in found.tasks] == [(), ()]
+    assert [one.id for one in found.mistakes] == ["mask-few"]
+    assert "the job requests 7" in found.mistakes[0].message

@@ -1,12 +1,15 @@
-"""The environment of `venv:`: its name, the script that builds it, and the job that uses it."""
+"""Words of staged data in the script, and `venv:`: its name, its build, the job that uses it."""
 
 import subprocess
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.placement import placement_of
+from lumitui.app.launch.program_call import link_target, named_in, word
 from lumitui.app.launch.venv_script import name_in, venv_name
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
@@ -139,3 +142,37 @@ def test_a_hostile_line_stays_one_word(
     )  # fmt: skip
     assert said.stdout == f"{HOSTILE}\neinops\n"
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+_PIECES = st.sampled_from(
+    [
+        "$STAGE_DATA",
+        "${STAGE_DATA}",
+        "$STAGE_OTHER",
+        "$HOME",
+        "'",
+        '"',
+        "`x`",
+        "$(x)",
+        "\\",
+        " ",
+        "a",
+    ]
+)
+
+
+@given(st.lists(_PIECES, max_size=8))
+def test_only_what_is_staged_expands(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    shell = ["sh", "-c", f"STAGE_DATA='/a b'; printf '%s|' {word(text, ['DATA'])}"]
+    said = subprocess.run(shell, capture_output=True, text=True, check=True).stdout
+    expected = "".join("/a b" if "STAGE_DATA" in piece else piece for piece in pieces)
+    assert said == f"{expected}|"
+
+
+def test_names_and_links() -> None:
+    assert list(named_in("--a=$STAGE_DATA:${STAGE_X} $STAGEX")) == ["DATA", "X"]
+    assert (
+        link_target("data", "D") == "../stage/D"
+        and link_target("a/b/c/", "D") == "../../../stage/D"
+    )

@@ -1,13 +1,15 @@
-"""Images and environments as the verbs show them: asked once, kept, and never taken from a run."""
+"""Environments on a site: listed with their users, of other computers too, and removed."""
 
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lumitui.app.cli.views.environment_tables import image_notes, image_table
+from lumitui.app.cli.views.environment_tables import image_notes, image_table, removed_text
 from lumitui.app.history.run import Run
+from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
 from lumitui.app.survey.environments.image_contents import image_version, images_with_package
 from lumitui.app.survey.environments.known_images import (
@@ -16,12 +18,17 @@ from lumitui.app.survey.environments.known_images import (
     answered,
     with_known,
 )
-from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.errors import AnswerUnusable, InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.site.states import State
 from lumitui.remote.transfer.environments.image_listing import Image, ImageContents
+from lumitui.remote.transfer.run_users import venv_users
+from tests.support.files.wheels import make_wheel
 from tests.support.jobs.made_runs import a_run
+from tests.support.jobs.small_jobs import wait_until
 from tests.support.program.command_line import Here
+from tests.support.program.home import Home
+from tests.support.servers.transports import FixedAnswer
 
 NAME = "a" * 16
 
@@ -133,3 +140,72 @@ def test_a_site_without_images_says_what_jobs_run_with(here: Here) -> None:
     said = here("site", "images", "laptop")
     assert said.returncode == 2
     assert "has no container images" in said.stderr
+
+
+JOB = """\
+name: venv
+site: laptop
+partition: local
+gpus_per_node: 1
+time: "00:10:00"
+launcher: plain
+script: wait.sh
+proof: "off"
+venv: {packages: [tiny], wheels: wheels}
+"""
+
+
+@pytest.fixture
+def run(runs: Runs, tmp_path: Path) -> Iterator[Run]:
+    """A run that works in an environment."""
+    make_wheel(tmp_path / "wheels", "tiny", "1.2")
+    script = tmp_path / "wait.sh"
+    script.write_text("#!/bin/sh\necho at work\nexec sleep 600\n")
+    script.chmod(0o755)
+    sent = runs.send(runs.preview(parse_job(JOB, "job"), tmp_path))
+    wait_until(lambda: b"at work" in runs.read_log(sent.id)[1], 120)
+    yield sent
+    if not runs.history.get(sent.id).state.is_final:
+        runs.cancel(sent.id)
+
+
+def test_what_a_run_of_another_computer_uses_stays(
+    home: Home, runs: Runs, run: Run, tmp_path: Path
+) -> None:
+    elsewhere = Home(home.config, tmp_path / "another laptop")
+    elsewhere.data.mkdir(mode=0o700)
+    other = Runs(elsewhere.settings)
+    try:
+        ((folder, (found,)),) = [item for item in other.environments.venvs("laptop").items()]
+        with pytest.raises(InputError, match=f"{run.id} of another computer uses"):
+            other.environments.remove("laptop", [found.name])
+        kept = other.environments.remove("laptop")
+        assert removed_text(kept) == f"{folder}: 0 environments, 0 B"
+        assert Path(folder, found.name).exists()
+        runs.cancel(run.id)
+        assert runs.wait(run.id).state is State.CANCELLED
+        assert other.environments.remove("laptop", [found.name])[folder].names == (found.name,)
+    finally:
+        other.close()
+
+
+def test_an_answer_that_is_none_removes_nothing() -> None:
+    with pytest.raises(AnswerUnusable, match="instead of the runs that use environments"):
+        venv_users(FixedAnswer(b"welcome to the cluster\n"), "/scratch")
+
+
+def test_every_image_answers_and_is_asked_once(cluster_runs: Runs) -> None:
+    environments = cluster_runs.environments
+    listing = environments.images("minilumi")
+    named = {one.path.rpartition("/")[2]: one for one in listing.images}
+    assert "lumi-multitorch-latest.sif" in named
+    assert {one.generation for one in listing.images} == {"laif", "legacy"}
+    for image in listing.images:
+        assert image_version(image, "torch") and image_version(image, "python"), image
+    (requests,) = cluster_runs.requests().values()
+    asked = sum(one.kind == "images" for one in requests)
+    assert asked == 1
+    # What is known is kept: the same again without a request, and a refresh starts no image.
+    assert environments.images("minilumi") == listing
+    again = environments.images("minilumi", refresh=True)
+    assert again.images == listing.images and again.at > listing.at

@@ -1,14 +1,17 @@
-"""What a node said, in a person's profile: values change, comments and all other lines stay."""
+"""The job that measures a node, and the lines of a profile that its report changes."""
 
 from pathlib import Path
 
 import pytest
 
+from lumitui.app.runs import Runs
 from lumitui.app.survey.profile.profile_edit import Edited, edited
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.survey.profile.node_facts import NodeFacts, ProfileChange, compare
 from lumitui.remote.survey.profile.node_report import read
+from tests.support.program.command_line import lt
+from tests.support.program.home import Home
 from tests.support.replies.surveyed import NODE, SURVEY, text_from
 
 
@@ -71,3 +74,24 @@ def test_what_does_not_fit_the_rest_of_the_profile_is_refused(tmp_path: Path) ->
     )
     with pytest.raises(InputError, match="gpu_cores lists 1 GPUs, but the node has 8"):
         change(tmp_path, "lumi", measured)
+
+
+LISTS = "node:\n  gpu_cores: [13-23, 1-11, 37-47, 25-35]\n"
+
+
+def test_a_probe_says_its_price_and_nothing_that_a_person_cannot_change(home: Home) -> None:
+    profile = home.config / "sites" / "new.yaml"
+    profile.parent.mkdir(parents=True, exist_ok=True)
+    profile.write_text(text_from(SURVEY).replace("node:\n", LISTS, 1))
+    runs = Runs(home.settings)
+    try:
+        found = runs.surveys.preview("new")
+    finally:
+        runs.close()
+    assert not [one for one in found.findings if one.at.field == "binding"]
+    # Without a terminal the price comes before the refusal.
+    asked = lt(home, "site", "check", "new", "--probe")
+    assert asked.returncode == 2
+    assert "Send a job to new that measures one node of whole" in asked.stderr
+    assert asked.stderr.index("billing units") < asked.stderr.index("Cannot ask for confirmation")
+    assert "Nothing binds the ranks" not in asked.stderr

@@ -1,7 +1,10 @@
-"""Keys typed faster than the screens open: each acts where the person meant it, and in order."""
+"""Keys typed faster than the screens open act in order, and nothing is collected meanwhile."""
 
+import gc
+import time
 from pathlib import Path
 
+import pytest
 from textual import events
 from textual.keys import _character_to_key
 
@@ -12,6 +15,7 @@ from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import sees, until
+from tests.support.program.home import Home
 
 
 def burst(app: LumiApp, *keys: str) -> None:
@@ -47,3 +51,15 @@ async def test_no_key_of_a_burst_reaches_the_screen_below(
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the runs")
         await until(pilot, lambda: app.kept, "the draft that was left")
         assert app.kept is not None and "name: jayswc\n" in app.kept.text
+
+
+@pytest.mark.parametrize(("silent", "left"), [(0.5, 10), (1.5, 0)])
+def test_a_full_collection_waits_for_a_quiet_moment(home: Home, silent: float, left: int) -> None:
+    app = LumiApp(home.settings)
+    gc.collect()
+    for _ in range(10):
+        gc.collect(1)
+    app.schedule.last_input = time.monotonic() - silent
+    app._rest()
+    assert gc.get_count()[2] == left
+    app.runs.close()

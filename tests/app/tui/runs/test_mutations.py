@@ -1,13 +1,17 @@
 """A send and a cancel are asked for first, shown while under way, and finished before leaving."""
 
+import asyncio
 import sys
 import threading
 import time
 import traceback
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from textual.app import App
+from textual.widgets import Static
 from textual.worker import Worker
 
 from lumitui.app.history.run import Run
@@ -265,3 +269,27 @@ async def test_leaving_waits_for_a_send(
     (run,) = again.history.page()
     assert run.job_id, "it was sent before the program ended"
     again.close()
+
+
+def test_a_transfer_is_shown_and_counts_as_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asyncio.run(_shown(monkeypatch))
+
+
+async def _shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(sending, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    app: App[None] = App()
+    async with app.run_test(size=(80, 24)) as pilot:
+        dialog = SendingDialog("vit", lambda: 1000.0)
+        await app.push_screen(dialog)
+        line = "staging DATA [##......]  25% 750 MB of 3.0 GB 22 MB/s 1m40 left"
+        for done in range(4):
+            clock[0] += 2.0
+            dialog.report("sync", f"{line} {done}")
+            await pilot.pause()
+        text = str(dialog.query_one("#steps", Static).render())
+        assert f"sync  {line} 3" in text and "no answer" not in text
+        clock[0] += 5.0
+        dialog._draw()
+        await pilot.pause()
+        assert "no answer for 5 s" in str(dialog.query_one("#steps", Static).render())

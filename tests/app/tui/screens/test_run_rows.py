@@ -1,15 +1,19 @@
-"""A row of the first screen: its words, bars and colours, at any width."""
+"""A row of the first screen: its words, bars, colours and age, at any width."""
 
 import re
 import time
+from dataclasses import replace
 
+import pytest
 from rich.cells import cell_len
 
 from lumitui.app.follow.sites.poll_schedule import RefreshEnding
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.tables import run_table
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -122,3 +126,43 @@ async def test_the_line_of_keys_ends_with_a_whole_key_and_a_long_title_with_an_e
             await until(pilot, is_whole, "whole keys")
             title = screen_lines(app)[0].rstrip()
             assert title.endswith(("…", "GPUs")), title
+
+
+async def test_only_rows_whose_words_changed_are_drawn(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, began = LumiApp(settings), time.time()
+
+    class Clock:
+        """The time of day as the list sees it."""
+
+        now = began
+
+        def time(self) -> float:
+            return self.now
+
+    clock, drawn = Clock(), list[int]()
+    monkeypatch.setattr(run_table, "time", clock)
+    old = a_run("old-000001", state=State.DONE, job_id="1", created=began - 90_000_000)
+    app.runs.history.begin(old)
+    app.runs.history.begin(replace(old, id="new-000002", created=began - 30))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: " 30s " in "".join(screen_lines(app)), "the age")
+        assert isinstance(app.screen, FullScreen)
+        app.screen.every_second()
+        await pilot.pause(0.2)
+        render = RunTable.render_line
+
+        def counting(self: RunTable, y: int) -> object:
+            drawn.append(y)
+            return render(self, y)
+
+        monkeypatch.setattr(RunTable, "render_line", counting)
+        for _ in range(3):
+            app.screen.every_second()
+        await pilot.pause(0.2)
+        assert drawn == [], "nothing says anything else"
+        clock.now += 12
+        app.screen.every_second()
+        await until(pilot, lambda: " 42s " in "".join(screen_lines(app)), "the age goes on")
+        assert set(drawn) == {1}, "the old run says the same"

@@ -1,12 +1,17 @@
-"""A link below the code is refused before the send where the code has something in its place."""
+"""Which files go with a job: its trainer, its configuration, and no link in the place of a file."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from lumitui.app.job.spec import parse_job
+from lumitui.app.launch.launcher_templates import TRAINER_FOLDER
 from lumitui.app.launch.send.code.project_files import collect, look
+from lumitui.app.runs import Runs
 from lumitui.remote.site.errors import InputError
+from tests.support.jobs.small_jobs import hello_job, hello_project
+from tests.support.program.command_line import LAPTOP
 
 JOB = """\
 name: t
@@ -45,3 +50,53 @@ def test_two_links_do_not_share_a_place(project: Path) -> None:
     text = f"{JOB}links: {{d: /x}}\nstage: {{D: {{path: /data, link: d/e}}}}"
     (error,) = look(parse_job(text, "job.yaml"), project, None).findings
     assert error.at.field == "stage.D" and "links: d uses the same path" in error.message
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (["--deepspeed", "--deepspeed_config", "ds_config.json"], ["ds_config.json"]),
+        (["--deepspeed=conf/ds.json"], ["conf/ds.json"]),
+        (["--config", "here.yaml", "--cfg-file=gone.yaml"], ["gone.yaml"]),
+        (["--config", "linked/a.yaml", "--config", "/abs/a.yaml", "--config", "$X.yaml"], []),
+        (["--save_config", "out.yaml", "--config", "base", "--data", "x.json"], []),
+    ],
+)
+def test_a_configuration_that_the_project_lacks_is_found_before_the_queue(
+    args: list[str], named: list[str], runs: Runs, tmp_path: Path
+) -> None:
+    root = hello_project(tmp_path / "project")
+    (root / "here.yaml").write_text("a: 1\n")
+    spec = hello_job(**LAPTOP | {"account": "none", "args": args, "links": {"linked": "/data"}})
+    found = [one for one in runs.preview(spec, root).findings if one.rule == "argument-file"]
+    assert [one.severity for one in found] == ["warning"] * len(named)
+    assert [one.message for one in found] == [
+        f"`args:` names {name}, which the code lacks." for name in named
+    ]
+
+
+def test_what_tools_leave_in_a_checkout_is_not_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, project = tmp_path / "trainers", tmp_path / "project"
+    project.mkdir()
+    caches = (".mypy_cache/3.11/cache.db", "models/__pycache__/a.pyc", "data/.DS_Store")
+    shutil.copytree(
+        TRAINER_FOLDER, folder, ignore=lambda at, names: [n for n in names if "cache" in n]
+    )
+    others = {
+        "deepspeed_zero.py",
+        "fsdp.py",
+        "lightning_trainer.py",
+        "preflight/preflight.py",
+        "preflight/preflight_verdict.py",
+    }
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    for name in caches:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+    monkeypatch.setattr("lumitui.app.launch.send.code.project_files.TRAINER_FOLDER", folder)
+    spec = hello_job().model_copy(update={"script": None, "trainer": "ddp"})
+    sent = {entry.path for entry in collect(spec, project).manifest.entries}
+    assert sent == {f".lumitui/trainers/{name}" for name in files - others}
+    assert len(sent) > 10
