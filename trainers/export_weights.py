@@ -2,9 +2,9 @@
 
     python export_weights.py RUN_DIR/checkpoints OUT --model llama-7b --like CodeLlama-7b-hf
 
-CHECKPOINT is one of `ddp` or `fsdp`, or a folder of them, of which the newest counts. --like is the
-folder that --init named: what it says of the model and its words goes with the weights. It needs
-the package safetensors.
+CHECKPOINT is one from `ddp` or `fsdp`, or a folder of checkpoints, of which the newest counts.
+--like is the folder given to --init, whose configuration and tokenizer are copied. Needs the
+package safetensors.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ BESIDE = ("tokenizer*", "special_tokens_map.json", "generation_config.json", "*.
 
 
 def export(checkpoint: Path, out: Path, net: Llama, like: Path | None, kind: str) -> int:
-    """Write the weights that `checkpoint` has of `net`; return how many numbers.
+    """Write the weights of `net` from `checkpoint`; return the number of values.
 
     Raises:
-        UsageError: they can't be read, or are those of another network.
+        UsageError: the weights cannot be read, or belong to another network.
     """
     weights.begin_with(net, checkpoint)
     out.mkdir(parents=True, exist_ok=True)
     config = net.config()
     if like:
-        weights.begin_with(net, like, weights=False)  # refuses what the network does not compute
+        weights.begin_with(net, like, weights=False)  # refuses what the network does not support
         config = json.loads((like / weights.CONFIG).read_text(encoding="utf-8"))
         for path in (path for pattern in BESIDE for path in like.glob(pattern)):
             shutil.copyfile(path, out / path.name)

@@ -1,7 +1,7 @@
 """Train a network with PyTorch's FSDP2, which splits the weights among the ranks.
 
-For a model that doesn't fit a GPU as a whole, with its gradients and its optimizer's states. Take
-ddp.py for one that does: it moves fewer bytes.
+For models that do not fit one GPU together with gradients and optimizer states. If a model fits,
+use ddp.py, which transfers fewer bytes.
 
 Four ranks on one node, started by torchrun:
     RUN_DIR=/tmp/try torchrun --standalone --nproc-per-node=4 fsdp.py --model vit --epochs 4
@@ -9,7 +9,7 @@ One rank per GPU on two nodes, started by Slurm (MASTER_ADDR and MASTER_PORT exp
     srun --nodes=2 --ntasks-per-node=8 bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID \
         WORLD_SIZE=$SLURM_NTASKS exec python3 fsdp.py --precision bf16 --resume'
 
-It needs PyTorch 2.6. What goes in and comes out, and how it is stopped: as in ddp.py.
+Needs PyTorch 2.6. Input, output and stopping are as in ddp.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--shard-size", type=count, metavar="N",
         help="split the model over N ranks, like those of a node (default: all)")  # fmt: skip
     args = parser.parse_args()
-    from strategies.fsdp import Fsdp  # raises a sentence with a PyTorch that has none
+    from strategies.fsdp import Fsdp  # raises a clear error with a PyTorch without it
 
     start.run(args, Fsdp)
 

@@ -6,10 +6,10 @@ One task per GPU on two nodes, started by Slurm (MASTER_ADDR and MASTER_PORT exp
     srun --nodes=2 --ntasks-per-node=8 bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID \
         WORLD_SIZE=$SLURM_NTASKS exec python3 lightning_trainer.py --data mnist --resume'
 
-Lightning drives: its Trainer goes through epochs and batches and wraps the model in DDP. Models,
-data, tests, metrics.jsonl, stops and exit codes are as in ddp.py, and so are the losses. The
-checkpoint, lightning.ckpt in our folders, is what Trainer.save_checkpoint makes. In each step of
-several ranks Lightning 2.6 waits for the GPU: ddp.py does not.
+Lightning is in control: its Trainer runs epochs and batches and wraps the model in DDP. Models,
+data, evaluation, metrics.jsonl, stops, exit codes and losses are as in ddp.py. The checkpoint,
+lightning.ckpt in our folders, is from Trainer.save_checkpoint. With several ranks, Lightning 2.6
+waits for the GPU in each step; ddp.py does not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
     add_shared(parser)
     add_torch(parser)
     args = parser.parse_args()
-    from strategies.lightning import Lightning, fit  # raises a sentence where it is missing
+    from strategies.lightning import Lightning, fit  # raises a clear error if it is missing
 
     warnings.filterwarnings("ignore", module=r"lightning\.")  # of its own old calls, and srun
     for name in ("lightning.pytorch", "lightning.fabric"):

@@ -1,12 +1,12 @@
 """Pack images into shards that a training reads 50 times as fast.
 
-A subfolder for each class, perhaps below `train` and `val`, becomes a folder for --data:
-    python pack.py imagenet /scratch/…/imagenet-packed --workers 16
-So does a tar or a folder of tars (WebDataset: 17.jpg and 17.cls), or an HDF5 file with `images` and
-`labels`. Without `train`, every tenth image is kept for the test. A packing that was stopped, even
-by kill -9, goes on when it is started again. The same images give the same bytes.
+A folder with one subfolder per class, optionally below `train` and `val`, becomes a folder for
+--data: python pack.py imagenet /scratch/…/imagenet-packed --workers 16 So does a tar or a folder of
+tars (WebDataset: 17.jpg and 17.cls), or an HDF5 file with `images` and `labels`. Without `train`,
+every tenth image is kept for evaluation. Packing resumes if it was stopped, even by kill -9. The
+same images give the same bytes.
 
-Text becomes tokens, one for each byte:
+Text becomes tokens, one per byte:
     python pack.py --text books /scratch/…/books-packed
 
 Exit code: 0 packed and verified; 1 an error; 2 wrong arguments or images; 130 interrupted.
@@ -40,7 +40,7 @@ def arguments() -> argparse.Namespace:
 
 
 def show(done: int, total: int) -> None:
-    """Show the progress on stderr, where that is a terminal."""
+    """Show the progress on stderr, if it is a terminal."""
     if sys.stderr.isatty():
         end = "\n" if done == total else ""
         print(f"\r{done:,} of {total:,} images\033[K", end=end, file=sys.stderr, flush=True)
@@ -79,4 +79,4 @@ if __name__ == "__main__":
         )
         code = 130
     sys.stdout.flush()
-    os._exit(code)  # threads that still decode need not end
+    os._exit(code)  # do not wait for decoding threads

@@ -1,4 +1,4 @@
-"""The images, and which of them each rank takes.
+"""The data of a training, and each rank's share of it.
 
-This file must stay: Python prefers any regular package on PYTHONPATH to a folder without one.
+Keep this file: Python prefers any regular package on PYTHONPATH to a folder without one.
 """

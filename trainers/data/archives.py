@@ -1,11 +1,11 @@
 """Images in tars (WebDataset) and in HDF5 files, which pack.py converts to shards.
 
-A tar has two files for each sample, like 000017.jpg and 000017.cls. A folder may hold several;
-those whose names begin with val or test are to test on.
+A tar has two files per sample, such as 000017.jpg and 000017.cls. A folder may contain several
+tars; those named val* or test* are for evaluation.
 
 An HDF5 file has `images` and `labels` at its top, or in its groups `train` and `test`. `images` is
-(count, height, width), with 1 or 3 channels before or after height and width: uint8, or floats from
-0 to 1, as the LUMI AI Guide makes them. Or it has the bytes of an image file each.
+(count, height, width), with 1 or 3 channels before or after height and width, as uint8 or as floats
+from 0 to 1 (as in the LUMI AI Guide); or each entry is the bytes of an image file.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from data import photos
 from data.samples import BadData, OpenFiles, Shape
 
 HDF5_BEGINS = b"\x89HDF\r\n\x1a\n"
-"""The first bytes of an HDF5 file."""
+"""The magic bytes of an HDF5 file."""
 
 
 class TarImages:
-    """The samples of several tars, in the order of their names."""
+    """The samples of several tars, sorted by name."""
 
     def __init__(self, tars: list[Path], size: tuple[int, int]) -> None:
-        """Find the samples; they get that many channels and pixels of a side.
+        """Find the samples, which are scaled to `channels` and `side`.
 
         Raises:
             BadData: a tar is damaged, or has no samples.
@@ -33,7 +33,7 @@ class TarImages:
         self.files = tars
         self._open = OpenFiles(tars)
         self._places: list[tuple[int, int, int]] = []
-        """Of each image: its tar, where it begins, how long it is."""
+        """For each image: its tar, offset and length."""
         self.targets: list[int] = []
         for number in range(len(tars)):
             self._scan(number)
@@ -46,7 +46,7 @@ class TarImages:
         images: dict[str, tuple[int, int]] = {}
         classes: dict[str, int] = {}
         try:
-            # `r:` reads headers and jumps over what is between them.
+            # `r:` reads the headers and skips the contents.
             with tarfile.open(path, "r:") as tar:
                 for member in tar:
                     _, _, ending = member.name.rpartition("/")[2].partition(".")
@@ -84,10 +84,10 @@ class Hdf5Images:
     """The samples of one group of a file, scaled to one size."""
 
     def __init__(self, file: Any, group: str, size: tuple[int, int]) -> None:
-        """Read the sizes.
+        """Read the sizes of the datasets.
 
         Raises:
-            BadData: the group has no images and labels that fit together.
+            BadData: the group lacks matching images and labels.
         """
         path = Path(file.filename)
         self.files = [path]
@@ -116,10 +116,10 @@ class Hdf5Images:
         self.shape = Shape("images", (channels, side, side), len(self.classes))
 
     def pixels(self, number: int) -> bytes:
-        """Read one image, and scale it.
+        """Read and scale one image.
 
         Raises:
-            BadData: it can't be read, or has floats that are not from 0 to 1.
+            BadData: it cannot be read, or has floats outside 0 to 1.
         """
         (path,), (channels, side, _) = self.files, self.shape.input
         try:
@@ -133,7 +133,7 @@ class Hdf5Images:
             return photos.pixels(bytes(stored), name, channels, side)
         if self._floats:
             least, most = float(stored.min()), float(stored.max())
-            if not (least >= 0 and most <= 1):  # nor may it be no number
+            if not (least >= 0 and most <= 1):  # also refuses NaN
                 raise BadData(
                     f"{name} has floats from {least:.4g} to {most:.4g}, and 0 to 1 is needed. "
                     "Store uint8, or divide by 255, and do not normalise."
@@ -147,10 +147,10 @@ class Hdf5Images:
 
 
 def tar_images(where: Path, size: tuple[int, int]) -> tuple[TarImages, TarImages | None]:
-    """The samples of a tar or a folder of tars: to learn from, and to test on.
+    """Return the training and test samples of a tar or a folder of tars.
 
     Raises:
-        BadData: one is damaged.
+        BadData: a tar is damaged.
     """
     tars = sorted(where.glob("*.tar")) if where.is_dir() else [where]
     tests = [path for path in tars if path.name.startswith(photos.TESTS)]
@@ -161,10 +161,10 @@ def tar_images(where: Path, size: tuple[int, int]) -> tuple[TarImages, TarImages
 
 
 def hdf5_images(path: Path, size: tuple[int, int]) -> tuple[Hdf5Images, Hdf5Images | None]:
-    """The samples of an HDF5 file: to learn from, and to test on.
+    """Return the training and test samples of an HDF5 file.
 
     Raises:
-        BadData: it is damaged, or has other datasets.
+        BadData: the file is damaged or lacks the datasets.
     """
     try:
         file = photos.library("h5py", "h5py").File(path, "r")
@@ -177,6 +177,6 @@ def hdf5_images(path: Path, size: tuple[int, int]) -> tuple[Hdf5Images, Hdf5Imag
 
 
 def is_hdf5(path: Path) -> bool:
-    """Whether a file begins as HDF5 does."""
+    """Return whether a file starts like HDF5."""
     with path.open("rb") as file:
         return file.read(8) == HDF5_BEGINS

@@ -1,10 +1,10 @@
-"""Which samples each rank takes, and its micro batches: read ahead, and copied to the device.
+"""Each rank's samples and micro batches: read ahead and copied to the device.
 
-Nothing here has a position of its own that a checkpoint would have to save. Loaders that deal out
-an endless stream must save where each worker is (torchdata's StatefulDataLoader does), and then
-need as many workers when they continue. Here a place in an epoch is a number of samples, the
-order of an epoch follows from its seed alone, and the samples of a global batch are the next ones
-in that order: so any number of ranks and workers goes on at the next sample.
+No state here needs to be in a checkpoint. Loaders of an endless stream must save each worker's
+position (like torchdata's StatefulDataLoader) and can only resume with the same number of workers.
+Here, the position in an epoch is a number of samples, the order of an epoch depends only on its
+seed, and a global batch is the next samples in that order. So a training can resume at the next
+sample with any number of ranks and workers.
 """
 
 from __future__ import annotations
@@ -23,47 +23,47 @@ from data.samples import BadData, Samples, View
 
 
 def seed_of(number: int) -> int:
-    """A number of any size as a seed for torch, which overflows beyond 64 bits."""
+    """Return a number of any size as a 64-bit seed for torch."""
     return number % 2**63
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
-    """The seed of everything that is random in one epoch of a training with `seed`."""
+    """Return the seed for one epoch of a training with `seed`."""
     return seed_of(seed * 100_003 + epoch)
 
 
 def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
-    """The order in which one epoch visits the samples: the same on every rank."""
+    """Return the order of the samples in one epoch, the same on every rank."""
     generator = torch.Generator().manual_seed(epoch_seed(seed, epoch))
     return torch.randperm(count, generator=generator)
 
 
 @dataclass(frozen=True)
 class TrainingShares:
-    """The micro batches of the rest of an epoch; drops an incomplete global batch.
+    """One rank's micro batches for the rest of an epoch; drops an incomplete global batch.
 
-    A step takes the next `accumulate` of them. A global batch is batch x accumulate x world_size.
-    All ranks' shares together are the next samples of the order for every world size, so that a
-    training can continue with another number of ranks and see the same samples.
+    A step takes the next `accumulate` micro batches. A global batch is batch x accumulate x
+    world_size. For every world size, all ranks' shares together are the next samples in the order,
+    so that a training resumed with another number of ranks sees the same samples.
     """
 
     order: Tensor
     """The epoch's (see epoch_order)."""
     start: int
-    """Samples of the epoch that are used already."""
+    """Number of the epoch's samples already used."""
     batch: int
-    """Samples of a rank's micro batch."""
+    """Samples per rank and micro batch."""
     accumulate: int
     rank: int
     world_size: int
 
     def __len__(self) -> int:
-        """How many micro batches this rank takes."""
+        """Return the number of this rank's micro batches."""
         global_batch = self.batch * self.accumulate * self.world_size
         return max(0, len(self.order) - self.start) // global_batch * self.accumulate
 
     def __getitem__(self, number: int) -> Tensor:
-        """The places of one micro batch."""
+        """Return the positions of one micro batch in the data."""
         if not 0 <= number < len(self):
             raise IndexError(number)
         part = self.batch * self.world_size
@@ -73,9 +73,10 @@ class TrainingShares:
 
 @dataclass(frozen=True)
 class TestingShares:
-    """The batches of a test, which leaves out nothing.
+    """One rank's batches of an evaluation, which covers every sample.
 
-    Every rank has as many, the last perhaps smaller or empty: ZeRO stage 3 gathers weights in each.
+    All ranks have the same number; the last may be smaller or empty, because ZeRO stage 3 gathers
+    weights in each batch.
     """
 
     count: int
@@ -84,11 +85,11 @@ class TestingShares:
     world_size: int
 
     def __len__(self) -> int:
-        """How many batches each rank takes."""
+        """Return the number of each rank's batches."""
         return -(-self.count // (self.batch * self.world_size))
 
     def __getitem__(self, number: int) -> Tensor:
-        """The places of one batch."""
+        """Return the positions of one batch in the data."""
         if not 0 <= number < len(self):
             raise IndexError(number)
         part = self.batch * self.world_size
@@ -97,31 +98,31 @@ class TestingShares:
 
 
 AHEAD = 3
-"""Micro batches that each thread reads ahead."""
+"""Number of micro batches that each thread reads ahead."""
 
 Batch = tuple[Tensor, Tensor]
 """Inputs and targets."""
 
 
 Shares: TypeAlias = TrainingShares | TestingShares
-"""One rank's micro batches, as places in the data; every rank has as many."""
+"""One rank's micro batches, as positions in the data; all ranks have the same number."""
 
 
 @contextmanager
 def open_batches(
     samples: Samples, shares: Shares, view: View, device: torch.device, *, workers: int = 0
 ) -> Iterator[Iterator[Batch]]:
-    """Give the micro batches of one rank, on its device.
+    """Yield the micro batches of one rank, on its device.
 
-    A batch is copied to a GPU while the one before it is computed with: from pinned memory, on a
-    stream of its own, as long as the training does not wait for the GPU in between.
+    While one batch is processed, the next is copied to the GPU from pinned memory on a separate
+    stream, as long as the training does not wait for the GPU in between.
 
     Args:
         samples: the data.
-        shares: which of them make each micro batch.
-        view: how the model gets them.
-        device: where to.
-        workers: threads that read ahead; 0 reads when a batch is asked for.
+        shares: the positions of each micro batch.
+        view: transforms them for the model.
+        device: the target device.
+        workers: number of threads that read ahead; 0 reads each batch on request.
     """
     with closing(_read_ahead(samples, shares, workers, device)) as read:
         there = _on_gpu(read, device) if device.type == "cuda" else read
@@ -139,12 +140,12 @@ def _on_gpu(read: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
         computing = torch.cuda.current_stream(device)
         computing.wait_stream(copies)
         for each in (inputs, targets):
-            each.record_stream(computing)  # its memory is the copies', until this is done
+            each.record_stream(computing)  # its memory stays in use until the copy is complete
         yield inputs, targets
 
 
 def _read(samples: Samples, places: Tensor, device: torch.device) -> Batch:
-    """Read one micro batch; pinned, when a GPU copies it."""
+    """Read one micro batch, into pinned memory for a GPU."""
     try:
         inputs, targets = samples.read(places)
     except OSError as error:
@@ -157,11 +158,11 @@ def _read(samples: Samples, places: Tensor, device: torch.device) -> Batch:
 def _read_ahead(
     samples: Samples, shares: Shares, workers: int, device: torch.device
 ) -> Generator[Batch, None, None]:
-    """Read the micro batches in order: a few ahead in threads, or each on request.
+    """Yield the micro batches in order, read ahead in threads or on request.
 
-    Threads also decode photos: Pillow lets other threads run while it decodes and scales. Two
-    threads read 790 JPEG files a second on two cores, and two processes 630, which hand over what
-    they read.
+    Threads also decode photos, because Pillow releases the interpreter lock while it decodes and
+    scales. On two cores, two threads read 790 JPEG files per second; two processes, which must pass
+    on what they read, 630.
     """
     if not workers:
         yield from (_read(samples, shares[number], device) for number in range(len(shares)))
@@ -169,7 +170,7 @@ def _read_ahead(
 
     def begin() -> None:
         if device.type == "cuda":
-            torch.cuda.set_device(device)  # or each thread would use a little of the first GPU
+            torch.cuda.set_device(device)  # else threads use memory of the first GPU
 
     pool = ThreadPoolExecutor(workers, "data", initializer=begin)
     waiting: deque[Future[Batch]] = deque()
@@ -181,4 +182,4 @@ def _read_ahead(
         while waiting:
             yield waiting.popleft().result()
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # a disk that hangs must not hold the rest
+        pool.shutdown(wait=False, cancel_futures=True)  # a hung disk must not block the exit

@@ -1,4 +1,4 @@
-"""MNIST from its own IDX files.
+"""MNIST from its original IDX files.
 
 The whole set is 11 MB on disk and 55 MB as bytes, so every rank holds it in memory. Nothing is
 downloaded: compute nodes may have no internet.
@@ -19,24 +19,25 @@ from data.samples import DataSet, InMemory, Shape
 from engine.exits import UsageError
 
 SAMPLE = Path(__file__).resolve().parent / "sample"
-"""8,000 training and 1,500 test digits that travel with the trainers (see its LICENSE.md)."""
+"""8,000 training and 1,500 test digits, bundled with the trainers (see its LICENSE.md)."""
 
 IMAGES, LABELS = 0x0803, 0x0801
-"""First word of an IDX file: unsigned bytes in 3 or 1 dimensions.
+"""Magic number of an IDX file with unsigned bytes in 3 or 1 dimensions.
 
 Source: "File formats for the MNIST database", yann.lecun.com/exdb/mnist.
 """
 MEAN, DEVIATION = 0.1307, 0.3081
-"""Of MNIST's training pixels on a scale of 0 to 1 (computed from the files)."""
+"""Mean and standard deviation of MNIST's training pixels, scaled to 0 to 1 (computed from the
+files)."""
 SHAPE = Shape("images", (1, 28, 28), 10)
-"""The shape of one digit."""
+"""Shape of one digit."""
 
 
 def open_set(folder: Path, shape: Shape = SHAPE) -> DataSet:
-    """Open the four files; the digits keep their size, whatever the model expects.
+    """Open the four files; digits keep their size, whatever the model expects.
 
     Raises:
-        UsageError: a file is missing or isn't what it should be.
+        UsageError: a file is missing or invalid.
     """
     return DataSet(_part(folder, "train"), _part(folder, "t10k"), (MEAN,), (DEVIATION,))
 
@@ -54,10 +55,10 @@ def _part(folder: Path, part: str) -> InMemory:
 
 
 def read_idx(path: Path, magic: int) -> Tensor:
-    """Read a gzipped IDX file of unsigned bytes into a tensor of the shape it declares.
+    """Read a gzipped IDX file of unsigned bytes into a tensor of its declared shape.
 
     Raises:
-        UsageError: the file is missing, cut short, not gzip or not of this kind.
+        UsageError: the file is missing, truncated, not gzip, or not such an IDX file.
     """
     hint = "Copy MNIST's original .gz file there again."
     try:

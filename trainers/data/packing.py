@@ -1,7 +1,7 @@
-"""Packs images into shards, each decoded once and not in each epoch; and text into tokens.
+"""Packs images into shards, so that each is decoded only once, and text into tokens.
 
-The same images give the same bytes, whatever the number of workers. A packing that was killed goes
-on: a shard counts when it is on disk under its name and its checksum is in the journal.
+The same images give the same bytes, whatever the number of workers. Packing resumes after a kill: a
+shard counts once it is on disk under its name and its checksum is in the journal.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from data.tokens import TESTS, TRAIN
 from saving.files import checksum, write_whole
 
 SHARD_BYTES = 256_000_000
-"""Of pixels in a shard: large enough for a parallel file system, small enough to be done again."""
+"""Bytes of pixels per shard: large enough for a parallel file system, small enough to be redone."""
 
 THREADS = 16
-"""That ask for sizes and dates of the images."""
+"""Number of threads that read the images' sizes and dates."""
 
 Tell = Callable[[int, int], None]
-"""Called with the number of packed images and of all."""
+"""Called with the number of packed images and the total."""
 
 
 class Images(Protocol):
@@ -40,7 +40,7 @@ class Images(Protocol):
 
     @property
     def files(self) -> Sequence[Path]:
-        """The sources; other sizes or dates mean other images."""
+        """The source files; a different size or date means different images."""
 
     @property
     def targets(self) -> Sequence[int]:
@@ -48,11 +48,11 @@ class Images(Protocol):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Their names."""
+        """The names of the classes."""
 
     @property
     def shape(self) -> Shape:
-        """The form of one packed image."""
+        """The shape of one packed image."""
 
     def pixels(self, number: int) -> bytes:
         """Read and decode one image."""
@@ -60,7 +60,7 @@ class Images(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """One planned shard: the images from `start` to before `end`."""
+    """One planned shard: the images from `start` up to, but not including, `end`."""
 
     path: Path
     part: str
@@ -69,12 +69,12 @@ class Work:
     end: int
 
     def __len__(self) -> int:
-        """How many images it will have."""
+        """Return the number of images it will have."""
         return self.end - self.start
 
     @property
     def file(self) -> str:
-        """Its name."""
+        """Its file name."""
         return self.path.name
 
 
@@ -84,7 +84,7 @@ class Packed:
 
     images: int
     new: int
-    """How many of them by this call; the others were there."""
+    """Number packed by this call; the others existed already."""
     shards: int
     size: int
     """Bytes of all shards."""
@@ -94,15 +94,15 @@ def pack(source: Path, out: Path, size: tuple[int, int], workers: int, tell: Tel
     """Pack images.
 
     Args:
-        source: a folder with a subfolder for each class, perhaps below `train` and `val`; a tar or
-            a folder of tars; or an HDF5 file.
-        out: where to; made if it is not there.
-        size: channels and side of what is stored.
-        workers: threads that decode.
-        tell: is told of the progress.
+        source: a folder with one subfolder per class (optionally below `train` and `val`), a tar, a
+            folder of tars, or an HDF5 file.
+        out: the target folder; created if missing.
+        size: channels and side of the stored images.
+        workers: number of decoding threads.
+        tell: called with the progress.
 
     Raises:
-        BadData: an image is damaged, or `out` holds something else.
+        BadData: an image is damaged, or `out` contains something else.
     """
     photos.pillow()
     for read in (source, *filter(None, photos.parts(source))):
@@ -129,7 +129,7 @@ def pack(source: Path, out: Path, size: tuple[int, int], workers: int, tell: Tel
             )
         manifest = Manifest(*size, work[0].images.classes, tuple(made.values()))
         write_whole(out / shards.MANIFEST, manifest.text().encode())
-        for left in out.glob("*.part"):  # by a packing that was killed
+        for left in out.glob("*.part"):  # left by a killed packing
             left.unlink()
     written = sum(shards.size(len(one), one.images.shape) for one in work)
     return Packed(total, new, len(work), written)
@@ -143,7 +143,7 @@ def _is_whole(path: Path, shard: Shard | None) -> bool:
 
 
 def _opened(source: Path, size: tuple[int, int]) -> tuple[Images, Images | None]:
-    """The images to learn from and those to test on, if these are apart."""
+    """Return the training images, and the test images if they are separate."""
     if source.is_file() and archives.is_hdf5(source):
         return archives.hdf5_images(source, size)
     if source.is_file() or any(source.glob("*.tar")):
@@ -172,14 +172,14 @@ def _plan(source: Path, out: Path, size: tuple[int, int]) -> Iterator[Work]:
 
 
 def _digest(work: list[Work]) -> str:
-    """A text that changes if other images, or images of other sizes, are packed."""
+    """Return a digest that changes with the images or their size."""
     found = hashlib.sha256()
     for one in work:
         about = (one.file, one.start, one.end, one.images.shape.input, one.images.classes)
         found.update(repr(about).encode())
     for images in {id(one.images): one.images for one in work}.values():
         files = images.files
-        with ThreadPoolExecutor(THREADS) as threads:  # a parallel file system answers late
+        with ThreadPoolExecutor(THREADS) as threads:  # a parallel file system answers slowly
             for path, about_file in zip(files, threads.map(Path.stat, files), strict=True):
                 facts = (str(path), about_file.st_size, about_file.st_mtime_ns)
                 found.update(repr(facts).encode(errors="surrogateescape"))
@@ -187,17 +187,17 @@ def _digest(work: list[Work]) -> str:
 
 
 def _made(work: list[Work], workers: int) -> Iterator[Shard]:
-    """Make shards in threads; yield each once it is complete."""
+    """Make shards in threads; yield each when it is complete."""
     pool = ThreadPoolExecutor(workers)
     try:
         for made in as_completed([pool.submit(make, one) for one in work]):
             yield made.result()
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # pack.py ends without them
+        pool.shutdown(wait=False, cancel_futures=True)  # pack.py does not wait for them
 
 
 def make(work: Work) -> Shard:
-    """Make one shard: it gets its name once it is complete and on disk."""
+    """Make one shard, which gets its name once it is complete and on disk."""
     images, path = work.images, work.path
     aside = path.with_name(path.name + ".part")
     found = hashlib.sha256()
@@ -225,17 +225,17 @@ def make(work: Work) -> Shard:
 
 
 class Journal:
-    """A file to which each shard is added when it is on disk; locked until it is closed."""
+    """A file that lists each shard once it is on disk; locked until it is closed."""
 
     def __init__(self, folder: Path, plan: str) -> None:
         """Read the existing shards.
 
         Args:
-            folder: where the shards are.
-            plan: says what is being packed: another plan's shards are not mixed with ours.
+            folder: the folder of the shards.
+            plan: identifies what is packed, so that shards of different plans are not mixed.
 
         Raises:
-            BadData: the folder holds another packing, or one that is going on.
+            BadData: the folder contains another packing, or one that is still running.
         """
         self._file = os.open(folder / JOURNAL, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self.done: dict[str, Shard] = {}
@@ -249,7 +249,7 @@ class Journal:
 
     def _read(self, folder: Path, plan: str) -> None:
         lines = (folder / JOURNAL).read_bytes().split(b"\n")
-        cut = lines.pop()  # what follows the last end of line: of a packing that was killed
+        cut = lines.pop()  # the rest after the last line end is from a killed packing
         if lines and lines[0] != plan.encode():
             raise BadData(
                 f"{folder} holds other images already, or these of another --size. Choose another "
@@ -269,7 +269,7 @@ class Journal:
         self.done[shard.file] = shard
 
     def close(self) -> None:
-        """Release the folder for other packers."""
+        """Release the folder for other processes."""
         os.close(self._file)
 
     def _write(self, line: str) -> None:
@@ -284,7 +284,7 @@ class Journal:
                 f"Another pack.py is writing to {folder}. Wait for it, or choose another folder."
             ) from error
         except OSError:
-            pass  # some parallel file systems have no locks
+            pass  # some parallel file systems do not support locks
 
 
 ENDINGS = (".txt", ".md", ".py")
@@ -305,11 +305,11 @@ def pack_text(where: Path, out: Path) -> Text:
     """Write train.bin and val.bin with their description.
 
     Args:
-        where: a file, or a folder with files below it.
-        out: the folder to write to.
+        where: a file, or a folder that contains files at any depth.
+        out: the target folder.
 
     Raises:
-        BadData: there is no text.
+        BadData: `where` has no text.
     """
     paths = [where] if where.is_file() else sorted(_texts(where))
     tokens = array("H")

@@ -1,9 +1,9 @@
-"""Photos: how a file becomes pixels, the same in a training and when it is packed; and folders.
+"""Photos in folders, and decoding a file to pixels, the same in training and packing.
 
-Pillow is imported when the first photo is read: without photos, a training needs no Pillow. A
-folder has a subfolder for each class, perhaps below `train` and `val`. Every image is a file of its
-own that has to be found, opened and decoded in each epoch. That suits a few thousand; pack.py makes
-shards of more.
+Pillow is imported when the first photo is read, so that a training without photos does not need it.
+A folder has one subfolder per class, optionally below `train` and `val`. Each image is a file that
+must be found, opened and decoded in each epoch. That suits a few thousand images; for more, pack.py
+makes shards.
 """
 
 from __future__ import annotations
@@ -27,38 +27,39 @@ from engine.exits import UsageError
 ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".ppm", ".gif", ".tif", ".tiff")
 """Suffixes of images, in lower case."""
 SIDE = 224
-"""Pixels of a side, unless the model expects others."""
+"""Side in pixels, unless the model expects another."""
 MODES = {1: "L", 3: "RGB"}
-"""Pillow's names for grey and colour, by the number of channels."""
+"""Pillow's modes for grey and colour, by number of channels."""
 
 TESTS = ("val", "valid", "validation", "test")
-"""Names of a folder or group with test images, beside `train`; prefixes of such tars."""
+"""Names of a folder or group with test images beside `train`, and prefixes of such tars."""
 HELD_OUT = 10
-"""Without them, one in this many samples is used for the test."""
+"""Without test images, one in this many samples is used for evaluation."""
 MEAN = {1: (0.449,), 3: (0.485, 0.456, 0.406)}
 DEVIATION = {1: (0.226,), 3: (0.229, 0.224, 0.225)}
-"""Of ImageNet's training images, as published with PyTorch's examples; grey is their average."""
+"""Mean and standard deviation of ImageNet's training images, as in PyTorch's examples; grey uses
+their average."""
 
 
 def pixels(content: bytes, name: str, channels: int, side: int) -> bytes:
-    """Decode a photo: its largest square in the middle, at side x side pixels.
+    """Decode the largest centred square of a photo, at side x side pixels.
 
     Args:
-        content: the file.
-        name: what an error calls it.
+        content: the file's bytes.
+        name: the photo's name for errors.
         channels: 1 or 3.
         side: of the result.
 
     Returns:
-        Rows of pixels with their channels together: height x width x channels bytes.
+        Rows of interleaved pixels: height x width x channels bytes.
 
     Raises:
         BadData: it can't be decoded.
     """
-    image_module = pillow()  # outside of `try`: that it is missing is no damage
+    image_module = pillow()  # outside `try`: a missing Pillow is not a damaged photo
     try:
         with image_module.open(io.BytesIO(content)) as image:
-            # A JPEG can be decoded at a half, quarter or eighth of its size. Twice what is needed
+            # A JPEG can be decoded at a half, quarter or eighth of its size. Twice the needed size
             # leaves the smoothing to the resize below.
             image.draft(MODES[channels], (2 * side, 2 * side))
             return scaled(image, channels, side)
@@ -69,7 +70,7 @@ def pixels(content: bytes, name: str, channels: int, side: int) -> bytes:
 
 
 def scaled(image: Any, channels: int, side: int) -> bytes:
-    """The largest square in the middle of Pillow's image, as `pixels` returns it."""
+    """Return the largest centred square of a Pillow image, in the form of `pixels`."""
     picture = image.convert(MODES[channels])
     width, height = picture.size
     square = min(width, height)
@@ -82,12 +83,12 @@ def scaled(image: Any, channels: int, side: int) -> bytes:
 
 
 def pillow() -> Any:
-    """Pillow's module Image."""
+    """Return Pillow's module Image."""
     return library("PIL.Image", "pillow")
 
 
 def batch(pictures: bytearray, shape: Shape) -> Tensor:
-    """Make (count, channels, height, width) from the results of `pixels`, one after another."""
+    """Return (count, channels, height, width) from concatenated results of `pixels`."""
     channels, height, width = shape.input
     if not pictures:
         return torch.empty((0, *shape.input), dtype=torch.uint8)
@@ -96,14 +97,14 @@ def batch(pictures: bytearray, shape: Shape) -> Tensor:
 
 
 def wanted(shape: Shape) -> tuple[int, int]:
-    """The channels and side of the photos that a model expects."""
+    """Return the channels and side of the photos that a model expects."""
     if shape.kind != "images" or shape.input[0] not in MODES:
         return 3, SIDE
     return shape.input[0], shape.input[1]
 
 
 def photo_set(train: Samples, test: Samples, shape: Shape) -> DataSet:
-    """Photos cropped to the model's size, if it has as many channels."""
+    """Return photos cropped to the model's size, if the number of channels matches."""
     channels, side = wanted(shape)
     stored = train.shape.input
     crops = channels == stored[0] and stored[1] == stored[2]
@@ -113,10 +114,10 @@ def photo_set(train: Samples, test: Samples, shape: Shape) -> DataSet:
 
 
 def library(module: str, name: str) -> Any:
-    """A module of the package `name`.
+    """Return a module of the package `name`.
 
     Raises:
-        UsageError: it is not installed.
+        UsageError: the package is not installed.
     """
     try:
         return import_module(module)
@@ -128,7 +129,7 @@ def library(module: str, name: str) -> Any:
 
 
 def parts(folder: Path) -> tuple[Path, Path | None]:
-    """The folders of the images to learn from and of those to test on, if there is one."""
+    """Return the folders of training and test images; None for a missing test folder."""
     if not (folder / "train").is_dir():
         return folder, None
     tests = [folder / name for name in TESTS if (folder / name).is_dir()]
@@ -137,10 +138,10 @@ def parts(folder: Path) -> tuple[Path, Path | None]:
 
 @dataclass(frozen=True)
 class FolderImages:
-    """Samples that are separate files.
+    """Samples in separate files.
 
-    They are in an order that mixes the classes and follows from their names alone: the first
-    thousand are a fair sample, and the last ones a fair test.
+    Their order mixes the classes and depends only on their names, so the first thousand are a
+    representative sample, and the last ones a representative test.
     """
 
     folder: Path
@@ -151,16 +152,16 @@ class FolderImages:
     shape: Shape
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of samples."""
         return len(self.targets)
 
     @property
     def files(self) -> list[Path]:
-        """Where the images are."""
+        """The paths of the images."""
         return [self.folder / name for name in self.names]
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Read and decode the images at these places."""
+        """Read and decode the images at these positions."""
         pictures = bytearray()
         for place in places.tolist():
             pictures += self.pixels(place)
@@ -171,7 +172,7 @@ class FolderImages:
         """Read and decode one image.
 
         Raises:
-            BadData: it is damaged or gone.
+            BadData: the image is damaged or missing.
         """
         path, (channels, side, _) = self.folder / self.names[number], self.shape.input
         try:
@@ -189,12 +190,12 @@ def folder_images(
     """Find the images of a folder.
 
     Args:
-        folder: has a subfolder for each class.
-        size: channels and side that they get.
-        classes: of the images to learn from, when those of a test are listed.
+        folder: has one subfolder per class.
+        size: channels and side of the decoded images.
+        classes: the training classes, for a test folder.
 
     Raises:
-        BadData: there are none, or a class is unknown.
+        BadData: the folder has no images, or a class is unknown.
     """
     known = tuple(sorted(_subfolders(folder))) if classes is None else classes
     unknown = sorted(set(_subfolders(folder)) - set(known))
@@ -256,10 +257,10 @@ def open_set(folder: Path, shape: Shape) -> DataSet:
 
 
 def held_out(whole: Samples, where: Path) -> tuple[Samples, Samples]:
-    """Keep the last tenth for the test.
+    """Split off the last tenth for evaluation.
 
     Raises:
-        BadData: that leaves nothing.
+        BadData: there are too few samples.
     """
     kept = len(whole) - len(whole) // HELD_OUT
     if kept == len(whole):

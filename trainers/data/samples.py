@@ -1,8 +1,8 @@
 """The interface of all data: samples read by position, and a view of them.
 
-A view makes a model's input of stored images, for a whole batch at once, on the model's device.
-Random crops follow from a seed and from a sample's place in the data. So they are the same however
-the samples are dealt to ranks and batches, and after a resume.
+A view turns a whole batch of stored images into model input, on the model's device. Random crops
+depend only on a seed and the sample's position in the data, so they are the same for any split into
+ranks and batches, and after a resume.
 """
 
 from __future__ import annotations
@@ -38,51 +38,51 @@ class Shape:
 class BadData(UsageError):
     """Unreadable data: the message names the file and the fix."""
 
-    by_every_rank = True  # one rank may meet it alone, in the middle of an epoch
+    by_every_rank = True  # a single rank may raise it in the middle of an epoch
 
 
 class Samples(Protocol):
-    """Samples of one shape. Reading changes nothing, so several threads may do it."""
+    """Samples of one shape. Thread-safe: reading changes no state."""
 
     @property
     def shape(self) -> Shape:
         """The shape of one sample."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of samples."""
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Read the samples at these places (int64, each from 0 to the length - 1).
+        """Read the samples at these positions (int64, from 0 to the length - 1).
 
         Returns:
             Inputs, as uint8 (count, channels, height, width) or int64 (count, length); and
             targets, as int64 (count) or (count, length).
 
         Raises:
-            BadData: a file is damaged or gone.
+            BadData: a file is damaged or missing.
         """
 
 
 @dataclass(frozen=True)
 class InMemory:
-    """Samples that are small enough to be tensors."""
+    """Samples small enough to be kept as tensors."""
 
     shape: Shape
     inputs: Tensor
     targets: Tensor
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of samples."""
         return len(self.targets)
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Read the samples at these places."""
+        """Read the samples at these positions."""
         return self.inputs[places], self.targets[places]
 
 
 @dataclass(frozen=True)
 class Range:
-    """The samples from `start` to before `end` of others."""
+    """The part of other samples from `start` up to, but not including, `end`."""
 
     whole: Samples
     start: int
@@ -94,11 +94,11 @@ class Range:
         return self.whole.shape
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of samples."""
         return self.end - self.start
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Read the samples at these places."""
+        """Read the samples at these positions."""
         return self.whole.read(places + self.start)
 
 
@@ -109,15 +109,15 @@ def first(samples: Samples, limit: int | None) -> Samples:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A training's data: samples to train on, and others for the test."""
+    """The data of a training: training samples and test samples."""
 
     train: Samples
     test: Samples
     mean: tuple[float, ...] = ()
-    """Of each channel of the training images, on a scale of 0 to 1; empty for tokens."""
+    """Mean and deviation per channel of the training images, scaled to 0 to 1; empty for tokens."""
     deviation: tuple[float, ...] = ()
     side: int | None = None
-    """Photos are cropped to side x side pixels on their way to the model."""
+    """Photos are cropped to side x side pixels for the model."""
 
     @property
     def shape(self) -> Shape:
@@ -128,33 +128,33 @@ class DataSet:
         return replace(stored, input=(stored.input[0], self.side, self.side))
 
     def view(self, dtype: torch.dtype = torch.float32, seed: int | None = None) -> View:
-        """The view for the model: with a seed random, for training, else for a test."""
+        """Return the model's view: random with a seed, for training; else for evaluation."""
         return View(self.mean, self.deviation, dtype, self.side, seed)
 
 
 MOST_OPEN = 256
-"""Files that are open at a time; a process may have 1024."""
+"""Maximum number of open files; a process may have 1024."""
 
 
 class OpenFiles:
     """Reads parts of many files by their numbers.
 
-    With pread, not with a memory map: a file that was cut short, or a disk that fails, is an error
-    with the file's name, where a map kills the process. On cached files both are as fast, and a
-    parallel file system gets one request a sample instead of one a page.
+    Uses pread instead of a memory map: a truncated file or a failing disk causes an error with the
+    file's name, where a map would kill the process. On cached files both are equally fast, and a
+    parallel file system gets one request per sample instead of one per page.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        """Know the files; each is opened when it is read first."""
+        """Use the files; each is opened on its first read."""
         self.paths = list(paths)
         self._open: dict[int, FileIO] = {}
         self._opening = Lock()
 
     def read_into(self, number: int, offset: int, into: memoryview) -> None:
-        """Fill `into` from this offset on.
+        """Fill `into` from the file at this offset.
 
         Raises:
-            BadData: the file can't be read, or ends before.
+            BadData: the file cannot be read or is too short.
         """
         path = self.paths[number]
         try:
@@ -170,20 +170,20 @@ class OpenFiles:
             ) from error
 
     def read(self, number: int, offset: int, length: int) -> bytearray:
-        """Read that many bytes from this offset on.
+        """Read `count` bytes at this offset.
 
         Raises:
-            BadData: the file can't be read, or ends before.
+            BadData: the file cannot be read or is too short.
         """
         found = bytearray(length)
         self.read_into(number, offset, memoryview(found))
         return found
 
     def size(self, number: int) -> int:
-        """How many bytes a file has.
+        """Return the size of a file in bytes.
 
         Raises:
-            BadData: there is no such file.
+            BadData: the file does not exist.
         """
         try:
             return self.paths[number].stat().st_size
@@ -193,8 +193,8 @@ class OpenFiles:
             ) from error
 
     def _file(self, number: int) -> FileIO:
-        # A file's position is never used, so threads may share it. One that another thread still
-        # reads is closed when that has its bytes: it holds on to the file.
+        # File positions are never used, so threads may share a file. A file that another thread is
+        # reading is closed only after that read, because the thread keeps a reference.
         with self._opening:
             if number not in self._open:
                 if len(self._open) >= MOST_OPEN:
@@ -206,29 +206,29 @@ class OpenFiles:
 # ------------------------------------------------------------------------------- views
 
 AREA = (0.08, 1.0)
-"""Smallest and largest share of a photo that a random crop shows."""
+"""Smallest and largest share of a photo's area in a random crop."""
 RATIO = (3 / 4, 4 / 3)
 """Width over height of a random crop.
 
 Source of both: "Going Deeper with Convolutions" (2015), section 6; torchvision's
 RandomResizedCrop has them too."""
 CENTRE = 7 / 8
-"""Share of a side that a test sees: 224 of 256 pixels."""
+"""Share of a side used in evaluation: 224 of 256 pixels."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A model's view of stored images. Tokens have no mean, and are passed on unchanged."""
+    """A model's view of stored images. Tokens, which have no mean, stay unchanged."""
 
     mean: tuple[float, ...] = ()
-    """Of each channel, on a scale of 0 to 1."""
+    """Mean and deviation per channel, scaled to 0 to 1."""
     deviation: tuple[float, ...] = ()
     dtype: torch.dtype = torch.float32
     """The model's."""
     side: int | None = None
     """Photos are cropped to side x side pixels; None: images keep their stored size."""
     seed: int | None = None
-    """Of random crops and flips (see loading.epoch_seed); None: the centre, for tests."""
+    """Seed of random crops and flips (see loading.epoch_seed); None: the centre, for evaluation."""
 
     def __call__(self, inputs: Tensor, places: Tensor) -> Tensor:
         """Return the input for these samples from these positions in the data."""
@@ -252,7 +252,7 @@ def _channels(numbers: tuple[float, ...], device: torch.device) -> Tensor:
 
 
 def centre(images: Tensor, side: int) -> Tensor:
-    """The middle of square images, at side x side pixels."""
+    """Return the centre of square images, at side x side pixels."""
     stored = images.shape[-1]
     seen = min(stored, max(side, round(stored * CENTRE)))
     start = (stored - seen) // 2
@@ -264,10 +264,10 @@ def centre(images: Tensor, side: int) -> Tensor:
 
 
 def random_crops(images: Tensor, side: int, random: Tensor) -> Tensor:
-    """A random part of each image, scaled to side x side pixels, half of them mirrored.
+    """Return a random part of each image, scaled to side x side pixels and mirrored at random.
 
-    The pixels between are interpolated without smoothing, so pack photos no larger than twice
-    what the model sees.
+    Pixels are interpolated without smoothing, so photos should be packed at no more than twice the
+    model's size.
 
     Args:
         images: floats (count, channels, height, width).
@@ -280,7 +280,7 @@ def random_crops(images: Tensor, side: int, random: Tensor) -> Tensor:
     width = (area * ratio).sqrt().clamp(max=1)
     height = (area / ratio).sqrt().clamp(max=1)
     mirrored = torch.where(random[:, 2] < 0.5, -1.0, 1.0)
-    # On affine_grid's scale the image reaches from -1 to 1.
+    # In affine_grid's coordinates, the image extends from -1 to 1.
     across = (1 - width) * (2 * random[:, 3] - 1)
     down = (1 - height) * (2 * random[:, 4] - 1)
     none = torch.zeros_like(width)
@@ -295,9 +295,9 @@ def random_crops(images: Tensor, side: int, random: Tensor) -> Tensor:
 
 
 def draws(seed: int, places: Tensor) -> Tensor:
-    """Five numbers from 0 to 1 for each position, always the same for a position.
+    """Return five numbers from 0 to 1 per position, always the same for a position.
 
-    SplitMix64's mixing of a counter; torch's generators would draw by the place in a batch.
+    SplitMix64's mixing of a counter, because torch's generators depend on the place in a batch.
     Source: "Fast splittable pseudorandom number generators" (2014), figure 17.
     """
     numbers = places.unsqueeze(1) * 5 + torch.arange(1, 6) + seed * 0x5851F42D4C957F2D % 2**62
@@ -308,11 +308,11 @@ def draws(seed: int, places: Tensor) -> Tensor:
 
 
 def _right(numbers: Tensor, bits: int) -> Tensor:
-    """Shift right as if they had no sign."""
+    """Shift right as unsigned numbers."""
     shifted: Tensor = (numbers >> bits) & (2 ** (64 - bits) - 1)
     return shifted
 
 
 def _signed(number: int) -> int:
-    """The int64 with the same bits."""
+    """Return the int64 with the same bits."""
     return number - 2**64

@@ -20,32 +20,32 @@ FOLDERS = {
     "pack.journal": "shards",
     "*train*.bin": "tokens",
 }
-"""Contents of a folder, and the module here that reads them; the first match counts. A folder with
+"""Typical files of a folder and the module that reads it; the first match counts. A folder with
 subfolders has photos."""
 KNOWN = (
     "MNIST's four .gz files, a pack.json with its shards, train.bin with val.bin, or a subfolder "
     "of images for each class. HDF5 and tars of images become shards by pack.py"
 )
-"""The possible contents of a folder."""
+"""The possible contents of a data folder, in words."""
 SYNTHETIC = "synthetic"
 """The value of `--data` for synthetic data; `synthetic:1000` makes 1000 training samples."""
 SYNTHETIC_COUNT = 65_536
-"""Training samples, unless the name sets the number."""
+"""Number of training samples, unless `--data` sets it."""
 PICTURES = 64
-"""Maximum number of different pictures, which stay in memory."""
+"""Maximum number of different images, which stay in memory."""
 
 
 def open_data(where: str, *, shape: Shape, limit: int | None = None) -> DataSet:
-    """Open the data in a folder, or make some up.
+    """Open the data in a folder, or generate synthetic data.
 
     Args:
-        where: a folder of a known format; or `synthetic`, or `synthetic:COUNT`.
-        shape: what the model was made for. Synthetic data look like this; photos are cropped to
-            this size, and texts cut into windows of this length.
-        limit: use only that many training samples, the first ones.
+        where: a folder of a known format, `synthetic` or `synthetic:COUNT`.
+        shape: the model's input shape. Synthetic data have it, photos are cropped to it, and texts
+            are cut into windows of its length.
+        limit: use only the first `limit` training samples.
 
     Raises:
-        UsageError: there is nothing there, the format is unknown, or a file is damaged.
+        UsageError: the folder is missing, its format is unknown, or a file is damaged.
     """
     if named := re.fullmatch(rf"{SYNTHETIC}(?::([1-9]\d{{0,11}}))?", where):
         how_many = int(named[1] or SYNTHETIC_COUNT)
@@ -93,7 +93,7 @@ def _module(path: Path) -> str:
 
 
 def made_up(shape: Shape, count: int) -> DataSet:
-    """Make data of this shape: `count` samples to learn from, and an eighth of that to test."""
+    """Return synthetic data: `count` training samples, and an eighth of that for evaluation."""
     tests = max(1, count // 8)
     train: Samples = Synthetic(shape, count, 0)
     test: Samples = Synthetic(shape, tests, count)
@@ -105,8 +105,8 @@ def made_up(shape: Shape, count: int) -> DataSet:
 class Synthetic:
     """Samples of a shape, from that number on.
 
-    Each class of images has a picture of random pixels, and each sample makes it a little lighter.
-    A text counts up from some token, in steps that it keeps: the next one can be known.
+    Each class has an image of random pixels, which each sample makes slightly lighter. A text
+    counts up from a token in constant steps, so the next token is predictable.
     """
 
     shape: Shape
@@ -114,7 +114,7 @@ class Synthetic:
     start: int
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of samples."""
         return self.count
 
     @cached_property
@@ -125,7 +125,7 @@ class Synthetic:
         return torch.randint(0, 224, size, dtype=torch.uint8, generator=generator)
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Make the samples at these places; a text's target is the token after its input."""
+        """Generate the samples at these positions; a text's target is the token after its input."""
         numbers = (places + self.start) * 2_654_435_761  # Knuth's: neighbours have other classes
         if self.shape.kind == "tokens":
             numbers = numbers.unsqueeze(1)

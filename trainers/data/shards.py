@@ -1,6 +1,6 @@
 """Packed shards: images as bytes, ready to copy, made by pack.py.
 
-A folder with pack.json, the manifest, which is written last, and shards of about 256 MB:
+A folder has pack.json, the manifest, which is written last, and shards of about 256 MB:
 
     a line of JSON (see header), padded with spaces to 4096 bytes
     the images, one after the other: rows of pixels with their channels together
@@ -26,11 +26,11 @@ MANIFEST = "pack.json"
 JOURNAL = "pack.journal"
 """The packed part so far: without a manifest, packing is unfinished."""
 FORMAT = "packed images 1"
-"""First word of manifests and headers: a different layout gets a different number."""
+"""The format in manifests and headers; each layout has its own number."""
 HEADER = 4096
-"""Bytes before the first image."""
+"""Number of bytes before the first image."""
 LABEL = 8
-"""Bytes of one label."""
+"""Number of bytes per label."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Shard:
     part: str
     """"train" or "test"."""
     count: int
-    """How many images it has."""
+    """Number of images."""
     sha256: str
 
 
@@ -52,7 +52,7 @@ class Manifest:
     channels: int
     side: int
     classes: tuple[str, ...]
-    """Their names; a label is an index into them."""
+    """Names of the classes; a label is an index into them."""
     shards: tuple[Shard, ...]
     format: str = FORMAT
 
@@ -62,18 +62,18 @@ class Manifest:
         return Shape("images", (self.channels, self.side, self.side), len(self.classes))
 
     def text(self) -> str:
-        """Return its file form."""
+        """Return the manifest as file text."""
         return json.dumps(asdict(self), indent=1) + "\n"
 
 
 def header(count: int, shape: Shape) -> bytes:
-    """The first bytes of a shard."""
+    """Return the header of a shard."""
     says = {"format": FORMAT, "count": count, "input": shape.input}
     return json.dumps(says).encode().ljust(HEADER - 1) + b"\n"
 
 
 def size(count: int, shape: Shape) -> int:
-    """Bytes of a complete shard."""
+    """Return the size of a complete shard in bytes."""
     return HEADER + count * (prod(shape.input) + LABEL)
 
 
@@ -81,7 +81,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Read pack.json.
 
     Raises:
-        BadData: it is not one, or of another format.
+        BadData: the file is not a manifest, or has another format.
     """
     path = folder / MANIFEST
     try:
@@ -109,7 +109,7 @@ class PackedImages:
         """Check each shard's header and size, and read the labels.
 
         Raises:
-            BadData: a shard is missing, cut short or not what the manifest says.
+            BadData: a shard is missing, truncated or differs from the manifest.
         """
         shards = [each for each in manifest.shards if each.part == part]
         self.shape = manifest.shape
@@ -140,11 +140,11 @@ class PackedImages:
         return files.read(number, whole - shard.count * LABEL, shard.count * LABEL)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of images."""
         return self._ends[-1] if self._ends else 0
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Read the images at these places."""
+        """Read the images at these positions."""
         channels, height, width = self.shape.input
         each = channels * height * width
         whole = bytearray(len(places) * each)
@@ -161,7 +161,7 @@ def open_set(folder: Path, shape: Shape) -> DataSet:
     """Open a folder made by pack.py.
 
     Raises:
-        BadData: it is not packed to its end, or a shard is damaged.
+        BadData: packing is unfinished, or a shard is damaged.
     """
     if not (folder / MANIFEST).exists():
         raise BadData(f"{folder} is not packed to its end. Run pack.py again: it goes on.")

@@ -1,11 +1,10 @@
-"""Token files: the numbers of a text's tokens, one after the other, as uint16 or uint32.
+"""Token files: the token numbers of a text in sequence, as uint16 or uint32.
 
-A folder with train.bin and val.bin (or test.bin), or with several whose names contain these words,
-like fineweb_train_000001.bin. Each says how to read it in one of three ways: a JSON beside it, like
-train.json: {"dtype": "uint16", "vocabulary": 50257}; the header of llm.c's files; or nothing, then
-it has uint16 tokens of the model's vocabulary, as nanoGPT writes them. A sample is a window of as
-many tokens as the model reads, its target the same window one token further. Windows do not
-overlap, and none reaches from one file into the next.
+A folder has train.bin and val.bin (or test.bin), or several files whose names contain these words,
+such as fineweb_train_000001.bin. The format of a file is given by a JSON beside it, such as
+train.json: {"dtype": "uint16", "vocabulary": 50257}; or by a header as in llm.c's files; otherwise
+it is uint16 with the model's vocabulary, as written by nanoGPT. A sample is a window of the model's
+length; its target is the same window shifted by one token. Windows neither overlap nor cross files.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from data.samples import BadData, DataSet, OpenFiles, Shape
 TRAIN = "train.bin"
 TESTS = ("val.bin", "test.bin")
 LENGTH = 1024
-"""Tokens of a window, unless the model expects others."""
+"""Tokens per window, unless the model expects another length."""
 DTYPES = {"uint16": torch.uint16, "uint32": torch.uint32}
-"""The format of the bytes. The lowest byte comes first."""
+"""The possible types, little-endian."""
 HEADERS = {20240520: "uint16", 20240801: "uint32"}
-"""First number of a file with a header, of 256 int32.
+"""First number of a header, which has 256 int32.
 
 Source: github.com/karpathy/llm.c, dev/data/data_common.py."""
 HEADER = 1024
@@ -37,22 +36,22 @@ HEADER = 1024
 
 @dataclass(frozen=True)
 class TokenFormat:
-    """How a token file is to be read."""
+    """The format of a token file."""
 
     dtype: str
     vocabulary: int
     header: int = 0
-    """Bytes before the first token."""
+    """Number of bytes before the first token."""
 
 
 class TokenWindows:
-    """The windows of several token files, in the order of their names."""
+    """The windows of several token files, sorted by name."""
 
     def __init__(self, paths: list[Path], shape: Shape) -> None:
-        """Check the files and their description.
+        """Check the files and their descriptions.
 
         Raises:
-            BadData: one is shorter than a window, or its JSON is missing or wrong.
+            BadData: a file is shorter than a window, or its JSON is missing or invalid.
         """
         self._files = OpenFiles(paths)
         length = shape.input[0] if shape.kind == "tokens" else LENGTH
@@ -70,7 +69,7 @@ class TokenWindows:
         self.shape = Shape("tokens", (length,), self._format.vocabulary)
 
     def _windows(self, number: int, length: int) -> int:
-        """Count a file's windows; the rest of it is not used."""
+        """Return the number of a file's windows; the rest is not used."""
         found = self._files.size(number)
         tokens, odd = divmod(found - self._format.header, self._bytes)
         windows = max(0, tokens - 1) // length
@@ -83,11 +82,11 @@ class TokenWindows:
         return windows
 
     def __len__(self) -> int:
-        """How many windows there are."""
+        """Return the number of windows."""
         return self._ends[-1]
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Read the windows at these places."""
+        """Read the windows at these positions."""
         length = self.shape.input[0]
         size = (length + 1) * self._bytes
         whole = bytearray(size * len(places))
@@ -110,10 +109,10 @@ class TokenWindows:
 
 
 def format_of(path: Path, shape: Shape) -> TokenFormat:
-    """The format from the JSON beside a token file, or its header; else the model's of `shape`.
+    """Return a token file's format, from its JSON, its header, or else the model's `shape`.
 
     Raises:
-        BadData: the JSON is wrong; or it is missing, and the model reads no tokens.
+        BadData: the JSON is invalid; or it is missing, and the model does not read tokens.
     """
     beside = path.with_suffix(".json")
     hint = 'It has to say what the tokens are, like {"dtype": "uint16", "vocabulary": 50257}.'
@@ -139,7 +138,7 @@ def open_set(folder: Path, shape: Shape) -> DataSet:
     """Open a folder with token files.
 
     Raises:
-        BadData: there is none to test on, or one is damaged.
+        BadData: there is no test file, or a file is damaged.
     """
     tests = [sorted(folder.glob(f"*{name.replace('.', '*.')}")) for name in TESTS]
     test_files = next((found for found in tests if found), [])

@@ -23,7 +23,7 @@ def whole(text: str) -> int:
 
 
 def amount(text: str) -> float:
-    """Read a number from the command line that is finite and not below 0."""
+    """Read a finite number of at least 0 from the command line."""
     try:
         value = float(text)
     except ValueError:
@@ -50,11 +50,11 @@ def span(text: str) -> tuple[int, int]:
 
 
 def add_shared(parser: argparse.ArgumentParser) -> None:
-    """Add those that every trainer takes."""
-    from models.table import MODELS  # pack.py takes `count` from here, and knows no model
+    """Add the arguments of every trainer."""
+    from models.table import MODELS  # pack.py imports `count` from here, without the models
 
     add = parser.add_argument
-    # What is trained, and on what.
+    # Model and data.
     add("--model", choices=MODELS, default="cnn", help="network (default: %(default)s)")
     add(
         "--data",
@@ -70,7 +70,7 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     add("--max-skipped", type=whole, default=3, metavar="N",
         help="end with 86 when the loss is no number for more than N steps in a row")  # fmt: skip
     add("--steps", type=count, default=sys.maxsize, help="end after this step of the plan")
-    # What is kept and reported.
+    # Checkpoints and reports.
     add("--resume", action="store_true", help="continue from the newest checkpoint if there is one")
     add("--save-every", type=count, metavar="STEPS",
         help="between checkpoints (default: 100, or any with --save-minutes)")  # fmt: skip
@@ -93,7 +93,7 @@ def add_torch(parser: argparse.ArgumentParser) -> None:
     from strategies.pytorch import DECAYS, OPTIMIZERS, PRECISIONS, SCHEDULES
 
     add = parser.add_argument
-    # How much. The global batch is this batch size x micro batches x ranks.
+    # Batches. The global batch is batch size x micro batches x ranks.
     add("--batch-size", type=count, default=32, help="samples per rank (default: 32)")
     add("--accumulate", type=count, default=1, metavar="N",
         help="micro batches of --batch-size in a step (default: 1)")  # fmt: skip

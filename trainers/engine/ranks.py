@@ -2,8 +2,8 @@
 
 Whatever started the processes (srun, torchrun, deepspeed, accelerate, mpirun, a shell loop), a
 trainer reads the same six variables: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and
-RUN_DIR. Where nobody set the first three, those of mpirun or srun take their place. Without all of
-them it trains alone.
+RUN_DIR. If the first three are not set, those of mpirun or srun replace them. Without any, it
+trains alone.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ OWN_NAMES = (
     ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"),
 )
 """The names of RANK, LOCAL_RANK and WORLD_SIZE in Open MPI, Hydra (MPICH and Intel MPI), Cray's
-PMI, PMIx and srun. Under mpirun, srun's are those of mpirun's daemons: the first existing ones
-count. A batch script also has SLURM_PROCID, but not the number of a step's tasks."""
-# Each names how many processes some launcher started; more than one without RANK would be that
-# many separate trainings writing over each other.
+PMI, PMIx and srun. Under mpirun, srun's variables are those of mpirun's daemons, so the first
+existing names count. A batch script also has SLURM_PROCID, but not the number of a step's tasks."""
+# Numbers of processes set by launchers; more than one without RANK would be separate trainings that
+# overwrite each other.
 PROCESS_COUNTS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process's place among all of them."""
+    """This process's rank and the world size."""
 
     rank: int
     local_rank: int
@@ -49,14 +49,13 @@ class Ranks:
 
 
 def read_ranks(environ: MutableMapping[str, str] = os.environ) -> Ranks:
-    """Read this process's place from the launcher's variables.
+    """Read this process's rank from the launcher's variables.
 
-    What only the launcher's own variables say is set in `environ` under the names that PyTorch,
-    DeepSpeed and Lightning read.
+    Values that only the launcher's own variables have are set in `environ` under the names that
+    PyTorch, DeepSpeed and Lightning read.
 
     Raises:
-        UsageError: only some of the variables are set, one isn't a number, or the numbers
-            contradict each other.
+        UsageError: some variables are missing, not numbers, or contradict each other.
     """
     run_dir = Path(environ.get("RUN_DIR", "."))
     own = next((names for names in OWN_NAMES if all(map(environ.get, names))), None)
@@ -83,7 +82,7 @@ def read_ranks(environ: MutableMapping[str, str] = os.environ) -> Ranks:
             f"RANK={rank} does not fit WORLD_SIZE={world_size}: ranks count from 0. "
             "Check the number of tasks and the RANK of each."
         )
-    if own and "TORCHELASTIC_RUN_ID" not in environ:  # torchrun may number the nodes otherwise
+    if own and "TORCHELASTIC_RUN_ID" not in environ:  # torchrun may number the nodes differently
         _agree(rank, world_size, own, environ)
     return Ranks(rank, local_rank, world_size, run_dir)
 
@@ -91,10 +90,10 @@ def read_ranks(environ: MutableMapping[str, str] = os.environ) -> Ranks:
 def _agree(rank: int, world_size: int, own: tuple[str, ...], environ: Mapping[str, str]) -> None:
     """Compare RANK and WORLD_SIZE with the launcher's `own` variables.
 
-    A launcher of ranks that was itself started by srun makes more ranks than srun has tasks.
+    A launcher started by srun starts more ranks than srun has tasks.
 
     Raises:
-        UsageError: they contradict each other.
+        UsageError: the numbers contradict each other.
     """
     its_rank, its_size = (_number(name, environ[name]) for name in (own[0], own[2]))
     if its_size > world_size or (its_size == world_size and its_rank != rank):
@@ -112,11 +111,11 @@ def _number(name: str, text: str) -> int:
 
 
 def choose_threads() -> None:
-    """Start as many threads as this rank has cores, unless OMP_NUM_THREADS is set.
+    """Use as many threads as this rank has cores, unless OMP_NUM_THREADS is set.
 
     More threads than cores wait for each other: 4 ranks with 2 threads each on 2 cores trained 10
-    times slower than with 1 each. Ranks that were bound together share their cores: only the
-    ranks themselves know how many they are.
+    times slower than with 1 each. Ranks bound to the same cores share them, and only the ranks know
+    their number.
     """
     if "OMP_NUM_THREADS" in os.environ:
         return
@@ -128,7 +127,7 @@ def choose_threads() -> None:
 
 
 def threads(mine: tuple[str, frozenset[int]], of_all: list[tuple[str, frozenset[int]]]) -> int:
-    """A rank's fair part of its cores: one that n ranks of its node may use counts 1/n."""
+    """Return a rank's share of its cores: a core shared by n ranks of the node counts 1/n."""
     node, cores = mine
     on_node = [others for host, others in of_all if host == node]
     return max(1, int(sum(1 / sum(core in others for others in on_node) for core in cores) + 1e-6))
@@ -141,23 +140,23 @@ GPU_NAMES = {
     "ROCR_VISIBLE_DEVICES": _NO_LIST,
     "HIP_VISIBLE_DEVICES": _NO_LIST,
 }
-"""Variables that show that GPUs were requested, each with the values that mean none."""
+"""Variables that show that GPUs were requested, with the values for none."""
 
 
 class DeviceError(UsageError):
-    """This rank can't use its GPU; the others may."""
+    """This rank cannot use its GPU; other ranks may."""
 
     by_every_rank = True
 
 
 def choose_device(ranks: Ranks, environ: Mapping[str, str] = os.environ) -> torch.device:
-    """This rank's GPU, or the CPU if no GPU was requested.
+    """Return this rank's GPU, or the CPU if no GPU was requested.
 
-    A training that goes on without the GPUs of its job holds them for hours, and ends well: so
-    TRAINER_DEVICE=cpu has to say that this is wanted. ROCm's PyTorch uses the name "cuda" too.
+    Without this check, a training on the CPU could occupy its job's GPUs for hours and succeed.
+    TRAINER_DEVICE=cpu allows it. ROCm's PyTorch also uses the name "cuda".
 
     Raises:
-        DeviceError: Slurm gave this node GPUs and PyTorch finds none, too few, or one that fails.
+        DeviceError: Slurm gave this node GPUs, but PyTorch finds none, too few, or one that fails.
     """
     if environ.get("TRAINER_DEVICE") == "cpu":
         return torch.device("cpu")
@@ -179,7 +178,7 @@ def choose_device(ranks: Ranks, environ: Mapping[str, str] = os.environ) -> torc
             f"{torch.__version__} is built for {built}. Check the container's GPU options and "
             "ROCR_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES, or set TRAINER_DEVICE=cpu."
         )
-    # One visible GPU means the launcher bound this rank to it: then it's number 0.
+    # If one GPU is visible, the launcher bound this rank to it, as number 0.
     if visible > 1 and ranks.local_rank >= visible:
         raise DeviceError(
             f"{here} has LOCAL_RANK={ranks.local_rank}, but only {visible} GPUs are visible. "
@@ -202,12 +201,12 @@ OLD_NAMES = {
     "TORCH_FR_BUFFER_SIZE": "TORCH_NCCL_TRACE_BUFFER_SIZE",
     "TORCH_FR_DUMP_TEMP_FILE": "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
 }
-"""The old names of the flight recorder's variables; the first was renamed in PyTorch 2.8, the
-second in 2.9 or 2.10. Version 2.13 reads both, and warns about these."""
+"""Old names of the flight recorder's variables; the first was renamed in PyTorch 2.8, the second in
+2.9 or 2.10. Version 2.13 reads both, and warns about the old ones."""
 
 
 def name_flight_recorder(version: str, environ: MutableMapping[str, str]) -> None:
-    """Set an older PyTorch's variables from the job's for the flight recorder."""
+    """Set the flight recorder's variables of an older PyTorch from the job's."""
     major, minor = (int(part) for part in version.split(".")[:2])
     for new, old in OLD_NAMES.items():
         if new in environ and (major, minor) < (2, 10):
@@ -219,14 +218,15 @@ def join(ranks: Ranks) -> torch.device:
     device = choose_device(ranks)
     name_flight_recorder(torch.__version__, os.environ)
     backend = "nccl" if device.type == "cuda" else "gloo"
-    # 10 minutes: a rank that never comes must not hold the others' nodes for gloo's 30.
+    # 10 minutes: a missing rank must not occupy the other nodes for gloo's 30.
     limit = timedelta(minutes=10)
     if all(name in os.environ for name in LAUNCHER_VARIABLES):
-        # Bound to a GPU, each rank makes its communicator at once, not in its first collective,
-        # where it would hang, and two ranks with one GPU fail here. gloo's groups have no device.
+        # With `device_id`, each rank creates its communicator now instead of in its first
+        # collective, where it could hang, and two ranks with one GPU fail here. gloo's groups have
+        # no device.
         bound = device if device.type == "cuda" else None
         dist.init_process_group(backend, timeout=limit, device_id=bound)
-    else:  # alone: no port, so that two trainings on one machine never meet
+    else:  # alone: no port, so that trainings on one machine cannot conflict
         dist.init_process_group(
             backend,
             store=dist.HashStore(),  # type: ignore[attr-defined]  # documented, not re-exported
@@ -239,19 +239,19 @@ def join(ranks: Ranks) -> torch.device:
 
 
 def name_alone() -> None:
-    """Set the launcher's variables if there was none, for a library that needs them."""
+    """Without a launcher, set its variables for a library that needs them."""
     for name, alone in zip(LAUNCHER_VARIABLES, ("0", "0", "1", "127.0.0.1", "29500"), strict=True):
         os.environ.setdefault(name, alone)
 
 
 _kept: list[object] = []
-"""The process group until os._exit. Its destructor waits for gloo's thread, which may itself wait
-for Python's lock, to drop the last barrier's tensor (PyTorch 2.13): 1 of 40 ranks that had trained
+"""Keeps the process group until os._exit. Its destructor waits for gloo's thread, which may wait
+for Python's lock to drop the last barrier's tensor (PyTorch 2.13): 1 of 40 ranks that had trained
 to the end never ended."""
 
 
 def average(values: list[float], device: torch.device) -> list[float]:
-    """The mean of each value over all ranks, in one collective; also a barrier."""
+    """Return the mean of each value over all ranks, in one collective; also a barrier."""
     total = torch.tensor(values, dtype=torch.float64, device=device)
     dist.all_reduce(total)
     mean: list[float] = (total / dist.get_world_size()).tolist()
@@ -262,12 +262,12 @@ Value = TypeVar("Value")
 
 
 def by_all(ranks: Ranks, work: Callable[[], Value]) -> Value:
-    """Do something that every rank must succeed in; a failing rank ends all, and is named.
+    """Run an action that must succeed on every rank; if one fails, all end with its error.
 
-    Alone it would leave the others waiting for it: 10 minutes, where the launcher kills nobody.
+    Otherwise, the others would wait 10 minutes for it, unless the launcher kills them.
 
     Raises:
-        UsageError: it failed on a rank.
+        UsageError: the action failed on a rank.
     """
     try:
         found = work()
@@ -281,7 +281,7 @@ def by_all(ranks: Ranks, work: Callable[[], Value]) -> Value:
 
 
 def gather(value: Value, group: dist.ProcessGroup | None = None) -> list[Value]:
-    """Every rank's value, in the order of ranks; for small things that are seldom needed."""
+    """Return every rank's value, in rank order; for small and rare values."""
     values: list[Value | None] = [None] * dist.get_world_size()
     dist.all_gather_object(values, value, group=group)
     return cast("list[Value]", values)

@@ -30,17 +30,17 @@ class Step:
     epoch: int
     lr: float
     loss: float
-    """The mean over all ranks."""
+    """Mean loss over all ranks."""
     grad_norm: float
-    """The length of the gradient before clipping."""
+    """Gradient norm before clipping."""
     seconds: float
-    """From the choice of the samples to the new weights."""
+    """Seconds from choosing the samples to the new weights."""
     ended: float
     """When, by time.monotonic()."""
 
 
 class Reporter:
-    """Appends to metrics.jsonl and prints, on rank 0; does nothing on every other rank."""
+    """Appends to metrics.jsonl and prints on rank 0; does nothing on other ranks."""
 
     def __init__(
         self,
@@ -50,9 +50,10 @@ class Reporter:
         figure: str = "test_accuracy",
         takers: Sequence[Callable[[Mapping[str, Value]], None]] = (),
     ) -> None:
-        """Open metrics.jsonl in the run folder; every `log_every`-th step is printed.
+        """Open metrics.jsonl in the run folder; print every `log_every`-th step.
 
-        `figure` is the name of what a test gives. `takers` get every line too, and raise nothing.
+        `figure` is the name of a test's result. `takers` also get each line; they must not raise
+        errors.
         """
         self._figure = figure
         self._log_every = log_every
@@ -64,7 +65,7 @@ class Reporter:
         self._metrics = Metrics(run_dir) if rank == 0 else None
 
     def start(self, device: torch.device, **facts: Value) -> None:
-        """Report the settings of the run, enough to compare the speeds of two runs."""
+        """Report the settings of the run, as needed to compare the speeds of two runs."""
         gpu = device.type == "cuda"
         name = torch.cuda.get_device_name(device) if gpu else platform.machine()
         self._metric(
@@ -78,7 +79,7 @@ class Reporter:
             **facts,
         )
         self._trains_since = time.monotonic()
-        facts.pop("changed", None)  # has a line of its own
+        facts.pop("changed", None)  # has its own line
         said = (f"{key} {_short(value)}" for key, value in facts.items() if value is not None)
         self.say(", ".join(said) + f", on {name}")
 
@@ -87,9 +88,9 @@ class Reporter:
     ) -> None:
         """Report one step of `samples` of all ranks.
 
-        `skipped` counts the steps of this attempt that changed no weight. `split` says where the
-        seconds went, and what the speed comes to; see engine/speed.py. `seconds` in the file
-        is the time since this attempt began.
+        `skipped` counts the steps of this attempt that changed no weight. `split` has the parts of
+        the step's time, and further figures of its speed; see engine/speed.py. `seconds` in the
+        file is the time since this attempt began.
         """
         self._samples += samples
         self._spent["step_s"] += step.seconds
@@ -146,9 +147,9 @@ class Reporter:
     def end(self, *, step: int, figure: float | None) -> None:
         """Report the result.
 
-        samples_per_s is over all the time since the start line, so that a slow disk or a slow
-        loader shows; the median of the last 10,000 steps is beside it. step_s, save_s and test_s
-        say where that time went, and other_s is the rest.
+        samples_per_s counts all time since the start line, so that it shows a slow disk or loader;
+        the median of the last 10,000 steps is reported beside it. step_s, save_s and test_s are
+        parts of that time, and other_s is the rest.
         """
         wall = time.monotonic() - self._trains_since
         rest = {"other_s": max(0.0, wall - sum(self._spent.values()))}
@@ -173,7 +174,7 @@ class Reporter:
     def say(self, text: str) -> None:
         """Print one line on rank 0."""
         if self._metrics:
-            with suppress(OSError):  # a full disk is no reason to end a training
+            with suppress(OSError):  # a full disk must not end a training
                 print(text, flush=True)
 
     def _seconds(self, now: float | None = None) -> float:
@@ -187,5 +188,5 @@ class Reporter:
 
 
 def _short(value: Value) -> str:
-    """Return a fact in readable form: a fraction with four digits."""
+    """Return a value for reading: fractions with four digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,8 +1,8 @@
-"""The speed of a training: its operations and memory, and a card's peak.
+"""The speed of a training: operations, memory and peak of the card.
 
-Operations are the matrix products, as is usual for MFU (Chowdhery et al. 2022, arXiv:2204.02311,
-appendix B): a multiplication and an addition are two, and causal attention counts whole. Norms,
-activations and what a checkpoint of activations computes again are not counted.
+Operations are those of matrix products, as usual for MFU (Chowdhery et al. 2022, arXiv:2204.02311,
+appendix B): a multiplication and an addition count as two, and causal attention counts in full.
+Norms, activations and recomputation are not counted.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from models.table import build
 
 @dataclass(frozen=True)
 class Figures:
-    """The factors from samples a second to the other figures."""
+    """Factors from samples per second to the other figures."""
 
     flops: int
-    """Of one sample's forward pass."""
+    """Operations of one sample's forward pass."""
     tokens: int | None
-    """Of one sample; None if it is not text."""
+    """Tokens per sample; None if it is not text."""
     ranks: int
     peak: float | None
-    """Peak operations a second of a rank's card; None if the card is unknown."""
+    """Peak operations per second of a rank's card; None if the card is unknown."""
     precision: str
-    """That the peak is of."""
+    """Precision of the peak."""
 
     @classmethod
     def of(
         cls, model: str, shape: Shape, ranks: int, device: torch.device, precision: str
     ) -> Figures:
-        """Count a model of the table's operations, and look up this rank's card."""
+        """Count the operations of a model in the table, and look up this rank's card."""
         convolves = model.startswith(("cnn", "resnet"))
         most = None
         if device.type == "cuda":
@@ -51,15 +51,15 @@ class Figures:
         )
 
     def start(self) -> dict[str, float | str | None]:
-        """Facts for the start line: with them anybody can check the others."""
+        """Return values for the start line, with which the other figures can be checked."""
         peak = None if self.peak is None else self.peak / 1e12
         return {"forward_flops": self.flops, "precision": self.precision, "peak_tflops": peak}
 
     def step(self, samples_per_s: float) -> dict[str, float]:
-        """The figures of a speed over all ranks, without those that do not apply.
+        """Return the figures for a speed over all ranks, without those that do not apply.
 
-        `tflops` is of one rank's card, `mfu` the share of its peak (0 to 1), `tokens_per_s` is
-        over all ranks.
+        `tflops` is for one rank's card, `mfu` the share of its peak (0 to 1), `tokens_per_s` for
+        all ranks.
         """
         achieved = TRAINING * self.flops * samples_per_s / self.ranks
         found = {"tflops": achieved / 1e12}
@@ -71,9 +71,9 @@ class Figures:
 
 
 def memory(device: torch.device) -> dict[str, float]:
-    """The maximum memory of this process so far, in GiB: the GPU's, else the node's.
+    """Return the peak memory of this process in GiB: GPU memory, else main memory.
 
-    `reserved_gib` is what PyTorch has taken from the GPU to divide it by itself.
+    `reserved_gib` is the GPU memory reserved by PyTorch's allocator.
     """
     if device.type == "cuda":
         return {
@@ -85,18 +85,19 @@ def memory(device: torch.device) -> dict[str, float]:
 
 
 TRAINING = 3
-"""A step costs a forward pass and, for two gradients each product, a backward pass of twice it."""
+"""Operations of a step over those of a forward pass: the backward pass, with two gradients per
+product, costs twice as much."""
 
 
 def flops(model: str, shape: Shape) -> int:
-    """Operations of one sample's forward pass through a model of the table.
+    """Return the operations of one sample's forward pass through a model in the table.
 
-    A copy of it without memory (torch.device("meta")) runs once: the result is the same whatever
-    the strategy, the precision and the device are.
+    A copy without memory (torch.device("meta")) runs once, so the result does not depend on
+    strategy, precision or device.
     """
     counter = FlopCounterMode(display=False)
     kind = torch.float32 if shape.kind == "images" else torch.int64
-    # The random numbers of the training must not depend on whether this was called.
+    # This must not change the random numbers of the training.
     with torch.random.fork_rng(devices=[]), torch.device("meta"):
         net = build(model, shape, 0).eval()
         with counter:
@@ -107,10 +108,10 @@ def flops(model: str, shape: Shape) -> int:
 # --------------------------------------------------------------------- by data sheets
 
 PRECISIONS = ("bf16", "fp16", "tf32", "fp32")
-"""tf32: float32 numbers whose products have 10 bits, on NVIDIA's tensor cores."""
+"""tf32: float32 numbers whose products have 10 mantissa bits, on NVIDIA's tensor cores."""
 
-# name in the device's name, then bf16, fp16, tf32, fp32; None where the card has no such unit.
-# The first row whose name is found counts.
+# Part of the device's name, then bf16, fp16, tf32, fp32; None if the card lacks the unit. The first
+# matching row counts.
 Row = tuple[str, float | None, float | None, float | None, float | None]
 CARDS: tuple[Row, ...] = (
     # PyTorch's device is a GCD, half of a card. fp32: of its matrix cores, which rocBLAS uses.
@@ -142,11 +143,11 @@ CARDS: tuple[Row, ...] = (
     ("V100", None, 125.0, None, 15.7),
 )
 _MI250X_UNITS = 110
-"""Compute units of a GCD. Its siblings MI250 and MI210 have 104."""
+"""Compute units of an MI250X GCD; MI250 and MI210 have 104."""
 
 
 def peak(name: str, precision: str) -> float | None:
-    """Peak operations a second of a card, by its name in PyTorch; None if unknown."""
+    """Return a card's peak operations per second, by its name in PyTorch; None if unknown."""
     for part, *peaks in CARDS:
         if part in name:
             found = dict(zip(PRECISIONS, peaks, strict=True)).get(precision)
@@ -155,9 +156,9 @@ def peak(name: str, precision: str) -> float | None:
 
 
 def device_name(device: torch.device) -> str:
-    """The card's name, even in a container whose ROCm has no list of names.
+    """Return the card's name, even in a container whose ROCm lacks the list of names.
 
-    There it is empty or that of no card at all, but the architecture is known.
+    There, PyTorch's name is empty or wrong, but the architecture is known.
     """
     name = torch.cuda.get_device_name(device)
     found = torch.cuda.get_device_properties(device)
@@ -168,9 +169,9 @@ def device_name(device: torch.device) -> str:
 
 
 def arithmetic(precision: str, *, convolves: bool = False) -> str:
-    """The row's precision on a GPU: fp32 is tf32 where PyTorch may take it for most products.
+    """Return the precision to look up: fp32 counts as tf32 if PyTorch may use it for most products.
 
-    cuDNN takes it for convolutions unless it is told not to, whatever matrix products take.
+    cuDNN uses tf32 for convolutions by default, whatever matrix products use.
     """
     allowed = torch.get_float32_matmul_precision() != "highest"
     if convolves:

@@ -1,4 +1,4 @@
-"""How a training begins: its data, ranks and model, and the checkpoint that it continues from.
+"""Starting a training: data, ranks, model, and the checkpoint to resume from.
 
 In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see engine/ranks.py.
 Out: $RUN_DIR/metrics.jsonl, see engine/reporting.py; $RUN_DIR/checkpoints/, see
@@ -36,7 +36,7 @@ def run(
 ) -> None:
     """Train from the beginning or the last checkpoint to the end, or until a stop request.
 
-    `train` goes through the epochs, and ends with Training.finish.
+    `train` runs the epochs and ends with Training.finish.
     """
     me = ranks.read_ranks()
     if args.tf32:
@@ -71,7 +71,7 @@ def run(
         report.say(f"Changed since the checkpoint: {changed}.")
     train(training)
     gpu = [training.device.index] if training.device.type == "cuda" else None
-    dist.barrier(device_ids=gpu)  # nccl warns if it has to guess
+    dist.barrier(device_ids=gpu)  # nccl warns if it must guess the device
     dist.destroy_process_group()
 
 
@@ -79,8 +79,8 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
     """Load the data, join the other ranks and build the model, the same on every rank.
 
     Raises:
-        UsageError: the data or the weights to begin with can't be read, or the data are fewer
-            than one global batch.
+        UsageError: the data or the initial weights cannot be read, or the data is less than one
+            global batch.
     """
     row = MODELS[args.model]
     device = ranks.join(me)
@@ -119,7 +119,7 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
 
 
 def _model(args: argparse.Namespace, me: ranks.Ranks, shape: Shape) -> nn.Module:
-    """Build the model, with the weights that it begins with; a resume has its own."""
+    """Build the model with its initial weights, unless it resumes."""
     net = build(args.model, shape, args.seed)
     if args.init:
         from saving.weights import begin_with
@@ -130,22 +130,22 @@ def _model(args: argparse.Namespace, me: ranks.Ranks, shape: Shape) -> nn.Module
 
 
 def settings(of: Training) -> Settings:
-    """Settings that a resume may change, with losses that differ from an uninterrupted training."""
+    """Return the settings that affect the losses, so that a resume can report changes."""
     found: dict[str, object] = {"global batch": of.global_batch}
     found |= {"lr": of.strategy.lr, "precision": of.strategy.precision}
-    # DeepSpeed's are in its configuration.
+    # DeepSpeed's settings are in its configuration.
     names = ("epochs", "schedule", "warmup_steps", "betas", "weight_decay", "decay", "clip")
     given = vars(of.args)
     found |= {name.replace("_", " "): given[name] for name in names if name in given}
-    # As a manifest has them: JSON knows no tuples.
+    # As in a manifest: JSON has no tuples.
     return {name: list(one) if isinstance(one, tuple) else one for name, one in found.items()}
 
 
 def begin(training: Training) -> str:
-    """Take over the run folder from earlier attempts, and continue where they were.
+    """Take over the run folder from earlier attempts, and resume if requested.
 
     Returns:
-        What differs from the checkpoint that this start continues from, in words.
+        The settings that differ from the checkpoint, in words.
     """
     me, checkpoints = training.me, training.checkpoints
     ranks.choose_threads()
@@ -167,10 +167,10 @@ def begin(training: Training) -> str:
 
 
 def resume(training: Training) -> str:
-    """Continue from the newest complete checkpoint; return the changed settings in words.
+    """Resume from the newest complete checkpoint; return the changed settings in words.
 
     Raises:
-        UsageError: it was made by another training, or it can't be read.
+        UsageError: the checkpoint is from another training, or cannot be read.
     """
     checkpoints = training.checkpoints
     saved = checkpoint.newest_whole(checkpoints, training.me)

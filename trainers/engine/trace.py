@@ -1,7 +1,7 @@
-"""A trace of some steps: the work of processor and GPU over time, from PyTorch's profiler.
+"""A trace of some steps on CPU and GPU, from PyTorch's profiler.
 
 `--profile 10:15` writes $RUN_DIR/profile/rank-0-steps-10-15.json.gz, for chrome://tracing or
-ui.perfetto.dev. Rank 0 alone is traced, at most to the end of the epoch; tracing slows these steps
+ui.perfetto.dev. Only rank 0 is traced, at most to the end of the epoch; tracing slows these steps
 down.
 """
 
@@ -16,10 +16,10 @@ from torch.profiler import profile, record_function
 
 
 class Trace:
-    """Traces the steps of a span."""
+    """Traces the steps in a range."""
 
     def __init__(self, steps: tuple[int, int], run_dir: Path) -> None:
-        """Trace `steps`, the first and the last."""
+        """Trace the range `steps` (first, last)."""
         self._first, self._last = steps
         self._folder = run_dir / "profile"
         self._running: profile | None = None
@@ -27,7 +27,7 @@ class Trace:
 
     @contextmanager
     def step(self, number: int) -> Iterator[None]:
-        """Trace the work inside, if this step is in the span."""
+        """Trace the enclosed work, if this step is in the range."""
         if not self._first <= number <= self._last:
             yield
             return
@@ -41,7 +41,7 @@ class Trace:
             self.end()
 
     def end(self) -> None:
-        """Write the trace so far, if there is one; tracing ends."""
+        """Write the trace, if any, and end tracing."""
         running, self._running = self._running, None
         if not running:
             return

@@ -1,8 +1,8 @@
 """A training with any strategy: its steps, and the work between them.
 
-`Training.step` is one step; `Training.train` goes through the epochs, and saves, tests, reports and
-stops. A step reads nothing from the device: `StepWindow` holds what came out of the last ones. A
-step whose loss or gradient is not finite changes no weight; a few in a row may pass.
+`Training.step` is one step; `Training.train` runs the epochs, and saves, evaluates, reports and
+stops. A step reads nothing from the device: `StepWindow` holds the results of the last ones. A step
+whose loss or gradient is not finite changes no weight; a few in a row are tolerated.
 """
 
 from __future__ import annotations
@@ -47,37 +47,38 @@ if TYPE_CHECKING:
     from engine.trace import Trace
 
 DIVERGED = 86
-"""Exit code of a training that ended because its loss was no longer a number."""
+"""Exit code of a training that ended because its loss was not finite."""
 SAVE_EVERY = 100
-"""Steps between checkpoints, unless set by the arguments."""
+"""Steps between checkpoints, unless an argument sets it."""
 WITHIN = 2.0
-"""Seconds: a request to stop waits no longer than that, or for one step."""
+"""Maximum seconds between reads of results, and so the delay of a stop request; at least one
+step."""
 TEST_VALUES = 2**19
-"""Inputs or logits of a test batch, if that is more samples than a micro batch: a test keeps
-nothing for a backward pass, and larger batches are faster."""
+"""Number of inputs or logits in a test batch, if that is larger than a micro batch: evaluation
+keeps nothing for a backward pass, and larger batches are faster."""
 ACCURACY = "test_accuracy"
 
 DATA = "data_s"
-"""Waiting for the next batch."""
+"""The part of a step that waits for the next batch."""
 PASSES = "forward_backward_s"
-"""Forward and backward passes, and the ranks' communication during them."""
+"""The part with forward and backward passes, and communication during them."""
 OPTIMIZER = "optimizer_s"
-"""The gradient's norm, clipping and the new weights, and the ranks' waiting for them."""
+"""The part with gradient norm, clipping and new weights, and waits for other ranks."""
 
 
 class Diverged(TrainingError):
-    """The loss is lost: to continue would spend GPU-hours on nothing."""
+    """The training has diverged: to continue would waste GPU-hours."""
 
     code = DIVERGED
 
 
 @dataclass(frozen=True)
 class Task:
-    """The task of a model; its row in models/table.py names one of TASKS."""
+    """The task of a model; the model's row in models/table.py names one of TASKS."""
 
     loss: Loss
     figure: str = "test_loss"
-    """The result of a test, by its name in metrics.jsonl: the loss, or ACCURACY."""
+    """The name of a test's result in metrics.jsonl: the loss, or ACCURACY."""
 
 
 TASKS: dict[str, Task] = {
@@ -97,45 +98,44 @@ TASKS: dict[str, Task] = {
 class LossGuard:
     """Allows a few skipped steps, and ends the training after too many in a row.
 
-    One bad batch, or one step whose sums overflow, need not end a training: the weights stay as
-    they are. What every rank asks here comes from a collective, so that all decide alike.
+    One bad batch or overflow need not end a training, because it does not change the weights. The
+    inputs come from a collective, so that all ranks decide alike.
     """
 
     def __init__(self, most: int) -> None:
         """Allow `most` steps in a row to be skipped."""
         self._most = most
         self.skipped = 0
-        """Steps that were skipped in this attempt."""
+        """Number of steps skipped in this attempt."""
         self.in_a_row = 0
-        """Steps skipped since the last good one. While there are any, no checkpoint is made during
-        training: the weights after the last good step may be what makes the loss infinite."""
+        """Number of steps skipped since the last good one. While it is not 0, no checkpoint is made
+        during training: the current weights may be the cause of the infinite loss."""
 
     def note(self, *values: float) -> None:
-        """Note a step with this loss and gradient norm: not finite, it has changed no weight."""
+        """Record a step's loss and gradient norm; if not finite, the step was skipped."""
         skipped = not all(map(math.isfinite, values))
         self.skipped += skipped
         self.in_a_row = (self.in_a_row + 1) * skipped
 
     @property
     def gives_up(self) -> bool:
-        """Whether more steps than allowed were skipped in a row."""
+        """Whether too many steps were skipped in a row."""
         return self.in_a_row > self._most
 
 
 class StepWindow:
-    """The last steps, whose results are still on the device, and the parts of their time.
+    """The last steps, whose results are still on the device, with the parts of their time.
 
-    To read a number from a GPU the CPU has to wait until the GPU has come to it, and the GPU then
-    waits for the CPU's next orders. So the losses of several steps are read at once, with one
-    collective that also says whether a rank was asked to stop. Every rank adds the same steps and
-    reads after the same one of them.
+    Reading a number from a GPU makes the CPU wait for the GPU, and then the GPU for the CPU's next
+    work. So the losses of several steps are read together, in one collective that also reports stop
+    requests. Every rank adds the same steps and reads after the same step.
 
-    The host only queues a GPU's work, so what happens between two events in that queue is measured
-    by them. Waiting for data is the host's time on any device.
+    The host only queues the GPU's work, so events in that queue measure its time. Waiting for data
+    is measured on the host on any device.
     """
 
     def __init__(self, log_every: int, device: torch.device) -> None:
-        """Begin with a window of one step, whose time sets the length of the next."""
+        """Begin with a window of one step, whose time determines the next length."""
         self._log_every, self._device = log_every, device
         self._most = 1
         self._steps: list[tuple[int, int, float]] = []
@@ -146,13 +146,13 @@ class StepWindow:
         self._events: list[tuple[str, torch.cuda.Event, torch.cuda.Event]] = []
 
     def begin(self) -> None:
-        """Note that a step begins."""
+        """Record the start of a step."""
         if not self._steps:
             self._began = time.monotonic()
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Count the time inside as this part's: DATA, PASSES or OPTIMIZER."""
+        """Count the enclosed time as this part: DATA, PASSES or OPTIMIZER."""
         if self._device.type == "cuda" and name != DATA:
             began, ended = _event(), _event()
             began.record()
@@ -165,9 +165,9 @@ class StepWindow:
             self._host[name] = self._host.get(name, 0.0) + time.perf_counter() - since
 
     def add(self, step: int, epoch: int, lr: float, loss: Tensor, norm: Tensor) -> None:
-        """Add a step that was queued on the device.
+        """Add a step queued on the device.
 
-        `loss` is this rank's mean. `norm` is the gradient's of all ranks, and not finite where no
+        `loss` is this rank's mean. `norm` is that of all ranks' gradient, and not finite if no
         weight was changed.
         """
         self._steps.append((step, epoch, lr))
@@ -176,16 +176,16 @@ class StepWindow:
 
     @property
     def full(self) -> bool:
-        """Whether it is time to read."""
+        """Whether the results should be read now."""
         at_line = bool(self._steps) and self._steps[-1][0] % self._log_every == 0
         return at_line or len(self._steps) >= self._most
 
     def read(self, wanted: bool, save: bool = False) -> tuple[list[Step], bool, bool]:
-        """Wait for the device; return the steps, and whether any rank wants to stop, or to save.
+        """Wait for the device; return the steps, and whether any rank should stop or save.
 
-        One collective, and none when there is nothing to read. In float64 the sum of the ranks'
-        float32 losses is exact: in float32 it depended on the number's place in the message, and
-        so on how many steps were read at once.
+        Takes one collective, or none without steps. In float64, the sum of the ranks' float32
+        losses is exact; in float32, it depended on the number's place in the message, and so on the
+        number of steps.
         """
         count = len(self._steps)
         if not count:
@@ -195,21 +195,21 @@ class StepWindow:
         total = torch.cat([torch.stack([*self._losses, *self._norms]).double(), own])
         dist.all_reduce(total)
         values = (total / dist.get_world_size()).tolist()
-        each = (time.monotonic() - self._began) / count  # nobody saw when a step ended
+        each = (time.monotonic() - self._began) / count  # the ends of the steps are unknown
         steps = [
             Step(*place, values[at], values[count + at], each, self._began + each * (at + 1))
             for at, place in enumerate(self._steps)
         ]
         self._steps, self._losses, self._norms = [], [], []
-        # The same number on every rank, since it comes from the collective.
+        # The same on every rank, because it comes from the collective.
         a_step = max(values[-1] / count, 1e-9)
         self._most = max(1, min(self._log_every, math.floor(WITHIN / a_step)))
         return steps, bool(values[-3]), bool(values[-2])
 
     def split(self) -> dict[str, float]:
-        """Return the seconds of each part since the last call, after waiting for the GPU.
+        """Return the seconds of each part since the last call; waits for the GPU.
 
-        On a GPU they may add up to more than went by: it works while the host waits for data.
+        On a GPU, they may exceed the elapsed time, because it works while the host waits for data.
         """
         spent = self._host
         for name, began, ended in self._events:
@@ -225,7 +225,7 @@ def _event() -> torch.cuda.Event:
 
 @dataclass
 class Training:
-    """The state of a training, and its changes. engine/start.py builds it."""
+    """The state of a training, and its operations. engine/start.py builds it."""
 
     args: argparse.Namespace
     me: Ranks
@@ -240,7 +240,7 @@ class Training:
     window: StepWindow
     figures: Figures
     report: Reporter = field(init=False)
-    """Opened when this start owns the run folder."""
+    """Opened once this process owns the run folder."""
 
     # ------------------------------------------------------------------------------- a step
 
@@ -267,11 +267,11 @@ class Training:
         """Begin a step; return its learning rate."""
         at = self.at
         self.window.begin()
-        # The random numbers of a step (dropout) follow from its place and the rank: there is
-        # nothing to save, and a resumed training draws the same.
+        # The random numbers of a step (dropout) depend only on its position and the rank: nothing
+        # needs saving, and a resumed training draws the same.
         seed = seed_of((self.args.seed * 1_000_003 + at.step) * 65_537 + self.me.rank)
-        # torch.manual_seed writes down its caller for each kind of device that is not there: 7 % of
-        # a small step on a CPU.
+        # torch.manual_seed records its caller for each missing kind of device: 7 % of a small step
+        # on a CPU.
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             torch.cuda.manual_seed(seed)
@@ -288,11 +288,11 @@ class Training:
 
     @property
     def global_batch(self) -> int:
-        """Samples a step, over all ranks."""
+        """Samples per step, over all ranks."""
         return self.strategy.micro_batch * self.strategy.accumulate * self.me.world_size
 
     def epoch_has_more(self) -> bool:
-        """Whether a complete global batch of this epoch is left (an incomplete one is dropped)."""
+        """Whether a complete global batch of this epoch is left; an incomplete one is dropped."""
         return self.at.samples + self.global_batch <= self.at.train_samples
 
     def _goes_on(self) -> bool:
@@ -300,7 +300,7 @@ class Training:
         return self.epoch_has_more() and self.at.step < self.args.steps
 
     def train(self) -> None:
-        """Train to the last epoch or to --steps; save when due, or on a stop request."""
+        """Train to the last epoch or to --steps; save when due and on a stop request."""
         args = self.args
         figure = None
         traced: Trace | None = None
@@ -330,7 +330,7 @@ class Training:
                 self.after_step()
 
     def batches(self) -> AbstractContextManager[Iterator[Batch]]:
-        """Open the rest of the epoch: this rank's micro batches."""
+        """Open this rank's micro batches for the rest of the epoch."""
         at, args, me = self.at, self.args, self.me
         order = epoch_order(at.train_samples, args.seed, at.epoch)
         micro, parts = self.strategy.micro_batch, self.strategy.accumulate
@@ -339,7 +339,7 @@ class Training:
         return open_batches(self.data.train, shares, view, self.device, workers=args.workers)
 
     def after_step(self) -> None:
-        """Read the results of steps, and save, when due."""
+        """Read results and save, if due."""
         every = self.args.save_every or (0 if self.args.save_minutes else SAVE_EVERY)
         saves = bool(every) and self.at.step % every == 0
         if saves or self.window.full or not self._goes_on():
@@ -348,10 +348,10 @@ class Training:
             self.save_on_the_way(self.begin_save)
 
     def read(self) -> bool:
-        """Wait for the device and report its steps; stop on request, or after too many bad ones.
+        """Wait for the device and report its steps; stop on request or after too many bad steps.
 
         Returns:
-            Whether --save-minutes are over, by rank 0's clock.
+            Whether --save-minutes have passed, by rank 0's clock.
         """
         guard, minutes = self.guard, self.args.save_minutes
         over = minutes and time.monotonic() - self.saver.began >= 60 * minutes
@@ -372,7 +372,7 @@ class Training:
         return saves
 
     def end_epoch(self) -> float | None:
-        """Go to the next epoch; return the task's figure if it is tested after each."""
+        """Go to the next epoch; return the test result if each epoch is tested."""
         self.at = replace(self.at, epoch=self.at.epoch + 1, samples=0)
         if self.args.eval != "epoch":
             return None
@@ -386,7 +386,7 @@ class Training:
     # --------------------------------------------------------------------------------- a test
 
     def test(self) -> float:
-        """Return the task's result on the test samples, or stop on request."""
+        """Return the result on the test samples; stop on request."""
         with HEART.doing("test"), self.report.timed("test_s"):
             figure = self._figure()
         if figure is None:
@@ -395,13 +395,13 @@ class Training:
 
     @torch.no_grad()
     def _figure(self) -> float | None:
-        """Each rank tests its part.
+        """Evaluate this rank's part; return the result over all ranks.
 
         Returns:
-            None when a rank was asked to stop: a test may take longer than the time that is left.
+            None if a rank was asked to stop: the test may take longer than the remaining time.
         """
         strategy, data, me = self.strategy, self.data, self.me
-        for buffer in strategy.module.buffers():  # batch norm's means differ; rank 0's count
+        for buffer in strategy.module.buffers():  # batch norm's means differ; those of rank 0 count
             dist.broadcast(buffer, src=0)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         shape = data.shape
@@ -427,26 +427,26 @@ class Training:
         outputs = self.strategy.predict(inputs)  # also of none: ZeRO stage 3 gathers weights in it
         if self.task.figure == ACCURACY:
             return (outputs.argmax(dim=1) == targets).sum()
-        if not len(inputs):  # the mean of nothing is not a number
+        if not len(inputs):  # the mean of an empty batch is NaN
             return outputs.new_zeros(())
         return self.task.loss(outputs, inputs, targets).double() * len(inputs)
 
     # --------------------------------------------------------------------------------- saves
 
     def save(self) -> str:
-        """Save each rank's part; every rank returns when the checkpoint counts.
+        """Save each rank's part; every rank returns once the checkpoint is complete.
 
-        When the step is saved already, only the position can have changed (a whole epoch).
+        If the step is already saved, only the position may have changed (to a whole epoch).
 
         Raises:
-            TrainingError: it can't be saved; every rank raises.
+            TrainingError: the checkpoint cannot be saved; raised on every rank.
         """
         self._check_weights()
         saved = self.saver.save(self.at, self.strategy.stage)
         return f"checkpoints/{saved.folder.name}"
 
     def begin_save(self) -> None:
-        """Save during training, or begin to; `saver.ended` reports the result.
+        """Save during training, possibly in the background; `saver.ended` reports the result.
 
         Raises:
             SaveFailed: the weights are not finite.
@@ -459,7 +459,7 @@ class Training:
         checkpoint.on_all_ranks(lambda: check_finite(weights()), self.checkpoints.folder)
 
     def save_on_the_way(self, write: Callable[[], object]) -> None:
-        """Save; a failed write costs this checkpoint, not the training."""
+        """Save; a failed write loses only this checkpoint."""
         with HEART.doing("save"), self.report.timed("save_s"):
             try:
                 write()
@@ -468,7 +468,7 @@ class Training:
         self.tell_of_saves()
 
     def tell_of_saves(self) -> None:
-        """Report the saves that ended, perhaps in the background, since this was done last."""
+        """Report the saves that have ended since the last call."""
         for one in self.saver.ended():
             if one.error:
                 self.report.not_saved(step=one.step, error=one.error)
@@ -478,9 +478,9 @@ class Training:
     # ------------------------------------------------------------------------------- the end
 
     def finish(self, figure: float | None) -> None:
-        """Save, and test if the end of the last epoch gave no `figure`."""
-        # Steps that were skipped at the very end have changed nothing: one bad batch must not keep
-        # a training from ever ending well. save() refuses weights that are not finite.
+        """Save, and evaluate if the end of the last epoch gave no `figure`."""
+        # Steps skipped at the very end have changed nothing: one bad batch must not prevent
+        # success. save() refuses weights that are not finite.
         with HEART.doing("save"), self.report.timed("save_s"):
             self.save()
         self.tell_of_saves()
@@ -492,14 +492,14 @@ class Training:
     def give_up(self, step: int) -> NoReturn:
         """End the training after too many skipped steps, of which this is the last.
 
-        The checkpoint after the last good step goes, if there is an older one: nothing shows that
-        its weights were good.
+        Removes the checkpoint after the last good step, if there is an older one, because nothing
+        shows that its weights were good.
 
         Raises:
             Diverged: always.
         """
         saver, skipped = self.saver, self.guard.in_a_row
-        saver.wait()  # it may be the one that is to be discarded
+        saver.wait()  # it may be the checkpoint to discard
         if self.me.rank == 0:
             self.checkpoints.discard(step - skipped)
         go_on = (
@@ -513,7 +513,7 @@ class Training:
         )
 
     def stop(self) -> NoReturn:
-        """Save, unless the last step was skipped, and exit so that --resume continues here."""
+        """Save unless the last step was skipped, and exit so that --resume continues here."""
         with HEART.doing("save"):
             self.saver.wait()
         last = self.saver.last
@@ -523,7 +523,7 @@ class Training:
                 with HEART.doing("save"), self.report.timed("save_s"):
                     path = self.save()
         finally:
-            STOP.done()  # also where the disk is full: the next start must not stop after a step
+            STOP.done()  # also on a full disk: the next start must not stop after one step
         self.tell_of_saves()
         self.report.stop(step=self.at.step, signal=STOP.received or None, path=path)
         HEART.close()

@@ -25,26 +25,26 @@ Line = Mapping[str, object]
 
 
 class Watcher(Protocol):
-    """One of them."""
+    """One live view."""
 
     def add(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Show some numbers of a step; any exception leaves the watcher out."""
+        """Log some numbers of a step; any exception removes the watcher."""
 
     def close(self) -> None:
-        """Write the rest."""
+        """Write buffered values and close."""
 
 
 class TensorBoard:
-    """An event file."""
+    """A TensorBoard event file."""
 
     def __init__(self, folder: Path, facts: Line) -> None:
-        """Begin one."""
+        """Open the file."""
         from torch.utils.tensorboard import SummaryWriter
 
         self._writer: Any = SummaryWriter(str(folder))
 
     def add(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Log them."""
+        """Log the numbers."""
         for name, number in numbers.items():
             self._writer.add_scalar(name, number, step)
         self._writer.flush()
@@ -58,8 +58,8 @@ class MLflow:
     """A run in a file store."""
 
     def __init__(self, folder: Path, facts: Line) -> None:
-        """Begin one; the facts of the start are its parameters."""
-        # MLflow 3 warns of file stores and asks for this; a database has no place on Lustre.
+        """Start a run; the values of the start line are its parameters."""
+        # MLflow 3 warns of file stores and requires this; a database does not suit Lustre.
         os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         self._mlflow: Any = importlib.import_module("mlflow")
@@ -69,7 +69,7 @@ class MLflow:
         self._mlflow.log_params(dict(facts))
 
     def add(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Log them."""
+        """Log the numbers."""
         self._mlflow.log_metrics(dict(numbers), step=step)
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class WandB:
     """A run of Weights & Biases' offline mode."""
 
     def __init__(self, folder: Path, facts: Line) -> None:
-        """Begin one; the facts of the start are its configuration."""
+        """Start a run; the values of the start line are its configuration."""
         folder.mkdir(parents=True, exist_ok=True)
         wandb: Any = importlib.import_module("wandb")
         self._run = wandb.init(
@@ -93,7 +93,7 @@ class WandB:
         )
 
     def add(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Log them."""
+        """Log the numbers."""
         self._run.log(dict(numbers), step=step)
 
     def close(self) -> None:
@@ -106,17 +106,17 @@ WATCHERS: dict[str, Callable[[Path, Line], Watcher]] = {
     "mlflow": MLflow,
     "wandb": WandB,
 }
-"""By the name of the required package."""
+"""Watchers by the name of the required package."""
 
 
 class Watchers:
-    """The requested ones."""
+    """The requested watchers."""
 
     def __init__(self, asked: str, run_dir: Path) -> None:
-        """Import their packages on every rank: this fails at the start, or not at all.
+        """Import their packages on every rank, so that a missing one fails at the start.
 
         Raises:
-            UsageError: there is no such watcher, or its package can't be imported.
+            UsageError: an unknown watcher, or its package cannot be imported.
         """
         self._asked = list(dict.fromkeys(name.strip() for name in asked.split(",")))
         for name in self._asked:
@@ -134,7 +134,7 @@ class Watchers:
         self._running: dict[str, Watcher] = {}
 
     def take(self, line: Line) -> None:
-        """Show a line of metrics.jsonl."""
+        """Pass a line of metrics.jsonl to the watchers."""
         event, step = line.get("event"), line.get("step")
         if event == "start":
             for name in self._asked:
@@ -159,7 +159,7 @@ class Watchers:
 
 
 def _numbers(line: Line) -> dict[str, float]:
-    """The numbers of a line besides its step."""
+    """Return the numbers of a line, without its step."""
     return {
         name: value
         for name, value in line.items()

@@ -1,4 +1,4 @@
-"""The networks, and how well they do.
+"""The networks.
 
-This file must stay: Python prefers any regular package on PYTHONPATH to a folder without one.
+Keep this file: Python prefers any regular package on PYTHONPATH to a folder without one.
 """

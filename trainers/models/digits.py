@@ -15,7 +15,7 @@ class Cnn(nn.Module):
     def __init__(
         self, channels: int, height: int, width: int, classes: int, *, groups: bool = False
     ) -> None:
-        """Build it for images of 4x4 or more, with batch norm, or with groups of four channels."""
+        """Build it for images of at least 4x4, with batch norm or group norm over four channels."""
         super().__init__()
 
         def norm(count: int) -> nn.Module:
@@ -40,10 +40,10 @@ class Cnn(nn.Module):
 
 
 class VisionTransformer(nn.Module):
-    """A transformer over 16 patches, a quarter of the image's side each (105k parameters)."""
+    """A transformer over 16 patches, whose sides are a quarter of the image's (105k parameters)."""
 
     def __init__(self, channels: int, height: int, width: int, classes: int) -> None:
-        """Build it for images of 16x16 or more; a multiple of 4 is looked at."""
+        """Build it for images of at least 16x16; ignores pixels beyond a multiple of 4."""
         super().__init__()
         dim, depth, heads = 64, 3, 4
         patch = (height // 4, width // 4)
@@ -65,19 +65,19 @@ class VisionTransformer(nn.Module):
 
 
 class Autoencoder(nn.Module):
-    """784-64-3 and back for MNIST, the network of PyTorch Lightning's first example.
+    """784-64-3 and back for MNIST, as in PyTorch Lightning's first example.
 
     Source: lightning.ai/docs/pytorch/stable/starter/introduction.html.
     """
 
     def __init__(self, channels: int, height: int, width: int, classes: int) -> None:
-        """Build it; the classes don't matter, because its target is its input."""
+        """Build it; the classes do not matter, because its target is its input."""
         super().__init__()
         pixels = channels * height * width
         self.encoder = nn.Sequential(nn.Linear(pixels, 64), nn.ReLU(), nn.Linear(64, 3))
         self.decoder = nn.Sequential(nn.Linear(3, 64), nn.ReLU(), nn.Linear(64, pixels))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images like those of the batch."""
+        """Return the reconstructed images of a batch."""
         rebuilt: Tensor = self.decoder(self.encoder(images.flatten(1)))
         return rebuilt.reshape(images.shape)

@@ -1,11 +1,11 @@
 """GPT-2 (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners").
 
-With the same weights the logits of the smallest differ from those of transformers 5.23 by 2e-6
-where the largest are 3 (float32 on a CPU); there the linear layers are transposed ("Conv1D") and
-some have other names. It trains without dropout, as is usual for one pass over much text.
+With the same weights, the logits of the smallest size differ from those of transformers 5.23 by
+2e-6, where the largest are 3 (float32 on a CPU); there, the linear layers are transposed
+("Conv1D"), and some have other names. Trains without dropout, as usual for one pass over much text.
 
-The published vocabulary has 50,257 words, an odd number, which some matrix kernels dislike: data
-that give 50,304 train faster (github.com/karpathy/nanoGPT says so; 47 words then never occur).
+The published vocabulary has 50,257 tokens, an odd number that slows some matrix kernels: with
+50,304, training is faster (github.com/karpathy/nanoGPT; the additional 47 tokens never occur).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from models.attention import SelfAttention, TiedEmbedding, fill_normal, loss_in_
 
 
 class Gpt2(nn.Module):
-    """Words and positions through decoder blocks; each position gives logits of the next word."""
+    """Tokens and positions through decoder blocks; each position gives logits of the next token."""
 
     def __init__(self, length: int, vocabulary: int, *, dim: int, depth: int, heads: int) -> None:
-        """Build it for texts of at most `length` words."""
+        """Build it for texts of at most `length` tokens."""
         super().__init__()
         self.loss_parts = 1
         self.wte = TiedEmbedding(vocabulary, dim)
@@ -32,7 +32,7 @@ class Gpt2(nn.Module):
         self.init_weights()
 
     def forward(self, tokens: Tensor, targets: Tensor | None = None) -> Tensor:
-        """Logits (batch, length, vocabulary); with targets their mean loss, in `loss_parts`."""
+        """Return logits (batch, length, vocabulary), or with targets their mean loss."""
         places = torch.arange(tokens.shape[1], device=tokens.device)
         x = self.wte(tokens) + self.wpe(places)
         for block in self.blocks:
@@ -44,10 +44,10 @@ class Gpt2(nn.Module):
         return logits
 
     def init_weights(self) -> None:
-        """Draw new weights: the deviations are those of github.com/openai/gpt-2, src/model.py.
+        """Draw new weights, with the deviations of github.com/openai/gpt-2, src/model.py.
 
-        The last layers of the residual paths are scaled by 1/sqrt(their number), as section 2.3
-        of the paper says.
+        The last layers of the residual paths are scaled by 1/sqrt(their number), as in section 2.3
+        of the paper.
         """
         fill_normal(self.wte, 0.02)
         fill_normal(self.wpe, 0.01)
@@ -71,14 +71,14 @@ class DecoderBlock(nn.Module):
         self.mlp = TanhMlp(dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (batch, length, dim) to the same."""
+        """Map (batch, length, dim) to the same shape."""
         x = x + self.attn(self.ln_1(x))
         mapped: Tensor = x + self.mlp(self.ln_2(x))
         return mapped
 
 
 class TanhMlp(nn.Module):
-    """Two linear layers with the tanh form of GELU between them."""
+    """Two linear layers with the tanh approximation of GELU between them."""
 
     def __init__(self, dim: int) -> None:
         """Build it."""

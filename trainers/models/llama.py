@@ -1,9 +1,9 @@
-"""A decoder of the shape of Llama 2 (Touvron et al. 2023, arXiv:2307.09288).
+"""A decoder with the architecture of Llama 2 (Touvron et al. 2023, arXiv:2307.09288).
 
-RMS norm, rotary places, SwiGLU, and queries that share keys and values in groups. Names of the
-weights are those of transformers' LlamaForCausalLM without its "model.". With the same weights
-the logits of the sizes 125m and 1b differ from those of transformers 5.23 by 2e-6 and 1e-5, where
-the largest are 2 and 5 (float32 on a CPU).
+RMS norm, rotary embeddings, SwiGLU and grouped-query attention. The names of the weights are those
+of transformers' LlamaForCausalLM without "model.". With the same weights, the logits of the sizes
+125m and 1b differ from those of transformers 5.23 by 2e-6 and 1e-5, where the largest are 2 and 5
+(float32 on a CPU).
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from models.attention import TiedEmbedding, fill_normal, loss_in_parts, merge_he
 
 
 class Llama(nn.Module):
-    """Words through decoder layers; each position gives logits of the next word."""
+    """Tokens through decoder layers; each position gives logits of the next token."""
 
     def __init__(
         self, length: int, vocabulary: int,
         *, dim: int, depth: int, heads: int, groups: int, hidden: int, tied: bool = False,
     ) -> None:  # fmt: skip
-        """Build it; nothing in it depends on the length of the texts.
+        """Build it; no weight depends on the length of the texts.
 
         Args:
-            length: of the texts.
-            vocabulary: how many words there are.
+            length: tokens per text.
+            vocabulary: number of tokens.
             dim: width of the vectors.
-            depth: how many layers.
-            heads: of queries.
-            groups: heads of keys and values; `heads` / `groups` heads of queries share one.
-            hidden: width between the linear layers.
-            tied: whether one matrix serves the words at both ends.
+            depth: number of layers.
+            heads: number of query heads.
+            groups: number of key and value heads, each shared by `heads` / `groups` query heads.
+            hidden: width between the linear layers of a SwiGLU.
+            tied: whether input and output embeddings share a matrix.
         """
         super().__init__()
         self.loss_parts = 1
@@ -49,7 +49,7 @@ class Llama(nn.Module):
             "num_key_value_heads": groups,
             "intermediate_size": hidden,
         }
-        """By the names in transformers."""
+        """Settings by their names in transformers."""
         self.rotary = Rotary()
         embed = TiedEmbedding if tied else nn.Embedding
         self.embed_tokens = embed(vocabulary, dim)
@@ -59,7 +59,7 @@ class Llama(nn.Module):
         self.init_weights()
 
     def forward(self, tokens: Tensor, targets: Tensor | None = None) -> Tensor:
-        """Logits (batch, length, vocabulary); with targets their mean loss, in `loss_parts`."""
+        """Return logits (batch, length, vocabulary), or with targets their mean loss."""
         turn = self.rotary.turn(tokens.shape[1], self.head_width, tokens.device)
         x = self.embed_tokens(tokens)
         for layer in self.layers:
@@ -71,13 +71,14 @@ class Llama(nn.Module):
         return logits
 
     def suit(self, config: Mapping[str, object]) -> None:
-        """Compute as the model that a config.json of Hugging Face describes, or refuse it.
+        """Adopt the settings of a Hugging Face config.json, or refuse it.
 
-        CodeLlama, for one, turns by another base than Llama 2 (1,000,000), and Llama 3.1 stretches
-        the slow angles. Weights of the right shapes give other logits without that.
+        For example, CodeLlama's rotary base (1,000,000) differs from Llama 2's, and Llama 3.1
+        scales the low frequencies. Without these settings, weights of the right shape give wrong
+        logits.
 
         Raises:
-            ValueError: they need what this network does not compute.
+            ValueError: this network does not support a setting.
         """
         window = config.get("sliding_window")
         ours = self.widths | {
@@ -99,7 +100,7 @@ class Llama(nn.Module):
                 module.eps = float(str(config.get("rms_norm_eps", module.eps)))
 
     def config(self) -> dict[str, object]:
-        """The config.json with which transformers computes the same."""
+        """Return the config.json with which transformers computes the same logits."""
         return self.widths | {
             "model_type": "llama",
             "vocab_size": self.embed_tokens.num_embeddings,
@@ -110,9 +111,9 @@ class Llama(nn.Module):
         }
 
     def init_weights(self) -> None:
-        """Draw new weights: normal, the ends of residual paths scaled as GPT-2's.
+        """Draw new weights: normal, with the ends of residual paths scaled as in GPT-2.
 
-        The papers don't say; transformers takes a deviation of 0.02.
+        The papers do not define it; transformers uses a deviation of 0.02.
         """
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
@@ -135,7 +136,7 @@ class DecoderLayer(nn.Module):
         self.mlp = SwiGlu(dim, hidden)
 
     def forward(self, x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-        """Map (batch, length, dim) to the same; `turn` is the rotation of each place."""
+        """Map (batch, length, dim) to the same shape; `turn` is the rotation of each position."""
         x = x + self.self_attn(self.input_layernorm(x), turn)
         mapped: Tensor = x + self.mlp(self.post_attention_layernorm(x))
         return mapped
@@ -155,13 +156,13 @@ class GroupedAttention(nn.Module):
         self.o_proj = nn.Linear(dim, dim, bias=False)
 
     def forward(self, x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-        """Mix each place with the places before it."""
+        """Mix each position with earlier positions."""
         queries, keys, values = (
             project(x).unflatten(2, (-1, self.width)).transpose(1, 2)
             for project in (self.q_proj, self.k_proj, self.v_proj)
         )
         queries, keys = rotate(queries, turn), rotate(keys, turn)
-        if self.shared_by > 1:  # scaled_dot_product_attention does it itself from PyTorch 2.5 on
+        if self.shared_by > 1:  # since PyTorch 2.5, scaled_dot_product_attention can do it
             keys = keys.repeat_interleave(self.shared_by, dim=1)
             values = values.repeat_interleave(self.shared_by, dim=1)
         mixed: Tensor = self.o_proj(merge_heads(attend(queries, keys, values, is_causal=True)))
@@ -202,23 +203,23 @@ class RmsNorm(nn.Module):
 
 @dataclass(frozen=True)
 class Rotary:
-    """By which angles each place is turned (Su et al. 2021, arXiv:2104.09864)."""
+    """The rotary angles of each position (Su et al. 2021, arXiv:2104.09864)."""
 
     base: float = 10_000.0
     factor: float = 1.0
-    """Llama 3.1: waves longer than `context` / `low` are this many times longer."""
+    """Llama 3.1: wavelengths above `context` / `low` are multiplied by this."""
     low: float = 1.0
     high: float = 4.0
-    """Those shorter than `context` / `high` stay; between, the factor changes step by step."""
+    """Wavelengths below `context` / `high` stay; between, the factor is interpolated."""
     context: float = 8192.0
-    """Length of the texts before they were stretched."""
+    """Original context length, before scaling."""
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Rotary:
         """Read a config.json: `rope_parameters` of transformers 5, `rope_scaling` before.
 
         Raises:
-            ValueError: another way to stretch the angles.
+            ValueError: an unsupported scaling.
         """
         found: dict[str, object] = {}
         for name in ("rope_scaling", "rope_parameters"):
@@ -242,15 +243,15 @@ class Rotary:
         return cls(base, factor, low, high, context)
 
     def turn(self, length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Cosine and sine (length, width) of each place's angles.
+        """Return cosine and sine (length, width) of each position's angles.
 
-        Computed in each forward pass, which costs little, rather than kept: nothing is to be saved,
-        moved or rounded to another precision.
+        Computed in each forward pass, which is cheap: so nothing must be saved, moved or rounded to
+        another precision.
         """
         half = torch.arange(0, width, 2, device=device, dtype=torch.float32) / width
         speeds = self.base**-half
         if self.factor != 1.0:
-            waves = self.context * speeds / (2 * math.pi)  # in the context, of each pair
+            waves = self.context * speeds / (2 * math.pi)  # rotations of each pair in the context
             kept = ((waves - self.low) / (self.high - self.low)).clamp(0, 1)
             speeds = speeds * (kept + (1 - kept) / self.factor)
         places = torch.arange(length, device=device, dtype=torch.float32)
@@ -259,7 +260,7 @@ class Rotary:
 
 
 def rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-    """Turn the pairs (i, i + width / 2) of each head by the angles of their place."""
+    """Rotate the pairs (i, i + width / 2) of each head by the angles of their position."""
     cosine, sine = turn
     first, second = x.chunk(2, dim=-1)
     return (x * cosine + torch.cat([-second, first], dim=-1) * sine).to(x.dtype)

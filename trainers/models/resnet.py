@@ -1,8 +1,8 @@
 """Residual networks (He et al. 2015, arXiv:1512.03385).
 
-Names of the weights are those of torchvision's resnet18 and resnet50, whose files can be loaded:
-with the same weights both give the same logits as torchvision 0.28 (float32 on a CPU, to the
-bit). Like there, a bottleneck has its stride in the 3x3 convolution ("v1.5").
+The names of the weights are those of torchvision's resnet18 and resnet50, whose files can be
+loaded: with the same weights, the logits equal those of torchvision 0.28 (float32 on a CPU, to the
+bit). As there, a bottleneck has its stride in the 3x3 convolution ("v1.5").
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ class ResNet(nn.Module):
         self, channels: int, height: int, width: int, classes: int,
         *, depths: tuple[int, ...], bottleneck: bool, small_images: bool = False, first: int = 64,
     ) -> None:  # fmt: skip
-        """Build it; it takes images of any height and width.
+        """Build it for images of any height and width.
 
         Args:
-            channels: of an image.
-            height: of an image; it decides nothing.
-            width: of an image; it decides nothing.
-            classes: how many logits it gives.
+            channels: number of image channels.
+            height: image height; has no effect.
+            width: image width; has no effect.
+            classes: number of logits.
             depths: blocks in each of the four stages.
-            bottleneck: three convolutions a block with a narrow one in the middle, instead of two.
-            small_images: a first convolution of 3x3 and no pooling after it, as for CIFAR's 32x32.
-            first: channels of the first stage; each later one has twice as many.
+            bottleneck: three convolutions per block, the middle one narrow, instead of two.
+            small_images: a first convolution of 3x3 without pooling, as for CIFAR's 32x32.
+            first: channels of the first stage; each later stage has twice as many.
         """
         super().__init__()
         kernel, stride = (3, 1) if small_images else (7, 2)
@@ -87,7 +87,7 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3 and 1x1 convolutions with a skip connection; the output has four times `inner`."""
+    """1x1, 3x3 and 1x1 convolutions with a skip connection and 4 x `inner` output channels."""
 
     expansion = 4
 
@@ -112,7 +112,7 @@ class Bottleneck(nn.Module):
 
 
 def short_cut(channels: int, becomes: int, stride: int) -> nn.Module:
-    """The input itself, or a convolution of 1x1 where its shape changes."""
+    """Return the identity, or a 1x1 convolution if the shape changes."""
     if channels == becomes and stride == 1:
         return nn.Identity()
     conv = nn.Conv2d(channels, becomes, 1, stride, bias=False)

@@ -1,6 +1,6 @@
 """The available networks, in a table.
 
-To add one: its code in a file of this folder, and a row of MODELS. A network's file is imported
+To add one, put its code into a file of this folder and add a row to MODELS. The file is imported
 when the network is built.
 """
 
@@ -22,25 +22,26 @@ from engine.exits import UsageError
 class Model:
     """A row of MODELS.
 
-    The network's forward pass takes floats (batch, channels, height, width) or int64 tokens
-    (batch, length). It gives logits (batch, classes) for the task "classify", logits (batch,
-    length, vocabulary) for "next-token", and images like its input for "rebuild".
+    The network's forward pass takes floats (batch, channels, height, width) or int64 tokens (batch,
+    length). It returns logits (batch, classes) for the task "classify", logits (batch, length,
+    vocabulary) for "next-token", and images like its input for "rebuild".
     """
 
     task: str
     """Its task and loss: "classify", "next-token" or "rebuild"."""
     network: str
-    """Its file here and its class, which gets a sample's axes and the number of classes."""
+    """Its file in this folder and its class, which gets a sample's axes and the number of
+    classes."""
     sample: Shape
-    """Its original data; synthetic data have the same shape."""
+    """Its original data, whose shape synthetic data have."""
     sizes: Mapping[str, object] = field(default_factory=dict)
     """Further arguments of the class."""
     blocks: tuple[str, ...] = ()
-    """Class names of its repeated layers: fsdp gathers the weights of one at a time, and
-    activations can be recomputed from one to the next."""
+    """Class names of its repeated blocks: fsdp gathers the weights of one block at a time, and
+    activations can be recomputed per block."""
 
     def build(self, shape: Shape) -> nn.Module:
-        """Make it for data of this shape."""
+        """Build the network for data of this shape."""
         module, name = self.network.split(".")
         made: nn.Module = getattr(import_module(f"models.{module}"), name)(
             *shape.input, shape.classes, **self.sizes
@@ -81,9 +82,9 @@ def _llama(
 
 
 MODELS: dict[str, Model] = {
-    # Batch norm sees a rank's own images only: its results depend on the world size.
+    # Batch norm uses only a rank's own images, so its results depend on the world size.
     "cnn": Model("classify", "digits.Cnn", DIGITS),
-    # Group norm looks at one image at a time: any world size gives the same training.
+    # Group norm uses one image at a time, so the training does not depend on the world size.
     "cnn-gn": Model("classify", "digits.Cnn", DIGITS, {"groups": True}),
     "vit": Model(
         "classify", "digits.VisionTransformer", DIGITS, blocks=("TransformerEncoderLayer",)
@@ -111,16 +112,16 @@ MODELS: dict[str, Model] = {
     "llama-7b": _llama(4096, 32, 32, 32, 11008),
     "llama-tiny": _llama(64, 2, 4, 2, 160, TINY_TEXT),
 }
-"""Rows whose name ends with -tiny use the same code as the others, small enough for a test."""
+"""Rows named *-tiny use the same code as the others, and are small enough for tests."""
 
 
 def build(name: str, shape: Shape, seed: int) -> nn.Module:
-    """Build a model of MODELS for these data, with the same first weights on every rank.
+    """Build a model of MODELS for this data, with the same initial weights on every rank.
 
-    Under `torch.device("meta")` it takes no memory: enough to count its parameters.
+    Under `torch.device("meta")`, it takes no memory, which suffices to count parameters.
 
     Raises:
-        UsageError: the model reads another kind of data, or images of another size.
+        UsageError: the model needs another kind of data, or images of another size.
     """
     row = MODELS[name]
     if row.sample.kind != shape.kind:
@@ -140,5 +141,5 @@ def build(name: str, shape: Shape, seed: int) -> nn.Module:
 
 
 def size(model: nn.Module) -> int:
-    """Number of parameters of a model; ZeRO stage 3 keeps their full size beside its parts."""
+    """Return the number of parameters; with ZeRO stage 3, the full size, not that of a part."""
     return sum(getattr(weight, "ds_numel", weight.numel()) for weight in model.parameters())

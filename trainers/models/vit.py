@@ -1,7 +1,8 @@
 """The Vision Transformer (Dosovitskiy et al. 2020, arXiv:2010.11929).
 
-Names of the weights are those of timm's vit_*_patch16_224, whose files can be loaded: with the
-same weights all three sizes give the same logits as timm 1.0.31 (float32 on a CPU, to the bit).
+The names of the weights are those of timm's vit_*_patch16_224, whose files can be loaded: with the
+same weights, the logits of all three sizes equal those of timm 1.0.31 (float32 on a CPU, to the
+bit).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Vit(nn.Module):
         """Build it for patches of `patch` x `patch` pixels.
 
         Raises:
-            ValueError: the image can't be cut into whole patches.
+            ValueError: the image cannot be divided into whole patches.
         """
         super().__init__()
         if height % patch or width % patch:
@@ -47,7 +48,7 @@ class Vit(nn.Module):
         return logits
 
     def init_weights(self) -> None:
-        """Draw new weights as the authors' code does.
+        """Draw new weights as in the authors' code.
 
         Source: github.com/google-research/vision_transformer, vit_jax/models_vit.py.
         """
@@ -55,7 +56,7 @@ class Vit(nn.Module):
         nn.init.zeros_(self.cls_token)
         conv = self.patch_embed.proj
         fan_in = conv.weight[0].numel()
-        # Flax's lecun_normal: cut off at two deviations, then of variance 1 / fan_in.
+        # Flax's lecun_normal: truncated at two deviations, then scaled to variance 1 / fan_in.
         deviation = math.sqrt(1 / fan_in) / 0.87962566103423978
         nn.init.trunc_normal_(conv.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
         if conv.bias is not None:
@@ -93,13 +94,13 @@ class EncoderBlock(nn.Module):
         self.mlp = Mlp(dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (batch, length, dim) to the same."""
+        """Map (batch, length, dim) to the same shape."""
         x = x + self.attn(self.norm1(x))
         mapped: Tensor = x + self.mlp(self.norm2(x))
         return mapped
 
     def init_weights(self) -> None:
-        """Draw them as the authors do: queries, keys and values are three matrices there."""
+        """Draw the weights as the authors do, with queries, keys and values as three matrices."""
         dim = self.attn.proj.in_features
         bound = math.sqrt(6 / (dim + dim))
         nn.init.uniform_(self.attn.qkv.weight, -bound, bound)

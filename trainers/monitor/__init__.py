@@ -1,6 +1,6 @@
-"""How a training goes: metrics, each rank's heartbeat and watchdog, and the request to stop.
+"""Monitoring a training: metrics, each rank's heartbeat and watchdog, and the stop request.
 
-Copy this folder beside your own script: it needs Python 3.10 and nothing else. docs/trainers.md has
-an example. This file must stay: Python prefers any regular package on PYTHONPATH to a folder
-without one.
+To use it, copy this folder beside your own script; it needs only Python 3.10. docs/trainers.md has
+an example. Keep this file: Python prefers any regular package on PYTHONPATH to a folder without
+one.
 """

@@ -1,4 +1,4 @@
-"""One rank's heartbeat: it writes its progress in a microsecond, for the ranks of its node."""
+"""One rank's heartbeat: writes its progress for the ranks of its node in a microsecond."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 DOING = ("start", "step", "data", "save", "test", "compile")
-"""A rank's possible activities; a record has the index in this list."""
+"""A rank's possible activities; a record contains the index in this list."""
 SLOT = 64
 _MOVED = struct.Struct("=QQQd")  # count, step, doing, longest
 _THREAD = struct.Struct("=QQ")  # pulse, pid
@@ -32,21 +32,21 @@ class Record:
     """The last record of one rank."""
 
     count: int
-    """How often it has moved. Every rank moves as often in each step."""
+    """Progress count; every rank advances equally often per step."""
     step: int
     doing: str
     longest: float
-    """Seconds of its longest pause so far while it did this."""
+    """Longest pause of this activity so far, in seconds."""
     pulse: int
-    """Grows while a thread of the process runs, whatever its training waits for."""
+    """Grows while any thread of the process runs, even if its training waits."""
     pid: int
 
 
 class Records:
-    """The records of the ranks on one node, in the order of ranks."""
+    """The records of the ranks on one node, in rank order."""
 
     def __init__(self, path: Path, ranks: int) -> None:
-        """Map the file at `path`, which may be there already."""
+        """Map the file at `path`, which may already exist."""
         self.path = path
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -61,7 +61,7 @@ class Records:
         _MOVED.pack_into(self._memory, place * SLOT, count, step, doing, longest)
 
     def pulse(self, place: int, number: int) -> None:
-        """Write that the rank's process runs."""
+        """Record that the rank's process runs."""
         _THREAD.pack_into(self._memory, place * SLOT + _MOVED.size, number, os.getpid())
 
     def read(self, place: int) -> Record:
@@ -71,34 +71,35 @@ class Records:
         return Record(count, step, DOING[doing], longest, pulse, pid)
 
     def unlink(self) -> None:
-        """Remove the file's name; processes that mapped it keep it."""
+        """Remove the file's name; processes that mapped it keep access."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
 
 
 def shared_path(token: str, node: str) -> Path:
-    """Return where a node's ranks meet; `token` is secret, so no other user is there first."""
+    """Return the path of a node's records, which no other user can guess: `token` is secret."""
     folder = _SHARED if os.access(_SHARED, os.W_OK) else Path(tempfile.gettempdir())
     return folder / f"heartbeat-{token}-{node}"
 
 
 def node_name() -> str:
     """Return the node's name from Slurm, else the machine's."""
-    # Where all nodes are one machine (lumitui's own srun), LUMITUI_NODE says which one this is.
+    # If all nodes are one machine (lumitui's own srun), LUMITUI_NODE names this node.
     told = os.environ.get("LUMITUI_NODE") or os.environ.get("SLURMD_NODENAME")
     return (told or os.uname().nodename).partition(".")[0].replace("/", "_")
 
 
 WARM_STEPS = 3
-"""The first steps compile and choose kernels: they may take long, and count as the start."""
+"""Number of first steps that count as the start: they compile and choose kernels, which may take
+long."""
 _START, _STEP = DOING.index("start"), DOING.index("step")
 
 
 class Heart:
-    """Writes this rank's progress. Before `start`, and if that fails, it writes nothing."""
+    """Writes this rank's progress; does nothing before `start` or if that fails."""
 
     def __init__(self) -> None:
-        """Begin without a place among the ranks."""
+        """Create an inactive heartbeat."""
         self._records: Records | None = None
         self._place = 0
         self._count = self._step = self._steps = 0
@@ -113,12 +114,12 @@ class Heart:
         run_dir: Path,
         gather: Callable[[object], Sequence[object]] = lambda value: [value],
     ) -> str:
-        """Meet the ranks of this node and watch them; every rank calls it, at the same place.
+        """Find the ranks of this node and watch them; every rank must call it, at the same point.
 
-        `gather` returns every rank's value, in the order of ranks; without it there is one rank.
+        `gather` returns every rank's value, in rank order; without it, there is one rank.
 
         Returns:
-            Why nobody watches; '' where all is well.
+            Why this node is not watched; '' if it is.
         """
         mine = node_name(), secrets.token_hex(16)
         all_of_them: list[tuple[str, str]] = list(gather(mine))  # type: ignore[arg-type]
@@ -132,11 +133,11 @@ class Heart:
         except OSError as error:
             trouble = f"rank {rank} on {mine[0]}: {error}"
         troubles = [str(one) for one in gather(trouble) if one]
-        # Every rank of the node has it now: it needs no name any more.
+        # Every rank of the node has mapped it, so its name can go.
         if self._records:
             self._records.unlink()
-            # Ranks in containers of their own may have a /dev/shm each. They would see the others
-            # stand still, and end a healthy training.
+            # Ranks in separate containers may each have their own /dev/shm. They would see the
+            # others as hung, and end a healthy training.
             signs = [_sign(all_of_them[other][1]) for other in here]
             if signs != [self._records.read(place).count for place in range(len(here))]:
                 trouble = (
@@ -147,7 +148,7 @@ class Heart:
             self._records = None
             return troubles[0]
         self._write()
-        from monitor.watchdog import Place, Watch  # which reads what is written here
+        from monitor.watchdog import Place, Watch  # which reads these records
 
         place = Place(rank, self._place, dict(enumerate(nodes)), run_dir)
         self._watch = Watch(self._records, place)
@@ -155,19 +156,19 @@ class Heart:
         return ""
 
     def step(self, step: int) -> None:
-        """Say that this rank begins a step, by loading its data."""
+        """Record that this rank begins a step by loading data."""
         self._step = step
         self._steps += 1
         self.move("data")
 
     def move(self, doing: str = "step") -> None:
-        """Record that this rank has progressed a part of a step, and its new activity."""
+        """Record that this rank has completed a part of a step, and its new activity."""
         number = DOING.index(doing)
         self._to(_START if self._steps <= WARM_STEPS else number)
 
     @contextlib.contextmanager
     def doing(self, what: str) -> Iterator[None]:
-        """Record this rank's activity inside that is not a step: save, test or compile."""
+        """Record this rank's enclosed activity outside a step: save, test or compile."""
         before = self._doing
         self._to(DOING.index(what))
         try:
@@ -176,7 +177,7 @@ class Heart:
             self._to(before)
 
     def close(self) -> None:
-        """Watch no more: the ranks end, each at its own time."""
+        """Stop watching, because ranks end at different times."""
         if self._watch:
             self._watch.stop()
         self._records = None

@@ -17,13 +17,12 @@ METRICS = "metrics.jsonl"
 class Metrics:
     """Appends lines to metrics.jsonl; only rank 0 has one.
 
-    Each line is one write(), so that a reader following the file never sees half of one. Every
-    attempt appends; a step that is trained again after a crash has a second line, and the later one
-    counts.
+    Each line is one write(), so that a reader who follows the file never sees half a line. Every
+    attempt appends; a step repeated after a crash has a second line, and the later line counts.
     """
 
     def __init__(self, run_dir: Path) -> None:
-        """Open the file, on a new line: a killed attempt may have left half a line."""
+        """Open the file at a new line: a killed attempt may have left half a line."""
         run_dir.mkdir(parents=True, exist_ok=True)
         self._file = os.open(run_dir / METRICS, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         size = os.fstat(self._file).st_size
@@ -31,7 +30,7 @@ class Metrics:
         self._lost = False
 
     def write(self, **values: Value) -> dict[str, Value]:
-        """Write one line and return it as a dict. A full disk costs lines, not the training."""
+        """Write one line and return it as a dict. A full disk loses lines, not the training."""
         told = {name: _finite(value) for name, value in values.items()}
         line = b"\n" * self._torn + json.dumps(told).encode() + b"\n"
         try:
@@ -49,14 +48,14 @@ class Metrics:
 
 
 def _finite(value: Value) -> Value:
-    """JSON has no NaN and no infinity: null. Ten digits are more than float32 has."""
+    """Return a JSON value: null for NaN and infinity; ten digits exceed float32."""
     if not isinstance(value, float):
         return value
     return float(f"{value:.10g}") if math.isfinite(value) else None
 
 
 def attempt(environ: Mapping[str, str] = os.environ) -> int:
-    """The attempt of this run, counted from 1: RUN_ATTEMPT, else Slurm's requeue count."""
+    """Return the attempt of this run, from 1: RUN_ATTEMPT, else from Slurm's requeue count."""
     given = environ.get("RUN_ATTEMPT", "")
     if given.isdecimal():
         return int(given)

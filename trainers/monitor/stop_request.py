@@ -1,9 +1,9 @@
-"""The wish to stop: a signal, or the file `stop` in the run folder.
+"""The stop request: a signal, or the file `stop` in the run folder.
 
-Import this first. Until it listens, a signal kills the process: so it begins with `_signal`, which
-is a part of the interpreter. To import `signal` and the rest took 30 to 100 ms more. A launcher can
-close what is left: `env --block-signal=USR1,TERM python3 ddp.py` keeps a signal that comes before
-Python runs, and it arrives when this listens.
+Import this module first: until it listens, a signal kills the process. So it begins with `_signal`,
+which is built into the interpreter; importing `signal` and the rest took 30 to 100 ms more. A
+launcher can close the remaining gap: `env --block-signal=USR1,TERM python3 ddp.py` holds back
+signals from before Python runs until this module listens.
 """
 # ruff: noqa: E402
 
@@ -27,28 +27,28 @@ from pathlib import Path
 from types import FrameType
 
 STOPPED_EARLY = 85
-"""Exit code of a trainer that got a stop request and saved its checkpoint: the training is
-unfinished, so it isn't 0, and nothing is lost, so it isn't 1."""
+"""Exit code of a trainer that saved its checkpoint after a stop request: not 0, because the
+training is unfinished, and not 1, because nothing is lost."""
 FAILED = 1
 """Exit code of a rank that Slurm ended because another one failed."""
 FILE = "stop"
-"""Any user with write access to the run folder stops a training by touching this file, whatever
-started its ranks. A batch script that gets its signal itself (sbatch's `--signal=B:USR1@60`)
-touches it in a trap: torchrun kills its ranks 30 s after it gets a signal, in the middle of a save.
+"""Creating this file in the run folder stops a training, whatever started its ranks. A batch script
+that receives the signal itself (sbatch's `--signal=B:USR1@60`) creates it in a trap, because
+torchrun kills its ranks 30 s after it gets a signal, even during a save.
 """
 
 
 class StopRequest:
-    """Remembers SIGUSR1 (the time limit is near) and SIGTERM (the job is cancelled).
+    """Records SIGUSR1 (the time limit is near) and SIGTERM (the job is cancelled).
 
-    The handler only notes the signal; the training loop checks it at the end of each step, so
+    The handler only records the signal; the training loop checks it at the end of each step, so
     that no step is interrupted.
     """
 
     def __init__(self) -> None:
-        """Listen from now on; only the main thread may."""
+        """Start to listen; only allowed in the main thread."""
         self.received: str = ""
-        """Name of the first signal, or of the file; empty without a request."""
+        """Name of the first signal or of the file; empty without a request."""
         self._rank = 0
         self._folder: Path | None = None
         self._followed: Callable[[], bool] = bool
@@ -57,15 +57,15 @@ class StopRequest:
         self.listen()
         for number in _early:
             self._note(number, None)
-        # Python runs a handler when the main thread is back from C. One that waits for another
-        # rank there never is; the number of the signal is in this pipe at once.
+        # Python runs a handler only when the main thread returns from C, which never happens while
+        # it waits for another rank there. The signal's number is in this pipe immediately.
         self._numbers, write = os.pipe()
         for end in (self._numbers, write):
             os.set_blocking(end, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
 
     def listen(self) -> None:
-        """Listen again, after a library has taken the signals for itself."""
+        """Listen again after a library has replaced the handlers."""
         for number in (signal.SIGUSR1, signal.SIGTERM):
             signal.signal(number, self._note)
 
@@ -73,15 +73,15 @@ class StopRequest:
         self.received = self.received or signal.Signals(number).name
 
     def watch(self, folder: Path, rank: int, followed: Callable[[], bool] = bool) -> None:
-        """Also watch the run folder; only rank 0 checks for the file, and informs the others.
+        """Also watch the run folder; only rank 0 checks for the file and informs the others.
 
-        `followed` says whether a later start of the training has taken over.
+        `followed` returns whether a later start of the training has taken over.
         """
         self._folder, self._rank, self._followed = folder, rank, followed
         self._old_errors = self._errors()
 
     def wanted(self) -> bool:
-        """Whether this rank got a request; checks the run folder at most once a second."""
+        """Return whether this rank got a request; checks the run folder at most once a second."""
         now = time.monotonic()
         if not self.received and self._folder and not self._rank and now >= self._looks_again:
             self._looks_again = now + 1
@@ -92,10 +92,10 @@ class StopRequest:
         return bool(self.received) and self.failed_rank() is None
 
     def failed_rank(self) -> int | None:
-        """The failed rank that SIGTERM is about; None if it is a stop request.
+        """Return the failed rank that caused SIGTERM; None for a stop request.
 
         Slurm 26.05 sends SIGTERM to the other ranks when one has failed, and SIGKILL only after
-        KillWait. Before it ends, a rank writes what has failed into `errors/` of the run folder.
+        KillWait. A failed rank writes its error into `errors/` of the run folder before it ends.
         """
         with suppress(OSError):  # nothing came
             for number in os.read(self._numbers, 64):
@@ -108,7 +108,7 @@ class StopRequest:
         return min((rank for rank in ranks if rank != self._rank), default=None)
 
     def _errors(self) -> dict[str, int]:
-        """Names of the ranks' error files, each with its time."""
+        """Return the names of the ranks' error files, with their times."""
         found = {}
         with suppress(OSError):
             for path in (self._folder or Path()).glob("errors/rank-*.json"):
@@ -116,7 +116,7 @@ class StopRequest:
         return found
 
     def done(self) -> None:
-        """Take the file away, so that the next attempt does not stop at its first step."""
+        """Remove the file, so that the next attempt does not stop at its first step."""
         if self._folder and not self._rank:
             with suppress(OSError):
                 (self._folder / FILE).unlink(missing_ok=True)

@@ -1,9 +1,8 @@
-"""Which rank do the others wait for? A thread in every rank watches its node's ranks.
+"""Finds the rank that the others wait for: a thread in every rank watches its node's ranks.
 
-One rank of a node speaks for all. A rank that is stopped, or whose process hangs as a whole,
-watches nothing: then the next one of its node speaks. Nodes that stand still tell each other
-through the run folder; the first of them that speaks writes `hung.json`, which lumitui's poll
-reads, and says it in the log.
+One rank of a node reports for all. If its process is stopped or hangs as a whole, the next rank of
+the node reports. Stalled nodes exchange messages through the run folder; the first of them writes
+`hung.json`, which lumitui polls, and a line in the log.
 """
 
 from __future__ import annotations
@@ -23,25 +22,25 @@ from monitor.heartbeat import Record, Records
 from monitor.stop_request import FAILED, STOP
 
 HUNG = 88
-"""Exit code of a training that was ended because a rank hung for TRAINER_HANG_SECONDS."""
+"""Exit code of a training that ended because a rank hung for TRAINER_HANG_SECONDS."""
 FILE = "hung.json"
-"""In the run folder while something hangs."""
+"""File in the run folder during a hang."""
 FOLDER = ".hung"
-"""Messages between stalled nodes, in the run folder."""
+"""Folder of messages between stalled nodes, in the run folder."""
 STILL_SECONDS = 40.0
-"""Seconds that a step may take before anything is reported, unless earlier steps took a third of
-it. TRAINER_STILL_SECONDS overrides it."""
+"""Seconds that a step may take before it is reported, unless earlier steps took a third of it.
+TRAINER_STILL_SECONDS overrides it."""
 LONG = 15
 """Multiple of that for slow activities: a start, a save, a test, a compilation."""
 USUAL = 3
-"""As many times the longest pause so far is still usual."""
+"""A pause up to this multiple of the longest one so far is usual."""
 READERS = 4
-"""Maximum number of nodes that read each other's messages: more burden the file system."""
+"""Maximum number of nodes that read each other's messages: more would burden the file system."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where this rank is."""
+    """This rank's place in the job."""
 
     rank: int
     local: int
@@ -62,7 +61,7 @@ class Place:
 
 
 class Watch:
-    """Watches the ranks of a node from one of them."""
+    """Watches the ranks of a node, from one of them."""
 
     def __init__(self, records: Records, place: Place) -> None:
         """Prepare to watch; `run` does it."""
@@ -75,32 +74,32 @@ class Watch:
         self._tick = self._still / 8
         self._seen: dict[int, tuple[Record, float, float]] = {}
         self._pulse = 1
-        records.pulse(place.local, self._pulse)  # its process is known from now on
+        records.pulse(place.local, self._pulse)  # from now on, its process is known
         self._woke = time.monotonic()
         self._stall: Stall | None = None
         self._told_at = 0.0
         self._published: list[int] | None = None
         """This node's progress count in its last message, or None."""
         self._looked = 0.0
-        """When this node last wrote that, or found nothing to write."""
+        """When this node last wrote its message, or had nothing to write."""
         self._number = 0
-        """The number of this node's last message; it grows."""
+        """The increasing number of this node's last message."""
         self._heard: dict[int, tuple[int, float]] = {}
-        """The number of each other node's last message, and when this one first read it."""
+        """The number of each other node's last message, and when this node first read it."""
         self._stop = threading.Event()
-        if place.rank == 0:  # what an attempt left that was killed
+        if place.rank == 0:  # left by a killed attempt
             shutil.rmtree(place.run_dir / FOLDER, ignore_errors=True)
             with contextlib.suppress(OSError):
                 (place.run_dir / FILE).unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """End the thread, and remove its messages."""
+        """End the thread and remove its messages."""
         self._stop.set()
         self._over()
         self._withdraw()
 
     def run(self) -> None:
-        """Watch until the training ends. Nothing in here may end it by mistake."""
+        """Watch until the training ends; must never end the training by mistake."""
         while not self._stop.wait(self._tick):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 self._look()
@@ -108,7 +107,7 @@ class Watch:
     def _look(self) -> None:
         now = time.monotonic()
         if now - self._woke > 4 * self._tick:
-            self._seen.clear()  # this process was stopped itself: what it knew is old
+            self._seen.clear()  # this process itself was stopped: its information is out of date
         self._woke = now
         self._pulse += 1
         self._records.pulse(self._place.local, self._pulse)
@@ -148,7 +147,7 @@ class Watch:
                 return
             others = self._others()
             if others is None and not self._stall:
-                return  # a node before this one speaks
+                return  # an earlier node reports
             seen = [*seen, *(others or [])]
         stall = judge(seen, self._place.nodes, self._still)
         if stall is None:
@@ -173,9 +172,9 @@ class Watch:
         say(f"{alone or 'The ranks move'} again.")
 
     def _publish(self, seen: Sequence[Seen], now: float) -> None:
-        """Write this node's state for the others if it or another one stalls.
+        """Write this node's state for the others if it or another node stalls.
 
-        What is said holds until it is said anew, so that a node that moves again says so at once.
+        A message holds until the next one, so a node that moves again reports it immediately.
         """
         folder, mine = self._place.run_dir / FOLDER, str(self._index)
         counts = [one.count for one in seen]
@@ -201,14 +200,14 @@ class Watch:
             (self._place.run_dir / FOLDER).rmdir()
 
     def _others(self) -> list[Seen] | None:
-        """The other nodes' messages; None if an earlier node writes them."""
+        """Return the other nodes' messages; None if an earlier node reports."""
         found: list[Seen] = []
         for path in (self._place.run_dir / FOLDER).glob("[0-9]*"):
             index = int(path.name)
             if index == self._index:
                 continue
             content = json.loads(path.read_text())
-            # By this node's clock, since it first saw that number: the clocks of nodes may differ.
+            # Measured from when this node first saw that number: the nodes' clocks may differ.
             known = self._heard.get(index)
             if known is None or known[0] != content["number"]:
                 self._heard[index] = known = content["number"], time.monotonic()
@@ -229,7 +228,7 @@ def seconds_of(variable: str) -> float | None:
 
 
 def say(text: str) -> None:
-    """Print a line immediately, in one piece."""
+    """Print a line immediately, in one write."""
     with contextlib.suppress(OSError):
         os.write(sys.stderr.fileno(), f"{text}\n".encode())
 
@@ -246,7 +245,7 @@ def process_state(pid: int) -> str:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return ""  # macOS, or a container that does not show it
+        return ""  # macOS, or a container that hides it
     return text.rpartition(")")[2].split()[0]
 
 
@@ -257,35 +256,35 @@ _WHILE = {
     "test": ("it tests", "they test"),
     "compile": ("it compiles", "they compile"),
 }
-"""The activities of one rank, and of several; a step is the expected one."""
+"""Words for an activity of one rank and of several; a step needs none."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One rank, as its node sees it."""
+    """One rank, as seen by its node."""
 
     rank: int
     node: str
     count: int
-    """How often it has moved."""
+    """Progress count."""
     step: int
     doing: str
     still: float
     """Seconds since it last moved."""
     limit: float
-    """How many of them are usual while it does this."""
+    """Seconds that are usual for its activity."""
     silent: bool
     """Whether no thread of its process runs."""
     state: str = ""
-    """The kernel's letter for the process, where the node shows it."""
+    """The kernel's state letter for the process, if available."""
 
 
 @dataclass(frozen=True)
 class Stall:
-    """The hung part, in one sentence."""
+    """A hang, with its sentence."""
 
     ranks: tuple[int, ...]
-    """Those that the others wait for; none if no rank is behind."""
+    """The ranks that the others wait for; empty if no rank is behind."""
     nodes: tuple[str, ...]
     step: int
     seconds: float
@@ -299,13 +298,13 @@ class Stall:
 
 
 def judge(seen: Sequence[Seen], nodes: Mapping[int, str], least: float) -> Stall | None:
-    """Return the hang; None while everything takes its usual time.
+    """Return the hang; None while all ranks take their usual time.
 
-    `nodes` has the node of each rank. A rank that is missing in `seen` is on a node that
-    says nothing. `least`: seconds before anything is said.
+    `nodes` has the node of each rank. A rank missing in `seen` is on a silent node. `least`:
+    minimum seconds before a report.
 
-    A process that is stopped or does not run at all is behind. Else it is the rank that has moved
-    least often: in each step all ranks move as often, and those who wait for it are ahead.
+    A stopped or dead process is behind. Otherwise, it is the rank with the lowest progress count:
+    all ranks advance equally per step, so waiting ranks are ahead.
     """
     if not seen:
         return None
@@ -315,7 +314,7 @@ def judge(seen: Sequence[Seen], nodes: Mapping[int, str], least: float) -> Stall
         return _stall(frozen, seen, min(one.still for one in frozen))
     slowest = min(seen, key=lambda one: one.count)
     if absent:
-        # A node that works says so within half of `least`, when another one is still.
+        # While another node is stalled, a working node reports within half of `least`.
         still = min(one.still for one in seen)
         if still < max(slowest.limit, 1.25 * least):
             return None
@@ -361,7 +360,7 @@ def _process(behind: Sequence[Seen]) -> str:
 
 
 def _ranks(behind: Sequence[Seen]) -> str:
-    """Return `Rank 9 on nid5002 has`, or the like of several ranks and nodes."""
+    """Return `Rank 9 on nid5002 has`, or similar words for several ranks and nodes."""
     nodes = _nodes(behind)
     where = nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes, {nodes[0]} first,"
     if len(behind) == 1:

@@ -1,12 +1,11 @@
-"""Measure the basis of a training on every rank, before it begins: GPU, GEMM, all-reduce.
+"""Measure GPU, GEMM and all-reduce on every rank before a training begins.
 
     srun python preflight.py --seconds 25 --gpus 8 --bus c1,c6,c9,ce,d1,d6,d9,de
 
-Every launcher of the trainers starts it. It needs nothing but PyTorch, and preflight_verdict.py
-beside it. Rank 0 writes `preflight.json` into RUN_DIR: the ranks and nodes that are wrong or
-slow, by name. It ends within its time whatever hangs, because rank 0 reads what the ranks have
-told its key-value store, and needs no collective for that. The exit code is 0; the verdict is
-in the file.
+Every launcher of the trainers can start it. It needs only PyTorch and preflight_verdict.py beside
+it. Rank 0 writes `preflight.json` into RUN_DIR, which names wrong and slow ranks and nodes. It ends
+in time whatever hangs, because rank 0 reads the ranks' reports from its key-value store without a
+collective. The exit code is 0; the verdict is in the file.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ RESULT = "preflight.json"
 QUOTED = "\"'\\`$"
 
 
-# -- what the ranks tell each other
+# -- the ranks' reports
 
 
 class Board:
     """Each rank's reports, in a store served by rank 0's process or torchrun's agent."""
 
     def __init__(self, rank: int, world: int, seconds: float, *, serves: bool = True) -> None:
-        """Connect; rank 0 serves it where no launcher does."""
+        """Connect; rank 0 serves the store if no launcher does."""
         import torch.distributed as dist
 
         self.rank, self.world, self.seconds = rank, world, seconds
@@ -55,14 +54,14 @@ class Board:
         )
 
     def again(self) -> Board:
-        """Return a second connection: a waiting call blocks the first one."""
+        """Return a second connection, because a waiting call blocks the first."""
         return self if self.world == 1 else Board(self.rank, self.world, self.seconds, serves=False)
 
     def tell(self, report: Report) -> None:
-        """Report this rank's facts."""
+        """Report this rank's measurements."""
         report.told = time.time()
         self.store.set(f"lumitui/{self.rank}", json.dumps(asdict(report)))
-        # The get of a key that is not there waits; a sum of 0 asks whether it is.
+        # `get` waits for a missing key; adding 0 shows whether it exists.
         self.store.add(f"lumitui/told/{self.rank}", 1)
 
     def reports(self) -> list[Report | None]:
@@ -76,7 +75,7 @@ class Board:
         return Report(**told | {"cores": tuple(told["cores"]), "near": tuple(told["near"])})
 
     def gate(self, name: str, *, fit: bool, until: float) -> bool:
-        """Wait for all ranks, at most until that moment; return whether all arrived and are fit."""
+        """Wait for all ranks until a deadline; return whether all arrived and are usable."""
         key = f"lumitui/gate/{name}"
         self.store.add(f"{key}/fit", int(fit))
         self.store.add(f"{key}/come", 1)
@@ -88,7 +87,7 @@ class Board:
         return bool(self.store.get(f"{key}/go") == b"1")
 
 
-# -- what is measured
+# -- measurements
 
 
 def _cpu_list(text: str) -> tuple[int, ...]:
@@ -101,7 +100,7 @@ def _cpu_list(text: str) -> tuple[int, ...]:
 
 
 def choose_device(report: Report, local_rank: int, gpus: int) -> Any:
-    """Return this rank's device, and report its facts; raises errors of the driver."""
+    """Return this rank's device and report its properties; raises errors of the driver."""
     import torch
 
     if not gpus:
@@ -124,7 +123,7 @@ def choose_device(report: Report, local_rank: int, gpus: int) -> Any:
 
 
 def measure_gemm(device: Any, seconds: float = 0.5) -> float:
-    """Return the TFLOP/s of products of two large matrices: bf16 on a GPU, fp32 on the CPU."""
+    """Return the TFLOP/s of large matrix products: bf16 on a GPU, fp32 on the CPU."""
     import torch
 
     on_gpu = device.type == "cuda"
@@ -144,7 +143,7 @@ def measure_gemm(device: Any, seconds: float = 0.5) -> float:
 
 
 def join(board: Board, device: Any) -> None:
-    """Create the process group of all ranks. It is never destroyed: with gloo, that may hang."""
+    """Create the process group of all ranks; never destroyed, because that may hang with gloo."""
     import torch.distributed as dist
 
     dist.init_process_group(
@@ -166,7 +165,7 @@ def measure_all_reduce(ranks: range, device: Any) -> float:
         return 0.0
     on_gpu = device.type == "cuda"
     everybody = len(ranks) == dist.get_world_size()
-    # Only its members make the group of a node: there may be a thousand of them.
+    # Only its members create a node's group: there may be a thousand nodes.
     group = None if everybody else dist.new_group(list(ranks), use_local_synchronization=True)
     data = torch.ones(1 << (27 if on_gpu else 18), device=device, dtype=torch.bfloat16)
     times = 10 if on_gpu else 4
@@ -178,7 +177,7 @@ def measure_all_reduce(ranks: range, device: Any) -> float:
         dist.all_reduce(data, group=group)
     _wait(device)
     each = (time.perf_counter() - began) / times
-    # As nccl-tests reports it: 2(n-1)/n of the bytes cross each rank's link.
+    # As in nccl-tests: 2(n-1)/n of the bytes cross each rank's link.
     return float(2 * (len(ranks) - 1) / len(ranks) * data.nbytes / each / 1e9)
 
 
@@ -191,7 +190,7 @@ def _wait(device: Any) -> None:
 
 
 def measure(board: Board, report: Report, wanted: Wanted, local_rank: int, until: float) -> None:
-    """Measure this rank, and tell the board after each part. Nothing is raised."""
+    """Measure this rank and report after each part. Never raises an error."""
     board.tell(report)
     try:
         _measure(board, report, wanted, local_rank, until)
@@ -204,7 +203,7 @@ def measure(board: Board, report: Report, wanted: Wanted, local_rank: int, until
 
 def _measure(board: Board, report: Report, wanted: Wanted, local_rank: int, until: float) -> None:
     rank, world, per_node = board.rank, board.world, wanted.per_node
-    # Together: ranks that share cores or power are compared under the same load.
+    # All at the same time, so that ranks that share cores or power are compared under equal load.
     board.gate("begin", fit=True, until=until - 0.4 * board.seconds)
     fit = False
     try:
@@ -213,7 +212,7 @@ def _measure(board: Board, report: Report, wanted: Wanted, local_rank: int, unti
         fit = True
     finally:
         board.tell(report)
-        # A rank that failed still comes: the others must not wait for it in a collective.
+        # A failed rank arrives too: the others must not wait for it in a collective.
         late = min(time.monotonic() + 5, until - 0.15 * board.seconds)
         together = world > 1 and board.gate("all-reduce", fit=fit, until=late)
     if together:
@@ -228,7 +227,7 @@ def _measure(board: Board, report: Report, wanted: Wanted, local_rank: int, unti
 
 
 def write(result: Result) -> None:
-    """Write the result in one piece."""
+    """Write the result atomically."""
     folder = Path(os.environ.get("RUN_DIR", "."))
     draft = folder / f".{RESULT}.{os.getpid()}"
     draft.write_text(json.dumps(asdict(result)) + "\n")
@@ -236,7 +235,7 @@ def write(result: Result) -> None:
 
 
 def _plain(text: str) -> str:
-    """Return text in one line, with nothing that JSON or the job's shell would have to quote."""
+    """Return text in one line, without characters that JSON or the job's shell would quote."""
     return " ".join(
         "".join(
             c if c.isascii() and c.isprintable() and c not in QUOTED else " " for c in text
@@ -245,7 +244,7 @@ def _plain(text: str) -> str:
 
 
 def finish(board: Board, wanted: Wanted, began: float, until: float, slowly: bool) -> None:
-    """Wait for all ranks, at most until that moment; write the result; end the process."""
+    """Wait for all ranks until a deadline, write the result and end the process."""
     while board.store.add("lumitui/done", 0) < board.world and time.monotonic() < until:
         time.sleep(0.05)
     reports = board.reports()
@@ -283,10 +282,10 @@ def main() -> int:
         write(Result("begun", "the preflight broke off"))
     until = began + given.seconds
     report = Report(_plain(os.environ.get("LUMITUI_NODE") or platform.node()), _cores())
-    # Where the packages came slowly, ranks that did not answer may be just as slow.
+    # If packages loaded slowly, silent ranks may be equally slow.
     slowly = time.monotonic() - began > given.seconds / 2
     board = Board(rank, world, given.seconds)
-    # Rank 0 concludes when all are done, or when the time is over: then its own part may hang.
+    # Rank 0 concludes when all are done or time is up, because its own part may hang.
     target, words = (
         (finish, (board.again(), wanted, began, until, slowly))
         if rank == 0
@@ -302,7 +301,7 @@ def main() -> int:
 
 
 def _leave(at: float) -> None:
-    """End this rank at that moment: rank 0 has decided, and no rank waits for it any more."""
+    """End this rank at the deadline: rank 0 has decided, and no rank waits for it."""
     time.sleep(max(0.0, at - time.monotonic()))
     os._exit(0)
 

@@ -7,23 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 WAITED = 5.0
-"""Seconds after which faster ranks are reported as waiting for the others."""
+"""Seconds after which ranks that others wait for are reported."""
 SLOW = 0.8
-"""A rank below this share of the (upper) median of all is reported."""
+"""A rank below this share of the (upper) median is reported."""
 WEAK = 0.7
-"""A figure below this share of the site profile's expectation is reported: the profile's were
-measured with other sizes, and a network that fell back to TCP reaches a tenth."""
+"""A figure below this share of the profile's expectation is reported: the profile's values were
+measured at other sizes, and a network that fell back to TCP reaches a tenth."""
 UNITS = {"gemm": "TFLOP/s", "node": "GB/s", "all": "GB/s"}
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The expected value; 0 or empty if unknown."""
+    """The expected values; 0 or empty if unknown."""
 
     world: int
     per_node: int
     gpus: int = 0
-    """GPUs of a node; 0: the ranks run on the CPU."""
+    """GPUs per node; 0: the ranks run on the CPU."""
     bus: tuple[str, ...] = ()
     """PCI bus or address of each local rank's GPU."""
     gemm: float = 0.0
@@ -38,27 +38,27 @@ class Report:
     host: str = ""
     cores: tuple[int, ...] = ()
     devices: int = 0
-    """GPUs that PyTorch finds."""
+    """Number of GPUs that PyTorch finds."""
     address: str = ""
     """PCI address of its GPU, if PyTorch reports it."""
     near: tuple[int, ...] = ()
-    """The cores near that GPU, according to the kernel."""
+    """The cores near the GPU, according to the kernel."""
     gemm: float = 0.0
     """TFLOP/s of a large matrix product."""
     node: float = 0.0
     """Bus bandwidth of an all-reduce within the node, in GB/s."""
     all: float = 0.0
-    """The same over all nodes."""
+    """Bus bandwidth of an all-reduce over all nodes, in GB/s."""
     error: str = ""
     """Its error."""
     done: bool = False
     told: float = 0.0
-    """Time of the report, in seconds since the epoch: the clocks of a cluster's nodes agree."""
+    """Epoch seconds of the report; the clocks of a cluster's nodes agree."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something wrong, and where."""
+    """A problem and its place."""
 
     ranks: tuple[int, ...]
     host: str
@@ -71,17 +71,17 @@ class Result:
 
     state: str
     why: str = ""
-    """The first finding; if all is well, the unmeasured values."""
+    """The first finding; if there is none, the unmeasured values."""
     seconds: float = 0.0
     figures: dict[str, float] = field(default_factory=dict)
-    """The median of each measured kind of UNITS."""
+    """The median of each measured value in UNITS."""
     findings: tuple[Finding, ...] = ()
 
 
 def conclude(
     reports: Sequence[Report | None], wanted: Wanted, seconds: float, now: float
 ) -> Result:
-    """Return the verdict at the moment `now`, by rank; None: no report."""
+    """Return the verdict on `reports` (by rank; None: no report) at the time `now`."""
     findings = [*_silent(reports, wanted, now), *_broken(reports), *_devices(reports, wanted)]
     figures = {}
     for kind in UNITS:
@@ -96,10 +96,10 @@ def conclude(
 
 
 def _silent(reports: Sequence[Report | None], wanted: Wanted, now: float) -> list[Finding]:
-    """Report the ranks with the least progress: those that wait for them are not to blame.
+    """Report the ranks with the least progress, not those that wait for them.
 
-    Nobody is, where all came equally far, or where the others have not waited for long: the first
-    collective of a healthy network may take 16 s.
+    None if all ranks are equally far, or the others have not waited long: the first collective of a
+    healthy network may take 16 s.
     """
     hosts = {rank // wanted.per_node: item.host for rank, item in enumerate(reports) if item}
     left = [rank for rank, item in enumerate(reports) if item is None or not item.done]
@@ -113,7 +113,7 @@ def _silent(reports: Sequence[Report | None], wanted: Wanted, now: float) -> lis
 
 
 def _progress(report: Report | None) -> int:
-    """Return a rank's progress: 0 without a report."""
+    """Return a rank's progress; 0 without a report."""
     if report is None:
         return 0
     return 1 + sum(value > 0 for value in (report.gemm, report.node, report.all))
@@ -134,7 +134,7 @@ def _devices(reports: Sequence[Report | None], wanted: Wanted) -> list[Finding]:
             continue
         local = rank % wanted.per_node
         planned = wanted.bus[local] if local < len(wanted.bus) else ""
-        # One GPU is that of a rank which was given its own.
+        # One visible GPU is a rank's own.
         if item.devices < wanted.gpus and item.devices != 1:
             text = f"PyTorch finds {item.devices} GPUs, planned {wanted.gpus}"
         elif planned and item.address and not _is_bus(item.address, planned):
@@ -152,12 +152,12 @@ def _is_bus(address: str, planned: str) -> bool:
 
 
 def _slow(kind: str, reports: Sequence[Report | None], wanted: Wanted) -> list[Finding]:
-    """Report the ranks with a low figure; a node whose ranks are all low is reported once."""
+    """Report ranks with low figures; a node is reported once if all its ranks are low."""
     values = {r: getattr(item, kind) for r, item in enumerate(reports) if item}
     values = {rank: value for rank, value in values.items() if value > 0}
     expected: float = getattr(wanted, kind)
     median = statistics.median_high(values.values())
-    if kind == "all":  # one figure, of all together
+    if kind == "all":  # one figure for all ranks
         low = min(values.values())
         text = (
             f"the all-reduce over all nodes reached {low:.3g} GB/s, the profile says {expected:g}"

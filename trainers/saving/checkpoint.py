@@ -3,15 +3,15 @@
     checkpoints/start-0002-step-00000120/state.pt        what a save wrote, or each rank's part
     checkpoints/start-0002-step-00000120/manifest.json   size and SHA-256 of each file; written last
 
-A folder without a manifest is a save that was cut: it doesn't count. While a save is under way
-the folder has the file .unfinished; without that and without a manifest, somebody took the
-manifest away. No save writes into the files of another.
+A folder without a manifest is an interrupted save and does not count. During a save, the folder has
+the file .unfinished; without it and without a manifest, the manifest was removed. No save writes
+into another's files.
 
-Each start of a training in a run folder takes the next number (the file .start-0002 in the run
-folder), and the newest checkpoint is that of the highest start: a node that comes back from the
-dead and goes on saving can't put its checkpoint before that of the attempt which took over. A
-start that did not resume begins another training: it never removes what earlier starts saved. The
-manifest says with which start its training began.
+Each start of a training in a run folder takes the next number (the file .start-0002), and the
+newest checkpoint is that of the highest start: so a node that recovers and continues to save cannot
+supersede the attempt that took over. A start that does not resume begins another training: it never
+removes earlier checkpoints. The manifest contains the number of the start with which its training
+began.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from saving.files import (
 )
 
 KEEP = 2
-"""Checkpoints that stay. The older one is for the day on which the newer can't be read."""
+"""Number of checkpoints to keep; the older one is used if the newer is unreadable."""
 OVERTAKEN = 87
-"""Exit code of a training that found a later start of itself in its run folder."""
+"""Exit code of a training that found a later start in its run folder."""
 _TOKEN = re.compile(r"\.start-(\d{4,})")
 
 
 class Overtaken(TrainingError):
-    """A later start of this training writes the checkpoints now."""
+    """A later start of this training has taken over the checkpoints."""
 
     code = OVERTAKEN
 
@@ -63,47 +63,46 @@ class SaveFailed(TrainingError):
     """A checkpoint failed; earlier ones are unaffected."""
 
     def after(self, last: Saved | None) -> SaveFailed:
-        """The same error, with the checkpoint that can be resumed."""
+        """Return the same error with the checkpoint to resume from."""
         kept = f"{last.folder.name} is whole" if last else "there is no checkpoint before it"
         return SaveFailed(f"{str(self).removesuffix('.')}; {kept}.")
 
 
 class Checkpoints:
-    """The checkpoints of a run folder, as rank 0 writes them. Every rank may read them."""
+    """The checkpoints of a run folder, written by rank 0 and readable by every rank."""
 
     def __init__(self, run_dir: Path, keep: int = KEEP) -> None:
-        """Set the folder; nothing is written before `take_over`."""
+        """Use the folder; writes nothing before `take_over`."""
         self._run_dir = run_dir
         self.folder = run_dir / "checkpoints"
         self._keep = keep
         self.settings: Settings = {}
         """Stored in each checkpoint, to report changes when a training resumes."""
         self.best: tuple[float, int] | None = None
-        """The best test result so far, more is better, and its step, whose checkpoint is kept."""
+        """The best test result so far (higher is better) and its step, whose checkpoint is kept."""
         self._start = 0
         self._first = 0
         """The start with which this training began; this one, unless it resumed."""
         self._damaged: set[Path] = set()
 
     def newest_first(self) -> list[Saved]:
-        """All checkpoints whose save was finished."""
+        """Return all complete checkpoints, newest first."""
         found = map(Saved.at, self.folder.glob("start-*"))
         return sorted((one for one in found if one), key=_age, reverse=True)
 
     def lost(self) -> list[str]:
-        """Names of finished saves whose manifest is gone."""
+        """Return the names of complete saves whose manifest is missing."""
         found = (path for path in self.folder.glob("start-*") if NAME.fullmatch(path.name))
         return sorted(path.name for path in found if _lacks_manifest(path))
 
     def take_over(self, *, resumes: bool) -> None:
-        """Take the next number: saves of an earlier start of this training are now older.
+        """Take the next start number, which supersedes the saves of earlier starts.
 
-        A start that `resumes` may follow one that seems to run, on a node that hangs: the earlier
-        one ends when it sees that.
+        A start that `resumes` may follow one that seems to run on a hung node: the earlier one ends
+        when it notices.
 
         Raises:
-            UsageError: another training runs there, which would write the same steps; or what
-                should be the folder of checkpoints is a file.
+            UsageError: another training runs in the folder; or `checkpoints` is not a folder.
         """
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError(
@@ -117,14 +116,14 @@ class Checkpoints:
             try:
                 (self._run_dir / f".start-{number:04}").touch(exist_ok=False)
             except FileExistsError:
-                continue  # another process took it in this moment
+                continue  # another process has just taken it
             self._start = self._first = number
         for token in self._run_dir.glob(".start-*"):
             if _number(token) < self._start:
                 token.unlink(missing_ok=True)
 
     def _lock(self, resumes: bool) -> None:
-        """Lock metrics.jsonl as long as this process lives: closed, it would lose the lock."""
+        """Lock metrics.jsonl for the life of this process; the file must stay open."""
         kind = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._locked = os.open(self._run_dir / METRICS, kind, 0o644)
         try:
@@ -136,12 +135,12 @@ class Checkpoints:
                     f"folder, or stop it first: touch {self._run_dir / 'stop'}."
                 ) from error
         except OSError:
-            pass  # some parallel file systems have no locks
+            pass  # some parallel file systems do not support locks
 
     def continues(self, saved: Saved | None) -> None:
-        """Record that this start resumes from a checkpoint: older ones of its training may go.
+        """Record that this start resumes from a checkpoint; older ones of its training may go.
 
-        None: it was asked to resume, and only saves that were cut are there. They may go.
+        None: there are only interrupted saves to resume from, which may go.
         """
         self._first = saved.first_start() if saved else 1
 
@@ -150,18 +149,18 @@ class Checkpoints:
         return max([*tokens, *(one.start for one in self.newest_first())], default=0)
 
     def is_best(self, figure: float, step: int) -> bool:
-        """Whether a test was better than all before; then its step's checkpoint will stay."""
+        """Return whether a test result is the best so far; if so, its checkpoint will be kept."""
         if self.best and figure <= self.best[0]:
             return False
         self.best = figure, step
         return True
 
     def is_followed(self) -> bool:
-        """Whether a later start of this training has taken its number; checked once a second."""
+        """Return whether a later start of this training exists; checked once a second."""
         return any(_number(token) > self._start for token in self._run_dir.glob(".start-*"))
 
     def begin(self, step: int) -> Saved:
-        """Make an empty folder for a save; nothing in it counts before `commit`.
+        """Create an empty folder for a save; its files do not count before `commit`.
 
         Raises:
             Overtaken: a later start of this training has taken over.
@@ -172,7 +171,7 @@ class Checkpoints:
                 f"this one is start {self._start}. It ends without saving."
             )
         folder = self.folder / f"start-{self._start:04}-step-{step:08}"
-        shutil.rmtree(folder, ignore_errors=True)  # a save that failed
+        shutil.rmtree(folder, ignore_errors=True)  # from a failed save
         folder.mkdir(parents=True)
         (folder / UNFINISHED).touch()
         sync(folder)
@@ -197,28 +196,28 @@ class Checkpoints:
         kept = [one.folder for one in (*usable[: self._keep], *best[:1])]
         for other in self.folder.glob("start-*"):
             named = NAME.fullmatch(other.name)
-            # What a later start saves is none of ours, nor what another training has saved.
+            # Never remove what a later start or another training has saved.
             ours = named and self._first <= int(named[1]) <= self._start
             if ours and other not in kept:
                 shutil.rmtree(other, ignore_errors=True)
-        # What an attempt that was killed while it resumed had divided anew (strategies/zero.py).
+        # Repartitioned by an attempt that was killed while it resumed (strategies/zero.py).
         shutil.rmtree(self.folder / ".universal", ignore_errors=True)
 
     def drop(self, saved: Saved) -> None:
-        """Remove the files of a failed save: they may fill the disk."""
+        """Remove the files of a failed save, which may fill the disk."""
         if (saved.folder / MANIFEST).exists():
             return
         with suppress(OSError):
             for path in saved.folder.iterdir():
-                os.truncate(path, 0)  # PyTorch may still have it open, which keeps its room
+                os.truncate(path, 0)  # PyTorch may still have it open, which keeps its disk space
         shutil.rmtree(saved.folder, ignore_errors=True)
 
     def distrust(self, folder: Path) -> None:
-        """Let the next save remove an unusable checkpoint."""
+        """Mark a checkpoint as unusable, so that the next save removes it."""
         self._damaged.add(folder)
 
     def discard(self, step: int) -> bool:
-        """Remove this start's checkpoint of a step if an older one is left; whether it did."""
+        """Remove this start's checkpoint of a step, if an older one is left; return whether."""
         kept = self._own()
         bad = [one for one in kept if (one.start, one.step) == (self._start, step)]
         if not bad or len(kept) < 2:
@@ -227,7 +226,7 @@ class Checkpoints:
         return True
 
     def _own(self) -> list[Saved]:
-        """Those of this training, the newest first, including a later start's."""
+        """Return this training's checkpoints, newest first, including a later start's."""
         return [one for one in self.newest_first() if one.start >= self._first]
 
 
@@ -255,20 +254,20 @@ Result = TypeVar("Result")
 def on_all_ranks(
     work: Callable[[], Result], folder: Path, group: dist.ProcessGroup | None = None
 ) -> list[Result]:
-    """Do each rank's part of a save in a folder; return the results of the parts.
+    """Run each rank's part of a save in a folder; return the results of all parts.
 
-    The ranks agree over `group`, or over that of the training.
+    The ranks agree over `group`, or the training's group.
 
     Raises:
-        SaveFailed: a rank couldn't do its part. Every rank raises, and none waits for it.
-        TrainingError: what a rank's part raised.
+        SaveFailed: a rank's part failed; raised on every rank.
+        TrainingError: raised by a rank's part.
     """
     outcome: Result | TrainingError
     try:
         outcome = work()
     except TrainingError as error:
         outcome = error
-    except (OSError, RuntimeError) as error:  # PyTorch's writer turns a full disk into the latter
+    except (OSError, RuntimeError) as error:  # PyTorch's writer raises RuntimeError on a full disk
         outcome = SaveFailed(
             f"The checkpoint could not be written ({cause(error, folder)}). Look at the free space "
             "and the quota."
@@ -287,21 +286,22 @@ def on_first_rank(
     folder: Path,
     group: dist.ProcessGroup | None = None,
 ) -> Result:
-    """Do a part of a save on rank 0; return its result on every rank.
+    """Run a part of a save on rank 0; return its result on every rank.
 
     Raises:
-        TrainingError: as on_all_ranks.
+        TrainingError: see on_all_ranks.
     """
     return cast("Result", on_all_ranks(lambda: work() if me.rank == 0 else None, folder, group)[0])
 
 
 def newest_whole(checkpoints: Checkpoints, me: ranks.Ranks) -> Saved | None:
-    """The newest undamaged checkpoint, the same on every rank, or None.
+    """Return the newest undamaged checkpoint, the same on every rank, or None.
 
-    Each rank reads its share of the files. A damaged one is named, and the one before it is used.
+    Each rank reads its share of the files. A damaged checkpoint is reported, and the previous one
+    is used.
 
     Raises:
-        UsageError: there are checkpoints, and none is whole.
+        UsageError: there are checkpoints, but none is intact.
     """
     names = ranks.gather([one.folder.name for one in checkpoints.newest_first()])[0]
     for name in names:

@@ -1,4 +1,4 @@
-"""The files of one checkpoint: forced to disk, and known by size and checksum."""
+"""The files of one checkpoint: forced to disk, with sizes and checksums."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ import torch
 from engine.exits import UsageError
 
 Tree = dict[str, dict[str, object]]
-"""Parts by name, each of tensors, numbers, text and lists, as weights_only loading accepts."""
+"""Parts by name, of tensors, numbers, text and lists, as loadable with weights_only."""
 MANIFEST = "manifest.json"
 UNFINISHED = ".unfinished"
-"""Marks a checkpoint's folder until its manifest exists."""
+"""File that marks a checkpoint's folder until its manifest exists."""
 METADATA = ".metadata"
 """torch.distributed.checkpoint's list of parts (saving/sharded.py)."""
 NAME = re.compile(r"start-(\d{4,})-step-(\d{8,})")
-"""Of a checkpoint's folder: the number of the start, and of the step."""
+"""Name of a checkpoint's folder: numbers of start and step."""
 
 
 def of_this_trainer(folder: Path, name: str) -> Path:
-    """The file that a trainer's own save has.
+    """Return the path of the file in a checkpoint of this trainer.
 
     Raises:
-        UsageError: it isn't there.
+        UsageError: the file is missing.
     """
     if not (folder / name).is_file():
         raise UsageError(
@@ -42,18 +42,18 @@ def of_this_trainer(folder: Path, name: str) -> Path:
 
 
 def load(path: Path, device: torch.device) -> Tree:
-    """Load a tree that torch.save wrote, onto the device.
+    """Load a tree written by torch.save onto the device.
 
-    Only tensors and plain values are accepted (weights_only): a checkpoint can't run code.
+    Accepts only tensors and plain values (weights_only), so that a checkpoint cannot run code.
 
     Raises:
-        UsageError: the file isn't a checkpoint.
+        UsageError: the file is not a checkpoint.
     """
     try:
         tree = torch.load(path, map_location=device, weights_only=True)
     except OSError:
         raise
-    except Exception as error:  # garbage makes the unpickler raise almost anything
+    except Exception as error:  # on garbage, the unpickler may raise almost any error
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UsageError(
             f"{path} is not a checkpoint that can be read ({reason}). "
@@ -65,12 +65,12 @@ def load(path: Path, device: torch.device) -> Tree:
 
 
 Files = dict[str, dict[str, object]]
-"""Size in bytes and SHA-256 of each file, by its name in the folder."""
+"""Size in bytes and SHA-256 of each file, by file name."""
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A checkpoint: of a start of the training, after a step."""
+    """A checkpoint, identified by start and step."""
 
     folder: Path
     start: int
@@ -79,23 +79,23 @@ class Saved:
 
     @classmethod
     def at(cls, folder: Path) -> Saved | None:
-        """The checkpoint of a folder, by its name; None for any other, and for a cut save."""
+        """Return the checkpoint in a folder; None for other folders and interrupted saves."""
         named = NAME.fullmatch(folder.name)
         if not named or not (folder / MANIFEST).is_file():
             return None
         return cls(folder, int(named[1]), int(named[2]))
 
     def first_start(self) -> int:
-        """The start with which its training began; its own where the manifest doesn't say."""
+        """The start with which its training began; its own if the manifest lacks it."""
         return int(self._content().get("first_start", self.start))
 
     def best(self) -> tuple[float, int] | None:
-        """The best test result until then, and its step; None if none is kept."""
+        """The best test result at that time, and its step; None if none is kept."""
         found = self._content().get("best")
         return (float(found[0]), int(found[1])) if found else None
 
     def settings(self) -> Settings:
-        """Its settings."""
+        """The settings of the training."""
         return dict(self._content().get("settings", {}))
 
     def _content(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Saved:
         return content
 
     def read(self) -> Position:
-        """Read the manifest: the position, and the facts of each file into `files`.
+        """Read the manifest; return the position, and fill `files`.
 
         Raises:
             UsageError: the manifest itself is damaged.
@@ -123,9 +123,9 @@ class Saved:
             ) from error
 
     def damage(self, part: int = 0, parts: int = 1) -> str:
-        """The damage of the files, or of every `parts`-th of them; empty if they're intact.
+        """Return the damage of the files, or of every `parts`-th file; empty if intact.
 
-        Everything is read: a bit that flipped on a disk loads as another weight otherwise.
+        Reads everything: otherwise a flipped bit on disk would load as another weight.
         """
         try:
             self.read()
@@ -155,15 +155,15 @@ def describe(folder: Path, names: list[str]) -> Files:
 
 
 def seal(content: object) -> str:
-    """The manifest's own checksum."""
+    """Return the manifest's own checksum."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically: `path` always holds the complete old or new content.
+    """Write a file atomically: `path` always has the complete old or new content.
 
     Raises:
-        OSError: the disk is full or the like; `path` keeps its old content.
+        OSError: the file cannot be written; `path` keeps its old content.
     """
     aside = path.with_name(f".{path.name}.part")
     try:
@@ -178,14 +178,14 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 PROBE = 2**20
-"""Bytes that are written to learn whether a disk takes any more."""
+"""Bytes to write to test whether a disk has space."""
 
 
 def cause(error: Exception, folder: Path) -> str:
-    """Why a folder is not writable, in the system's words if possible.
+    """Return why a folder is not writable, in the system's words if possible.
 
-    PyTorch's writer says `iostream error` or the like when a disk or a quota is full. So a little
-    is written again, in Python.
+    PyTorch's writer reports only `iostream error` or similar for a full disk or quota. So this
+    writes a few bytes in Python, to get the system's error.
     """
     if not isinstance(error, OSError) or not error.strerror:
         probe = folder / ".probe"
@@ -195,7 +195,7 @@ def cause(error: Exception, folder: Path) -> str:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as found:
-            error = OSError(found.errno, found.strerror)  # the probe is nobody's business
+            error = OSError(found.errno, found.strerror)  # do not leave the test file behind
         with suppress(OSError):
             probe.unlink(missing_ok=True)
     if isinstance(error, OSError) and error.strerror:
@@ -213,7 +213,7 @@ def sync(path: Path) -> None:
 
 
 def checksum(path: Path) -> str:
-    """SHA-256 of a file, as `sha256sum` prints it."""
+    """Return the SHA-256 of a file, as printed by `sha256sum`."""
     found = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(2**20):  # file_digest needs Python 3.11
@@ -222,11 +222,11 @@ def checksum(path: Path) -> str:
 
 
 Settings = Mapping[str, object]
-"""Settings of a training that may change on resume, but are reported: numbers and texts."""
+"""Settings that may change on resume, but are reported: numbers and texts."""
 
 
 def changes(before: Settings, now: Settings) -> str:
-    """The differences between a checkpoint's settings and the current ones; empty: none known."""
+    """Return the differences between a checkpoint's settings and the current ones, in words."""
     both = [name for name in now if name in before and before[name] != now[name]]
     return ", ".join(f"{name} from {before[name]} to {now[name]}" for name in both)
 
@@ -245,15 +245,15 @@ class Position:
     epoch: int = 0
     """The current epoch, counted from 0."""
     samples: int = 0
-    """Number of used images of that epoch: in samples, not in steps, so that a training with a
-    different global batch resumes at the right place."""
+    """Number of the epoch's used samples; not in steps, so that a training with a different global
+    batch resumes at the right place."""
 
     def check_continues(self, saved: Position) -> None:
-        """Refuse to resume a training of something else.
+        """Refuse to resume a different training.
 
         Raises:
-            UsageError: model, optimizer, seed or amount of data differ: the losses would make no
-                sense.
+            UsageError: model, optimizer, seed or amount of data differ, so that losses would be
+                meaningless.
         """
         for name in ("model", "optimizer", "seed", "train_samples"):
             if getattr(self, name) != getattr(saved, name):

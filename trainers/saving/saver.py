@@ -1,8 +1,8 @@
 """One save after another, while training waits or continues.
 
-In the background a save has three parts. The copy of what will change is made at once, on every
-rank. Then each rank writes and checks its files in a thread. At last rank 0 makes the save count.
-The ranks agree over a process group of their own, so that no message meets one of the training.
+In the background, a save has three parts. First, every rank copies the changing state. Then each
+rank writes and verifies its files in a thread. Finally, rank 0 commits the save. The ranks agree
+over a separate process group, so that messages cannot mix with the training's.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from saving.checkpoint import Checkpoints, SaveFailed, on_all_ranks, on_first_ra
 from saving.files import Position, Saved, describe
 
 LONGEST = timedelta(hours=2)
-"""Seconds that one rank may take to write while the others wait. The training's own group gives up
-after 10 minutes, which a whole model on a slow disk may take. gloo notices a dead rank immediately.
+"""Maximum seconds for one rank to write while the others wait. The training's group would time out
+after 10 minutes, which a whole model on a slow disk may take. gloo detects a dead rank immediately.
 """
 Result = TypeVar("Result")
 Write: TypeAlias = Callable[[], list[str]]
 """Writes a rank's part of a save; returns the names of its files in the save's folder."""
 Stage: TypeAlias = Callable[[Path, bool], Write]
-"""Takes this rank's state for a save in a folder, as a copy if training continues."""
+"""Captures this rank's state for a save in a folder, as a copy if training continues."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A save that counts, or one that failed."""
+    """A completed or failed save."""
 
     step: int
     seconds: float
-    """From its begin to its manifest."""
+    """Seconds from its start to its manifest."""
     blocked: float
     """Seconds that the training waited for it."""
     saved: Saved | None = None
@@ -49,7 +49,7 @@ class Ended:
 
     @property
     def path(self) -> str:
-        """Where it is in the run folder."""
+        """Its path in the run folder."""
         return f"checkpoints/{self.saved.folder.name}" if self.saved else ""
 
     @property
@@ -63,27 +63,27 @@ class Saver:
     """Makes the checkpoints of a training. All ranks call all methods except `ended`, in order."""
 
     def __init__(self, me: ranks.Ranks, checkpoints: Checkpoints, *, background: bool) -> None:
-        """Prepare; the ranks make a process group for saves, which is a collective."""
+        """Create a process group for saves, which is a collective."""
         self._me = me
         self._checkpoints = checkpoints
         self.background = background
         """Whether training continues while a checkpoint is written."""
         self._group = dist.new_group(backend="gloo", timeout=LONGEST)
         self.began = time.monotonic()
-        """When the last save began, or the training."""
+        """When the last save (or the training) began."""
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
         self._ended: list[Ended] = []
         self.last: Saved | None = None
-        """The newest checkpoint that counts, the same on every rank while no save is on its way."""
+        """The newest complete checkpoint, the same on every rank unless a save is running."""
 
     def begin(self, at: Position, stage: Stage) -> None:
-        """Start a save; when this returns the weights may change. A save on its way is awaited.
+        """Start a save; afterwards the weights may change. Waits for a running save.
 
-        A save that fails on the way is told by `ended`. It costs this checkpoint only.
+        A failure is reported by `ended` and loses only this checkpoint.
 
         Raises:
-            TrainingError: something else than the save failed; every rank raises.
+            TrainingError: something other than the save failed; raised on every rank.
         """
         self.wait()
         self.began = began = time.monotonic()
@@ -106,23 +106,23 @@ class Saver:
         if self.background:
             self._thread = threading.Thread(target=work, name="save", daemon=True)
             self._thread.start()
-        else:  # not in a thread: another one would have another GPU as its current one
+        else:  # not in a thread: its current GPU would be another
             work()
             self.wait()
 
     def save(self, at: Position, stage: Stage) -> Saved:
-        """Save, and return when it counts. A save on its way is awaited.
+        """Save, and return once it is complete. Waits for a running save.
 
-        Where only the position has changed since the last save (a whole epoch), only the manifest
-        is written.
+        If only the position has changed since the last save (a whole epoch), writes only the
+        manifest.
 
         Raises:
-            TrainingError: it failed; every rank raises.
+            TrainingError: the save failed; raised on every rank.
         """
         self.wait()
         if self.last and self.last.step == at.step:
             last = self.last
-            # Its parts stay those of the ranks that wrote them, whichever ranks go on from them.
+            # Its parts remain those of the ranks that wrote them, whichever ranks resume from them.
             self._first(
                 lambda: self._checkpoints.commit(
                     last, replace(at, world_size=last.read().world_size)
@@ -136,10 +136,10 @@ class Saver:
         return place
 
     def wait(self) -> None:
-        """Wait for the save on its way.
+        """Wait for the running save.
 
         Raises:
-            TrainingError: something else than the save failed.
+            TrainingError: something other than the save failed.
         """
         if self._thread:
             self._thread.join()
@@ -148,7 +148,7 @@ class Saver:
             raise self._error
 
     def ended(self) -> list[Ended]:
-        """Saves that ended since the last call. Does not wait."""
+        """Return the saves that ended since the last call, without waiting."""
         told, self._ended = self._ended, []
         return told
 
@@ -197,28 +197,28 @@ class Saver:
             raise error.after(self.last) from error
 
 
-if TYPE_CHECKING:  # to import it takes most of a second, and only fsdp needs it
+if TYPE_CHECKING:  # importing it takes almost a second, and only fsdp needs it
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.tensor import DTensor
 
 
 class Staging:
-    """Memory for the copies, used again by each save: new memory takes longer than the copy.
+    """Memory for the copies, reused by each save: new memory takes longer than the copy.
 
-    It is pinned where the state is on a GPU, so that all copies run at once.
+    Pinned if the state is on a GPU, so that all copies run concurrently.
     """
 
     def __init__(self) -> None:
-        """Start with no memory; the first copy takes as much as the state has."""
+        """Start without memory; the first copy allocates it."""
         self._kept: dict[str, Tensor] = {}
         self._meshes: dict[tuple[int, ...], DeviceMesh] = {}
 
     def copied(self, state: object, name: str = "") -> object:
-        """A tree of dictionaries, lists and tuples with every tensor copied to main memory.
+        """Return a tree of dictionaries, lists and tuples with every tensor copied to main memory.
 
-        Two names of one tensor (tied weights) are one in the copy too. A part of a distributed
-        tensor stays one: its place among the ranks is what makes it loadable. What an earlier call
-        with the same `name` returned must not be needed any more.
+        Two names of one tensor (tied weights) are also one tensor in the copy. Parts of distributed
+        tensors stay such, because loading needs their place among the ranks. The result of an
+        earlier call with the same `name` must no longer be in use.
         """
         done: dict[object, Tensor] = {}
         copy = self._of(state, name, done)

@@ -1,8 +1,8 @@
-"""A checkpoint in parts, one file a rank, that any number of ranks can read.
+"""A checkpoint in parts, one file per rank, that any number of ranks can read.
 
-PyTorch's own format (torch.distributed.checkpoint): `.metadata` says which part of which tensor is
-in which file. A tensor that every rank has is written by one of them. So what DDP has saved can be
-continued by FSDP, and the other way round.
+The format is PyTorch's (torch.distributed.checkpoint): `.metadata` lists which part of which tensor
+is in which file. A tensor that every rank has is written by one of them. So FSDP can resume what
+DDP saved, and vice versa.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from saving.saver import Staging, Write
 
 
 class Sharded:
-    """Saves and loads a model and its optimizer in parts. Every rank calls every method."""
+    """Saves and loads a model and its optimizer in parts. Every rank must call every method."""
 
     def __init__(self, me: Ranks, model: nn.Module, optimizer: Optimizer) -> None:
-        """Prepare; the ranks make a process group for their agreements, which is a collective."""
+        """Create a process group for saves, which is a collective."""
         self._me = me
         self._model = model
         self._optimizer = optimizer
@@ -35,7 +35,7 @@ class Sharded:
         self._group = dist.new_group(backend="gloo")
 
     def stage(self, folder: Path, copy: bool) -> Write:
-        """Take this rank's state for a save; see saving.saver.Stage."""
+        """Capture this rank's state for a save; see saving.saver.Stage."""
         model, optimizer = get_state_dict(self._model, self._optimizer)
         state: dict[str, Any] = {"model": model, "optimizer": optimizer}
         if copy:
@@ -44,7 +44,7 @@ class Sharded:
         def write() -> list[str]:
             try:
                 state_dict_saver.save(state, checkpoint_id=folder, process_group=self._group)
-            except CheckpointException as error:  # not an Exception: it would pass every handler
+            except CheckpointException as error:  # not an Exception, so no handler would catch it
                 raise OSError(_reason(error)) from error
             names = [path.name for path in folder.glob(f"__{self._me.rank}_*.distcp")]
             return sorted(names) + ([METADATA] if self._me.rank == 0 else [])
@@ -54,10 +54,10 @@ class Sharded:
     def load(self, folder: Path) -> None:
         """Resume from a save by any number of ranks.
 
-        Rates, decay and the like are those of this run.
+        Learning rates, decay and similar are those of this run.
 
         Raises:
-            UsageError: it can't be read, or is of another model.
+            UsageError: the save cannot be read, or is of another model.
         """
         groups = [_settings(group) for group in self._optimizer.param_groups]
         model, optimizer = get_state_dict(self._model, self._optimizer)
@@ -84,7 +84,7 @@ def _settings(group: dict[str, object]) -> dict[str, object]:
 
 
 def _reason(error: CheckpointException) -> str:
-    """The last line of the first failure, with its rank."""
+    """Return the last line of the first failure, with its rank."""
     for rank, failure in error.failures.items():
         return f"rank {rank}: {str(failure[0]).strip().splitlines()[-1]}"
     return str(error)

@@ -1,7 +1,7 @@
-"""Initial weights: fine-tuning starts from another training's result.
+"""Initial weights, for fine-tuning from another training's result.
 
-From a checkpoint of these trainers, in one file or in parts; or from `*.safetensors`, the files of
-models on Hugging Face. Only the weights are taken: optimizer, steps and data begin anew.
+From a checkpoint of these trainers, whole or in parts, or from `*.safetensors`, as on Hugging Face.
+Only weights are loaded; optimizer, steps and data start fresh.
 """
 
 from __future__ import annotations
@@ -18,26 +18,25 @@ from saving import files
 
 ENDING = ".safetensors"
 PREFIX = "model."
-"""transformers' prefix of the names of a model without its head."""
+"""transformers' prefix for the names of a model without its head."""
 HEAD, ANGLES = "lm_head.weight", "rotary_emb.inv_freq"
-"""Entries of files that a model lacks: a head that it ties to its words, and the angles of
-positions in older files."""
+"""Entries to ignore: a head tied to the token embeddings, and rotary angles in older files."""
 CONFIG = "config.json"
 """The file beside a model's weights on Hugging Face that describes its training."""
 
 
 def begin_with(net: nn.Module, place: Path, *, weights: bool = True) -> None:
-    """Give a network on the CPU the weights in a folder or a file.
+    """Load the weights in a folder or file into a network on the CPU.
 
     Args:
-        net: the network. Of one on the device "meta", whose weights come from another rank, it is
-            checked whether files of safetensors suit it; nothing else is read.
+        net: the network. On the device "meta", whose weights come from another rank, only the
+            shapes in safetensors files are checked.
         place: the folder or the file.
-        weights: whether to take them; a training that resumes has its own, but still needs what
-            the folder says about the network.
+        weights: whether to load them; a training that resumes has its own, but still needs the
+            network's settings in the folder.
 
     Raises:
-        UsageError: there are none, they can't be read, or they are those of another network.
+        UsageError: there are no weights, or they are unreadable or of another network.
     """
     try:
         if (place / CONFIG).is_file() and hasattr(net, "suit"):
@@ -91,7 +90,7 @@ def _weights(net: nn.Module, place: Path) -> Iterator[tuple[str, Tensor]]:
 
 
 def _elsewhere(net: nn.Module) -> bool:
-    """Whether another rank has the weights."""
+    """Return whether another rank has the weights."""
     return any(weight.is_meta for weight in net.parameters())
 
 
@@ -116,7 +115,7 @@ def _parts(net: nn.Module, folder: Path) -> Iterator[tuple[str, Tensor]]:
 
 
 KINDS = ("F64", "F32", "F16", "BF16")
-"""The kinds of numbers that weights have, as safetensors calls them."""
+"""The types of weights, by their names in safetensors."""
 
 
 def _safetensors(paths: list[Path], net: nn.Module) -> Iterator[tuple[str, Tensor]]:
@@ -134,7 +133,7 @@ def _safetensors(paths: list[Path], net: nn.Module) -> Iterator[tuple[str, Tenso
                 for name in file.keys():  # noqa: SIM118  # it has no iterator
                     about = file.get_slice(name)
                     if about.get_dtype() not in KINDS:
-                        continue  # counters and the like, which are no weights
+                        continue  # counters and similar, which are not weights
                     if _elsewhere(net):
                         value = torch.empty(about.get_shape(), device="meta")
                     else:

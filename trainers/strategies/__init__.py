@@ -1,9 +1,9 @@
-"""The spread of a training over its ranks: the interface of a strategy.
+"""How a training is distributed over ranks: the interface of a strategy.
 
-engine/training.py knows the data, the steps and the checkpoints; a strategy knows the model, the
-optimizer and where their parts are. A new one is a class with these members, and a file at the
-top that a person starts. This file must stay: Python prefers any regular package on PYTHONPATH to
-a folder without one.
+engine/training.py handles data, steps and checkpoints; a strategy handles the model, the optimizer
+and the distribution of their parts. A new strategy is a class with these members, and a start
+script in the top folder. Keep this file: Python prefers any regular package on PYTHONPATH to a
+folder without one.
 """
 
 from __future__ import annotations
@@ -21,90 +21,91 @@ from engine.ranks import Ranks
 from saving.saver import Write
 
 Loss: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""The mean loss of a batch, from the model's outputs, its inputs, and the targets."""
+"""Returns the mean loss of a batch, from the model's outputs, its inputs and the targets."""
 
 
 class Strategy(Protocol):
-    """A model and its optimizer, on all ranks. Every rank calls every method, in the same order."""
+    """A model and its optimizer on all ranks. Every rank calls every method, in the same order."""
 
     name: str
-    """As the table of strategies has it: ddp, zero1, …"""
+    """Its name: ddp, zero1, …"""
     module: nn.Module
-    """The model without its training wrapper: for tests, and to read its weights."""
+    """The model without its training wrapper, for evaluation and reading weights."""
     optimizer_name: str
     lr: float
     """The highest learning rate."""
     micro_batch: int
-    """Samples of a rank in one forward pass."""
+    """Samples per rank and forward pass."""
     accumulate: int
-    """Micro batches of a step. A global batch is micro_batch x accumulate x ranks."""
+    """Micro batches per step. A global batch is micro_batch x accumulate x ranks."""
     precision: str
-    """Of the matrix products: fp32, bf16, or DeepSpeed's fp16."""
+    """Precision of the matrix products: fp32, bf16, or DeepSpeed's fp16."""
 
     def rate(self, done: float, step: int) -> float:
-        """The learning rate after `step` steps, when this share (0 to 1) of the samples is done."""
+        """Return the learning rate after `step` steps and this share (0 to 1) of the samples."""
 
     def loss(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
-        """The mean loss of a micro batch, in float32; `last` as in `backward`."""
+        """Return the mean loss of a micro batch in float32; `last` as in `backward`."""
 
     def predict(self, inputs: Tensor) -> Tensor:
-        """The model's outputs in a test, in float32.
+        """Return the model's outputs in evaluation, in float32.
 
-        Every rank calls it equally often, perhaps with no sample at all.
+        Every rank calls it equally often, possibly with an empty batch.
         """
 
     def backward(self, loss: Tensor, last: bool) -> None:
-        """Add a micro batch's part to the gradient.
+        """Add a micro batch's gradient.
 
         Args:
-            loss: the mean over the micro batch; it is divided by `accumulate` here. One that is not
-                finite makes the gradient of all ranks not finite.
-            last: whether it is the step's last, after which the ranks' gradients are averaged.
+            loss: the mean over the micro batch, divided by `accumulate` here. If not finite, it
+                makes the gradient on all ranks not finite.
+            last: whether it is the step's last one, after which the ranks' gradients are averaged.
         """
 
     def step(self, lr: float) -> Tensor:
-        """Change the weights, unless the gradient is not finite; forget the gradient.
+        """Update the weights, unless the gradient is not finite; clear the gradient.
 
         Returns:
-            The length of the gradient of all weights and ranks, before clipping. Not finite: no
-            weight was changed, on any rank.
+            The gradient norm over all weights and ranks, before clipping. If it is not finite, no
+            weight was changed on any rank.
         """
 
     def communication(self) -> dict[str, float]:
-        """Seconds of a backward pass that the gradients were on their way, where that is known."""
+        """Return the seconds of a backward pass spent on communication, if known."""
 
     def stage(self, folder: Path, copy: bool) -> Write:
-        """Take this rank's state for a save in an existing folder; see saving/saver.py.
+        """Capture this rank's state for a save in an existing folder; see saving/saver.py.
 
         Args:
-            folder: where all ranks write, when the function that is returned is called.
-            copy: that happens in a thread while the training goes on.
+            folder: where all ranks write when the returned function is called.
+            copy: whether it is called in a thread while training continues.
 
         Raises:
-            OSError, RuntimeError: it can't be taken; what it returns raises these when writing.
+            OSError, RuntimeError: the state cannot be captured; the returned function raises these
+                on failed writes.
         """
 
     def load(self, folder: Path, saved_by: int) -> None:
         """Resume from a save by `saved_by` ranks, with the learning rate of this run.
 
         Raises:
-            UsageError: it can't be read.
+            UsageError: the save cannot be read.
         """
 
 
 @dataclass(frozen=True)
 class Setup:
-    """The basis of a strategy, in an existing process group."""
+    """What a strategy is built from, in an existing process group."""
 
     args: argparse.Namespace
     me: Ranks
     device: torch.device
     build: Callable[[], nn.Module]
-    """Makes the model on the CPU, with the same initial weights on every rank; or under
-    `torch.device("meta")`, where it takes no memory."""
+    """Builds the model on the CPU, with the same initial weights on every rank; or under
+    `torch.device("meta")`, without memory."""
     loss: Loss
     example: tuple[Tensor, Tensor]
-    """Two of the model's inputs with their targets, on the device."""
+    """Two inputs of the model with their targets, on the device."""
 
 
 Make: TypeAlias = Callable[[Setup], Strategy]

@@ -1,7 +1,7 @@
-"""PyTorch's FSDP2 (`fully_shard`): weights, gradients and optimizer states are split among ranks.
+"""PyTorch's FSDP2 (`fully_shard`): shards weights, gradients and optimizer states among ranks.
 
-A rank gathers the weights of one block of the model at a time, while the block before it computes,
-and drops them again. The blocks are those of the model's row in models/table.py.
+A rank gathers the weights of one block at a time, while the previous block computes, and frees them
+afterwards. The blocks are those in the model's row of models/table.py.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ except ImportError as error:
 
 
 class Fsdp(TorchStrategy):
-    """A model of which each rank keeps a part."""
+    """A model of which each rank has a part."""
 
     name = "fsdp"
     in_parts = True
 
     def built(self, build: Callable[[], nn.Module]) -> nn.Module:
-        """Rank 0 has the initial weights in the CPU's memory; on the others they take none."""
+        """Build the model: on rank 0 with initial weights on the CPU, on others without memory."""
         self._first = build().state_dict() if self._me.rank == 0 else {}
         with torch.device("meta"):
             return build()
 
     def placed(self, passes: WithLoss) -> nn.Module:
-        """Split it, its blocks first; then receive and split rank 0's weights one at a time."""
+        """Shard the model, blocks first; then receive and shard rank 0's weights one at a time."""
         net = passes.net
         mesh = self._mesh()
         self._group = mesh.get_group(mesh.ndim - 1)
-        # Gathered in the precision that computes; the sums over ranks stay float32. Batch norm
-        # computes in float32 only, as its running means are; autocast casts for the rest then.
+        # Gathered in the compute precision; sums over ranks stay float32. Batch norm computes only
+        # in float32, like its running means; then autocast casts for the rest.
         normed = any(isinstance(module, _BatchNorm) for module in net.modules())
         gathered = None if normed else pytorch.PRECISIONS[self._args.precision]
         policy = MixedPrecisionPolicy(param_dtype=gathered, reduce_dtype=torch.float32)
         parts = blocks(net, self._args.model)
         for part in parts:
-            if self._args.compile:  # each by itself: what gathers weights can't be compiled
+            if self._args.compile:  # each by itself: gathering weights cannot be compiled
                 part.compile()
             fully_shard(part, mesh=mesh, mp_policy=policy)
         if self._args.compile:
@@ -70,10 +70,10 @@ class Fsdp(TorchStrategy):
         return passes
 
     def _mesh(self) -> DeviceMesh:
-        """The ranks in groups that share a model: within one it is split, between them repeated.
+        """Return the groups of ranks: a model is sharded within a group, and each has a replica.
 
-        Ranks of a group follow each other, so that groups of a node's size keep what is gathered
-        within the node; between nodes only each rank's part of the gradients is summed.
+        Groups have consecutive ranks, so that groups of a node's size gather only within the node;
+        between nodes, only each rank's part of the gradients is summed.
         """
         count, size = self._me.world_size, self._args.shard_size or self._me.world_size
         if count % size:
@@ -87,21 +87,21 @@ class Fsdp(TorchStrategy):
         return init_device_mesh(self._device.type, (count // size, size), mesh_dim_names=names)
 
     def exchange(self, last: bool) -> AbstractContextManager[None]:
-        """Split each micro batch's gradient immediately, unless the arguments allow more memory.
+        """Shard each micro batch's gradient immediately, unless the arguments allow more memory.
 
-        Kept whole until the step's last micro batch it takes 4 bytes a weight on every rank: 27 GB
-        for a model of 7 billion.
+        If kept whole until the step's last micro batch, it takes 4 bytes per weight on every rank:
+        27 GB for 7 billion weights.
         """
         self._split.set_requires_gradient_sync(last or not self._args.keep_gradients)
-        self._split.set_requires_all_reduce(last)  # between groups, once a step
+        self._split.set_requires_all_reduce(last)  # between groups, once per step
         return nullcontext()
 
     def gradients(self) -> list[Tensor]:
-        """The parts that this rank has."""
+        """This rank's parts of the gradients."""
         return [local(gradient) for gradient in super().gradients()]
 
     def over_ranks(self, squares: Tensor) -> Tensor:
-        """Each rank has the gradients of its part: one number to add up, in its group."""
+        """Return the sum over the group, because each rank has the gradients of its part."""
         dist.all_reduce(squares, group=self._group)
         return squares
 
@@ -124,7 +124,7 @@ class Fsdp(TorchStrategy):
 
 
 def _part(value: object, like: object) -> object:
-    """This rank's part of a whole tensor, split like another one."""
+    """Return this rank's part of a whole tensor, sharded like another one."""
     if not isinstance(value, Tensor) or not isinstance(like, DTensor):
         return value
     return distribute_tensor(value, like.device_mesh, like.placements)

@@ -1,7 +1,7 @@
-"""PyTorch Lightning's Trainer around the same model, data and optimizer: the hooks it calls.
+"""PyTorch Lightning's Trainer around the same model, data and optimizer, with its hooks.
 
-Written with Lightning 2.6.6. Its Trainer begins anew in each start, with what is left to train;
-weights and optimizer are read from the checkpoint it has made.
+Written for Lightning 2.6.6. Each start creates a new Trainer for the remaining epochs; weights and
+optimizer are read from its checkpoint.
 """
 
 from __future__ import annotations
@@ -39,35 +39,35 @@ except ImportError as error:
 
 CHECKPOINT = "lightning.ckpt"
 NET = "net."
-"""Lightning's prefix of the names of the weights: the network is an attribute of a module."""
+"""Lightning's prefix for the names of the weights: the network is a module's attribute."""
 
 
 class HeldCheckpoint(TorchCheckpointIO):
-    """Captures Lightning's writes. A full disk here would leave the other ranks waiting."""
+    """Captures Lightning's writes: a full disk here would leave the other ranks waiting."""
 
     content: dict[str, Any]
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, *_: Any, **__: Any) -> None:
-        """Keep it for saving/saver.py, which writes it with checksums."""
+        """Keep the checkpoint for saving/saver.py, which writes it with checksums."""
         self.content = checkpoint
 
 
 class Lightning(TorchStrategy):
-    """The model and its optimizer, which Lightning's Trainer moves along."""
+    """The model and its optimizer, trained by Lightning's Trainer."""
 
     name = "lightning"
     trainer: Trainer
 
     def stage(self, folder: Path, copy: bool) -> Write:
-        """Take Lightning's checkpoint, which rank 0 writes."""
+        """Capture Lightning's checkpoint, which rank 0 writes."""
         self.trainer.save_checkpoint(folder / CHECKPOINT)
         held = self.trainer.strategy.checkpoint_io
-        if self._me.rank or not isinstance(held, HeldCheckpoint):  # rank 0 alone is given it
+        if self._me.rank or not isinstance(held, HeldCheckpoint):  # only rank 0 gets it
             return list
         return self._writer(held.content, folder / CHECKPOINT, copy)
 
     def load(self, folder: Path, saved_by: int) -> None:
-        """Take weights and optimizer from Lightning's checkpoint, with any number of ranks."""
+        """Load weights and optimizer from Lightning's checkpoint, on any number of ranks."""
         path = on_disk.of_this_trainer(folder, CHECKPOINT)
         tree = torch.load(path, map_location=self._device, weights_only=True)
         weights = {name.removeprefix(NET): one for name, one in tree["state_dict"].items()}
@@ -78,13 +78,13 @@ class EpochBatches:
     """The rest of the current epoch, each time Lightning requests it."""
 
     def __init__(self, of: Training) -> None:
-        """Read the data of this training."""
+        """Use the data of this training."""
         self._of = of
         self.workers = ExitStack()
-        """To be closed where the training ends early."""
+        """The open batches, to close if the training ends early."""
 
     def __iter__(self) -> Iterator[Batch]:
-        """Begin at the training's next sample."""
+        """Yield batches from the training's next sample on."""
         batches = self.workers.enter_context(self._of.batches())
         while True:
             with self._of.window.part(DATA):
@@ -96,10 +96,10 @@ class EpochBatches:
 
 
 class Module(LightningModule):
-    """Lightning's interface of a model; after each step it reports, saves, tests and stops."""
+    """Lightning's interface to a model; reports, saves, evaluates and stops after each step."""
 
     def __init__(self, of: Training, strategy: Lightning) -> None:
-        """Train this; the network becomes a part of it, so that DDP finds the weights."""
+        """Wrap `training`; the network becomes an attribute, so that DDP finds the weights."""
         super().__init__()
         self.net = strategy.module
         self._of, self._with = of, strategy
@@ -108,11 +108,11 @@ class Module(LightningModule):
         self._figure: float | None = None
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """The one that ddp.py takes."""
+        """Return the optimizer of ddp.py."""
         return self._with.optimizer
 
     def on_train_start(self) -> None:
-        """Hear signals again: Lightning's handler of SIGTERM waits for the other ranks in it."""
+        """Listen for signals again: Lightning's SIGTERM handler would wait for the other ranks."""
         STOP.listen()
 
     def on_train_batch_start(self, batch: Batch, number: int) -> None:
@@ -124,7 +124,7 @@ class Module(LightningModule):
             self._loss = torch.zeros((), device=self._of.device)
 
     def training_step(self, batch: Batch, number: int) -> Tensor:
-        """The loss of a micro batch."""
+        """Return the loss of a micro batch."""
         inputs, targets = batch
         loss = self._with.loss(inputs, targets, last=True)
         self._loss = self._loss + loss.detach()
@@ -133,7 +133,7 @@ class Module(LightningModule):
     def optimizer_step(
         self, epoch: int, number: int, optimizer: object, optimizer_closure: Any = None
     ) -> None:
-        """Run the last forward and backward pass, then change the weights if all is finite."""
+        """Run the last forward and backward pass, then update the weights if all is finite."""
         if optimizer_closure:
             optimizer_closure()
         self._norm = self._with.step(self._rate)
@@ -145,34 +145,34 @@ class Module(LightningModule):
             self._of.after_step()
 
     def on_train_epoch_end(self) -> None:
-        """Go to the next epoch, and test, unless --steps ended this one."""
+        """Go to the next epoch and evaluate, unless --steps ended this one."""
         if not self._of.epoch_has_more():
             self._figure = self._of.end_epoch()
 
     def on_train_end(self) -> None:
-        """Save and test at the end."""
+        """Save and evaluate at the end."""
         self._of.finish(self._figure)
 
 
 def fit(of: Training) -> None:
-    """Have Lightning's Trainer train to the last epoch or to --steps."""
+    """Run Lightning's Trainer to the last epoch or to --steps."""
     args, strategy = of.args, of.strategy
     assert isinstance(strategy, Lightning)
     if args.profile:
         raise UsageError("--profile is for ddp.py. Omit it, or profile there.")
     if not of.epoch_has_more():
-        of.end_epoch()  # it was stopped right after its last step
+        of.end_epoch()  # stopped right after its last step
     if of.at.epoch >= args.epochs or of.at.step >= args.steps:
         of.finish(None)
         return
     hosts = ranks.gather(os.uname().nodename)
     nodes = list(dict.fromkeys(hosts))
-    ranks.name_alone()  # which TorchElasticEnvironment reads, as any launcher has set them
+    ranks.name_alone()  # read by TorchElasticEnvironment; any launcher has set them
     os.environ["GROUP_RANK"] = str(nodes.index(os.uname().nodename))
     batches = EpochBatches(of)
     strategy.trainer = Trainer(
         accelerator="gpu" if of.device.type == "cuda" else "cpu",
-        # The device of this rank at each place: some launchers show a rank its own GPU only.
+        # This rank's device at each index: some launchers show a rank only its own GPU.
         strategy=DDPStrategy(parallel_devices=[of.device] * (len(hosts) // len(nodes))),
         num_nodes=len(nodes),
         plugins=[TorchElasticEnvironment(), HeldCheckpoint()],

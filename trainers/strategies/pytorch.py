@@ -1,11 +1,11 @@
-"""The strategies with PyTorch's own optimizers, and the first: the whole model on each rank.
+"""The base of strategies with PyTorch's optimizers, and DDP: the whole model on each rank.
 
-A step whose gradient is not finite changes no weight. To read on the CPU whether it is would make
-the CPU wait for the GPU in each step. The fused optimizers take the answer as a tensor instead
-(`found_inf`, made for torch.amp.GradScaler) and leave everything as it is where it says 1.
+A step whose gradient is not finite changes no weight. Checking this on the CPU would make it wait
+for the GPU in each step. Instead, the fused optimizers take the result as a tensor (`found_inf`,
+made for torch.amp.GradScaler) and change nothing if it is 1.
 
-Weights, gradients' sums and the optimizer's state stay float32; with bf16 the matrix products get
-smaller numbers of the same range.
+Weights, sums of gradients and optimizer state stay float32; with bf16, matrix products use shorter
+numbers of the same range.
 """
 
 from __future__ import annotations
@@ -39,34 +39,34 @@ STATE = "state.pt"
 
 
 class WithLoss(nn.Module):
-    """The network and its loss in one forward pass, so that both are compiled as one.
+    """The network and its loss in one forward pass, so that both are compiled together.
 
-    On an H100, 40 % of a step of gpt2-124m were its logits' loss while only the network was.
+    When only the network was compiled, the loss took 40 % of a gpt2-124m step on an H100.
     """
 
     def __init__(self, net: nn.Module, loss: Loss, parts: int) -> None:
-        """Have the network compute its loss if it has `parts`, else `loss`, in float32."""
+        """Use the network's own loss if `parts` is set, else `loss`, in float32."""
         super().__init__()
         self.net, self.loss, self.in_parts = net, loss, parts > 1
 
     def forward(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """The mean loss of a micro batch."""
+        """Return the mean loss of a micro batch."""
         if self.in_parts:
             in_parts: Tensor = self.net(inputs, targets)
             return in_parts
-        # Nothing may hold the outputs as they were: of a text, logits in bf16 take gigabytes.
+        # Keep no reference to the outputs: the bf16 logits of a text take gigabytes.
         return self.loss(self.net(inputs).float(), inputs, targets)
 
 
 class TorchStrategy:
-    """A model with PyTorch's optimizer; a strategy decides where its weights are."""
+    """A model with PyTorch's optimizer; subclasses decide where its weights are."""
 
     name: str
     in_parts = False
-    """Whether no rank has the whole model, so that each saves its part."""
+    """Whether no rank has the whole model, so that each rank saves its part."""
 
     def __init__(self, setup: Setup) -> None:
-        """Build the model, and take it to the device."""
+        """Build the model and move it to the device."""
         args, device = setup.args, setup.device
         self.optimizer_name, self.lr = str(args.optimizer), float(args.lr)
         self.micro_batch, self.accumulate = int(args.batch_size), int(args.accumulate)
@@ -94,71 +94,71 @@ class TorchStrategy:
         self._sharded: Sharded | None = None
         self._staging = Staging()
 
-    # ------------------------------------------------------------- what a strategy overrides
+    # ------------------------------------------------------------- overridden by strategies
 
     def built(self, build: Callable[[], nn.Module]) -> nn.Module:
-        """The model before it is placed, with its first weights."""
+        """Return the model with its initial weights, before it is placed."""
         return build()
 
     def placed(self, passes: WithLoss) -> nn.Module:
-        """The same, with its weights where they are to be."""
+        """Return the model with its weights in place."""
         passes.to(self._device)
         if self._channels_last:
             passes.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return passes
 
     def exchange(self, last: bool) -> AbstractContextManager[None]:
-        """The context of both passes, in which the ranks' gradients are averaged if `last`."""
+        """Return the context of both passes; if `last`, it averages the ranks' gradients."""
         return nullcontext()
 
     def gradients(self) -> list[Tensor]:
-        """This rank's part of each."""
+        """This rank's part of each gradient."""
         return [weight.grad for weight in self._weights if weight.grad is not None]
 
     def over_ranks(self, squares: Tensor) -> Tensor:
-        """The sum of squares of all gradients, from that of this rank's."""
+        """Return the sum of squares over all ranks, from this rank's."""
         return squares
 
     def take(self, tree: on_disk.Tree) -> None:
-        """Resume a whole model and its optimizer on any number of ranks."""
+        """Load a whole model and its optimizer, on any number of ranks."""
         self.module.load_state_dict(tree["model"])
         load(self.optimizer, tree["optimizer"])
 
     def communication(self) -> dict[str, float]:
-        """The known communication time; empty if it isn't measured."""
+        """Return the communication times; empty if they are not measured."""
         return {}
 
-    # --------------------------------------------------------------------- what the loop asks
+    # --------------------------------------------------------------------- called by the loop
 
     def rate(self, done: float, step: int) -> float:
-        """Warm up, then fall to 0 along a cosine, or stay, as the arguments say."""
+        """Return the learning rate of a step, from the schedule in the arguments."""
         return rate(self._args, done, step)
 
     def loss(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
-        """The loss of a micro batch."""
+        """Return the loss of a micro batch."""
         with self.exchange(last), autocast(self._args.precision, self._device):
             loss: Tensor = self.passes(self.input(inputs), targets)
             return loss
 
     def predict(self, inputs: Tensor) -> Tensor:
-        """The same in a test: only fsdp's ranks need each other there."""
+        """Return the outputs in evaluation; only fsdp's ranks need each other there."""
         with autocast(self._args.precision, self._device):
             outputs: Tensor = self.module(self.input(inputs))
             return outputs.float()
 
     def input(self, inputs: Tensor) -> Tensor:
-        """The input in the order of memory that the model has."""
+        """Return the input in the model's memory format."""
         return (
             inputs.contiguous(memory_format=torch.channels_last) if self._channels_last else inputs
         )
 
     def backward(self, loss: Tensor, last: bool) -> None:
-        """Add to the gradient; after the step's last micro batch it is averaged over the ranks."""
+        """Add to the gradient; after the step's last micro batch, average it over the ranks."""
         with self.exchange(last):
             (spread_nan(loss) / self.accumulate).backward()  # type: ignore[no-untyped-call]
 
     def step(self, lr: float) -> Tensor:
-        """Change the weights, unless the gradient is not finite; return the gradient's length."""
+        """Update the weights, unless the gradient is not finite; return the gradient norm."""
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         grads = self.gradients()
@@ -171,14 +171,14 @@ class TorchStrategy:
         return norm
 
     def stage(self, folder: Path, copy: bool) -> Write:
-        """Take everything on rank 0, or each rank's part where checkpoints are in parts."""
+        """Capture everything on rank 0, or each rank's part for sharded checkpoints."""
         if self.in_parts or self._args.save == "sharded":
             return self._parts().stage(folder, copy)
         state = {"model": self.module.state_dict(), "optimizer": self.optimizer.state_dict()}
         return self._writer(state, folder / STATE, copy)
 
     def _writer(self, tree: object, path: Path, copy: bool) -> Write:
-        """The writer of rank 0's tree into one file."""
+        """Return the function that writes rank 0's tree into one file."""
         if self._me.rank:
             return list
         kept = self._staging.copied(tree) if copy else tree
@@ -190,14 +190,14 @@ class TorchStrategy:
         return write
 
     def load(self, folder: Path, saved_by: int) -> None:
-        """Continue from it, with any number of ranks."""
+        """Resume from a save, on any number of ranks."""
         if (folder / on_disk.METADATA).is_file():
             self._parts().load(folder)
         else:
             self.take(on_disk.load(on_disk.of_this_trainer(folder, STATE), self._device))
 
     def _parts(self) -> Sharded:
-        from saving.sharded import Sharded  # takes a second, and not every training needs it
+        from saving.sharded import Sharded  # takes a second, and is rarely needed
 
         if not self._sharded:
             self._sharded = Sharded(self._me, self.module, self.optimizer)
@@ -205,20 +205,20 @@ class TorchStrategy:
 
 
 class Ddp(TorchStrategy):
-    """A model that is the same on every rank; PyTorch's DistributedDataParallel averages gradients.
+    """The whole model on every rank; PyTorch's DistributedDataParallel averages gradients.
 
-    One rank alone needs none of that.
+    A single rank needs no DDP.
     """
 
     def __init__(self, setup: Setup) -> None:
-        """Build the model; its first weights are the same on every rank."""
+        """Build the model; its initial weights are the same on every rank."""
         self.name = "ddp" if setup.me.world_size > 1 else "single"
         super().__init__(setup)
         if self._wrapped:
             self._sort_buckets(*setup.example)
 
     def placed(self, passes: WithLoss) -> nn.Module:
-        """Wrap it; tests and checkpoints get the model itself."""
+        """Wrap the model; evaluation and checkpoints use it unwrapped."""
         there = super().placed(passes)
         self._wrapped: DistributedDataParallel | None = None
         if self._me.world_size == 1:
@@ -230,19 +230,19 @@ class Ddp(TorchStrategy):
         return self._wrapped
 
     def exchange(self, last: bool) -> AbstractContextManager[None]:
-        """Ranks meet in the last backward pass of a step only.
+        """Return a context that sends gradients only in a step's last backward pass.
 
-        DDP decides in the forward pass whether the backward pass after it sends gradients: around
-        the backward pass alone, no_sync() changes nothing (4 times the bytes with 4 micro batches).
+        DDP decides in the forward pass whether the following backward pass sends gradients: around
+        the backward pass alone, no_sync() has no effect (4 times the bytes with 4 micro batches).
         """
         return nullcontext() if last or not self._wrapped else self._wrapped.no_sync()
 
     def communication(self) -> dict[str, float]:
-        """Seconds of a backward pass in which gradients were on their way, as DDP measured them.
+        """Return the communication seconds of a backward pass, as measured by DDP.
 
-        `communication_s` counts the wait for slower ranks, too; `exposed_s` is the part of it after
-        the last gradient was computed, which costs time. DDP measures the first ten passes and then
-        each hundredth.
+        `communication_s` includes waits for slower ranks; `exposed_s` is the part after the last
+        gradient was computed, which lengthens the step. DDP measures the first ten passes and then
+        every hundredth.
         """
         if not self._wrapped:
             return {}
@@ -255,12 +255,12 @@ class Ddp(TorchStrategy):
         return {"communication_s": sending / 1e9, "exposed_s": max(0, sending - hidden) / 1e9}
 
     def _sort_buckets(self, inputs: Tensor, targets: Tensor) -> None:
-        """Let DDP sort its buckets with one backward pass, and drop the result.
+        """Let DDP order its buckets in one backward pass, and discard the result.
 
-        DDP orders them anew after the first one, so that the sums of the steps after it are rounded
-        in another order: without this, a training of 4 ranks that was resumed differed by 6e-8.
+        DDP reorders them after the first pass, which changes the rounding of sums in later steps:
+        without this, a resumed training of 4 ranks differed by 6e-8.
         """
-        # As many samples as in a step: another number would be compiled a second time.
+        # Same number of samples as in a step: another number would be compiled separately.
         some = torch.arange(self.micro_batch, device=inputs.device) % len(inputs)
         buffers = [buffer.clone() for buffer in self.module.buffers()]
         with autocast(self._args.precision, self._device):
@@ -276,13 +276,13 @@ class Ddp(TorchStrategy):
 
 
 def blocks(net: nn.Module, model: str) -> list[nn.Module]:
-    """The repeated blocks of a network that is this row of MODELS, in their order."""
+    """Return the repeated blocks of a network from this row of MODELS, in order."""
     names = MODELS[model].blocks
     return [part for part in net.modules() if type(part).__name__ in names]
 
 
 def recompute(net: nn.Module, model: str, what: str) -> None:
-    """Make the blocks recompute activations in the backward pass, all or some of them.
+    """Make the blocks recompute all or some activations in the backward pass.
 
     Raises:
         UsageError: the model has no blocks.
@@ -299,12 +299,12 @@ def recompute(net: nn.Module, model: str, what: str) -> None:
 
         more = {"context_fn": partial(create_selective_checkpoint_contexts, list(_costly()))}
     for block in found:
-        # The names of the weights stay, so that a checkpoint fits with and without it.
+        # The names of the weights stay the same, so checkpoints work with and without it.
         block.forward = partial(checkpoint, block.forward, use_reentrant=False, **more)
 
 
 def _costly() -> Iterator[OpOverload]:
-    """The operations whose results `--recompute selective` keeps, of those PyTorch has."""
+    """Return the operations whose results `--recompute selective` keeps, if PyTorch has them."""
     names = ("mm", "addmm", "bmm", "convolution", *(
         f"_scaled_dot_product_{kind}"
         for kind in ("flash_attention", "efficient_attention", "cudnn_attention",
@@ -319,24 +319,24 @@ def _costly() -> Iterator[OpOverload]:
 
 
 def spread_nan(loss: Tensor) -> Tensor:
-    """The loss, with a gradient that is not finite where the loss is not.
+    """Return the loss, with a gradient that is not finite if the loss is not.
 
-    So the ranks' average of the gradient tells each rank that the step is to be skipped, and no
-    collective is needed for it. A finite loss is multiplied by exactly 1.
+    So the averaged gradient shows each rank that the step must be skipped, without another
+    collective. A finite loss is multiplied by exactly 1.
     """
     return loss * (loss.detach() * 0 + 1)
 
 
 OPTIMIZERS = ("sgd", "adam", "adamw")
 DECAYS = ("all", "matrices")
-"""The decaying weights; "matrices" excludes those with one axis: biases and norms."""
+"""Which weights decay; "matrices" excludes those with one axis (biases and norms)."""
 
 
 class Sgd(torch.optim.SGD):
-    """SGD with a momentum from the start, and with local parts for its fused kernel.
+    """SGD with zero initial momentum, and with local parts for its fused kernel.
 
-    PyTorch's leaves the first momentum as it finds the memory when the first step is skipped, and
-    its fused kernel takes no DTensor (PyTorch 2.13).
+    If the first step is skipped, PyTorch's SGD leaves the momentum uninitialized, and its fused
+    kernel does not accept DTensors (PyTorch 2.13).
     """
 
     def step(self, closure: object = None) -> None:  # type: ignore[override]
@@ -370,7 +370,7 @@ class Sgd(torch.optim.SGD):
 
 
 def make(args: argparse.Namespace, of: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """The optimizer in the arguments."""
+    """Return the optimizer set by the arguments."""
     weights = list(of)
     options: dict[str, Any] = {"weight_decay": float(args.weight_decay), "fused": True}
     groups: list[dict[str, Any]] = [{"params": weights}]
@@ -387,23 +387,23 @@ def make(args: argparse.Namespace, of: Iterable[nn.Parameter]) -> torch.optim.Op
 
 
 def step(optimizer: torch.optim.Optimizer, finite: Tensor) -> None:
-    """Change the weights if `finite`."""
+    """Update the weights if `finite`."""
     optimizer.found_inf = 1 - finite.float()  # type: ignore[attr-defined]
     optimizer.step()
 
 
 def load(optimizer: torch.optim.Optimizer, saved: dict[str, object]) -> None:
-    """Take the state back; rates, decay and the like are those of this run."""
+    """Restore the state; learning rates, decay and similar are those of this run."""
     here = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": saved["state"], "param_groups": here})
 
 
 def cosine(highest: float, done: float, warm: float | None = None) -> float:
-    """The rate when this share (0 to 1) of the planned samples is done.
+    """Return the rate after this share (0 to 1) of the planned samples.
 
     It rises from a tenth to the highest over the first 5 %, or is `warm` of it, then falls to 0
-    along a cosine. It follows from the samples, not from the steps, so that another global batch
-    stays on the curve.
+    along a cosine. It depends on samples, not steps, so that a different global batch stays on the
+    curve.
     """
     warm = min(1.0, 0.1 + 18 * done) if warm is None else warm
     return highest * warm * 0.5 * (1 + math.cos(math.pi * done))
@@ -413,12 +413,12 @@ SCHEDULES: dict[str, Callable[[float, float, float | None], float]] = {
     "cosine": cosine,
     "constant": lambda highest, done, warm: highest * (1.0 if warm is None else warm),
 }
-"""By name: the rate from the highest one, the finished share of the training, and the warm-up (0 to
-1) if the arguments set its steps."""
+"""Schedules by name: the rate from the highest rate, the finished share of the training, and the
+warm-up (0 to 1) if the arguments set its steps."""
 
 
 def rate(args: argparse.Namespace, done: float, step: int) -> float:
-    """The rate of a step, counted from 0, when this share of the planned samples is done."""
+    """Return the rate of a step (from 0) after this share of the planned samples."""
     warm = None
     if args.warmup_steps is not None:
         warm = min(1.0, (step + 1) / max(1, args.warmup_steps))
@@ -429,7 +429,7 @@ PRECISIONS: dict[str, torch.dtype | None] = {"fp32": None, "bf16": torch.bfloat1
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[None]:
-    """The context of a forward pass."""
+    """Return the context of a forward pass."""
     dtype = PRECISIONS[precision]
     return torch.autocast(device.type, dtype) if dtype else nullcontext()
 
@@ -438,16 +438,16 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[Non
 
 
 def local(tensor: Tensor) -> Tensor:
-    """This rank's part of a tensor split by fsdp, sharing its memory; any other unchanged."""
+    """Return this rank's part of a tensor sharded by fsdp, sharing its memory; others unchanged."""
     part: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     return part
 
 
 def check_finite(weights: Iterable[Tensor]) -> None:
-    """Refuse weights that can't be trained on.
+    """Refuse weights that are not finite.
 
     Raises:
-        SaveFailed: a weight is infinite or not a number.
+        SaveFailed: a weight is infinite or NaN.
     """
     for weight in weights:
         weight = local(weight)

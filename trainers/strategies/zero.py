@@ -1,8 +1,8 @@
-"""DeepSpeed's ZeRO: optimizer states, gradients and weights are split among the ranks.
+"""DeepSpeed's ZeRO: shards optimizer states, gradients and weights among the ranks.
 
-The engine is started without DeepSpeed's discoveries and with a folder of its own to compile in.
-The files of its checkpoints are written by us, and divided anew for other ranks. Import this before
-anything imports `deepspeed`.
+The engine starts without DeepSpeed's discovery and compiles in its own folder. This module writes
+the checkpoint files, and repartitions them for other numbers of ranks. Import it before anything
+imports `deepspeed`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from strategies import Setup
 from strategies.pytorch import spread_nan
 
 if not torch.cuda.is_available() or os.environ.get("TRAINER_DEVICE") == "cpu":
-    # DeepSpeed looks for an accelerator while it is imported; without one it guesses and warns.
+    # DeepSpeed searches for an accelerator on import; without one, it guesses and warns.
     os.environ.setdefault("DS_ACCELERATOR", "cpu")
 import deepspeed  # type: ignore[import-untyped]
 from deepspeed.runtime.checkpoint_engine.torch_checkpoint_engine import (  # type: ignore[import-untyped]
@@ -45,26 +45,27 @@ Engine: TypeAlias = deepspeed.DeepSpeedEngine
 
 
 PRIVATE = ("checkpoint_engine", "_copy_recovery_script", "_config", "zero_optimization_stage")
-"""The parts of DeepSpeed's engine that saves and resumes use, without its promise (0.19)."""
+"""Parts of DeepSpeed's engine that saving and resuming use although they are not a stable API
+(0.19)."""
 
 
 class NotCompiled(UsageError):
-    """DeepSpeed's compilation at the start failed on this node."""
+    """DeepSpeed's compilation at start failed on this node."""
 
     by_every_rank = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add DeepSpeed's: --deepspeed and --deepspeed_config FILE. Its launcher adds --local_rank."""
+    """Add DeepSpeed's arguments: --deepspeed, --deepspeed_config FILE, and --local_rank."""
     parser.add_argument("--local_rank", type=int, default=0, help=argparse.SUPPRESS)
     deepspeed.add_config_arguments(parser)
 
 
 def check_config_exists(path: Path) -> None:
-    """Refuse a missing configuration before the ranks wait for each other.
+    """Refuse a missing configuration before ranks wait for each other.
 
     Raises:
-        UsageError: there is no such file.
+        UsageError: the file does not exist.
     """
     if not path.is_file():
         raise UsageError(
@@ -76,22 +77,22 @@ def check_config_exists(path: Path) -> None:
 def start(
     args: argparse.Namespace, me: ranks.Ranks, device: torch.device, net: nn.Module
 ) -> Engine:
-    """Build DeepSpeed's engine around a network, in an existing process group.
+    """Build DeepSpeed's engine around a network in an existing process group.
 
     Raises:
-        UsageError: DeepSpeed refuses the configuration, can't compile what it needs, or is a
-            version that saves in another way.
+        UsageError: DeepSpeed refuses the configuration, fails to compile, or is a version that
+            saves differently.
     """
-    # DeepSpeed takes the GPU of this number, whichever was chosen: where a launcher shows each rank
-    # its own GPU only, local rank 3's is number 0.
+    # DeepSpeed uses the GPU with this number: if a launcher shows each rank only its own GPU, that
+    # of local rank 3 is number 0.
     args.local_rank = device.index or 0
     os.environ["LOCAL_RANK"] = str(args.local_rank)
     build_folder = private_build_folder(me)
     if device.type == "cpu":
-        # A kernel for inference on CPUs which DeepSpeed would compile at start: 29 s on 2 cores.
+        # A CPU inference kernel that DeepSpeed would compile at start: 29 s on 2 cores.
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
-    # The process group stands, so there's nothing to discover: without this DeepSpeed asks MPI.
-    # It reads the launcher's variables even where there was no launcher.
+    # The process group exists, so nothing needs discovery; otherwise DeepSpeed would use MPI. It
+    # reads the launcher's variables even without a launcher.
     ranks.name_alone()
     deepspeed.init_distributed(auto_mpi_discovery=False, verbose=False)
     try:
@@ -125,14 +126,15 @@ def start(
 
 
 def private_build_folder(me: ranks.Ranks) -> str | None:
-    """Give each node a fresh folder for DeepSpeed's compiled code, or keep TORCH_EXTENSIONS_DIR.
+    """Give each node a new folder for DeepSpeed's compiled code; keep TORCH_EXTENSIONS_DIR.
 
     PyTorch compiles on the first rank that takes a lock file there, and the others wait. In the
-    default folder, ~/.cache, a lock left by a killed job makes the next one wait for ever, and
-    two nodes' compilers meet. Only the owner may enter (mkdtemp's 0700): it's code we load.
+    default folder, ~/.cache, a lock left by a killed job blocks the next one for ever, and the
+    compilers of two nodes conflict. Only the owner may enter (mkdtemp's 0700), because the code is
+    loaded.
 
     Returns:
-        The folder, on the rank that has to remove it; None on the others.
+        The folder, on the rank that must remove it; None on the others.
     """
     if os.environ.get("TORCH_EXTENSIONS_DIR"):
         return None
@@ -155,7 +157,7 @@ class HeldFiles(TorchCheckpointEngine):  # type: ignore[misc]  # DeepSpeed has n
     """Captures DeepSpeed's writes until `write` is called."""
 
     def __init__(self, staging: Staging | None) -> None:
-        """Keep copies, or the training's own tensors if they are written immediately."""
+        """Keep copies, or the training's tensors if they are written immediately."""
         self._staging = staging
         self._parts: list[tuple[object, Path]] = []
 
@@ -163,10 +165,10 @@ class HeldFiles(TorchCheckpointEngine):  # type: ignore[misc]  # DeepSpeed has n
         """Do nothing: the folder exists."""
 
     def create(self, info: object) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def save(self, state_dict: object, path: str) -> None:
-        """Take one file's content."""
+        """Keep one file's content."""
         where = Path(path)
         copied = self._staging.copied(state_dict, where.name) if self._staging else state_dict
         self._parts.append((copied, where))
@@ -186,10 +188,11 @@ class HeldFiles(TorchCheckpointEngine):  # type: ignore[misc]  # DeepSpeed has n
 def universal(folder: Path, me: ranks.Ranks, optimizer: str, saved_by: int) -> Iterator[Path]:
     """A checkpoint in DeepSpeed's universal format, which any number of ranks can load.
 
-    Rank 0 converts it beside the others, as DeepSpeed's ds_to_universal does; afterwards it goes.
+    Rank 0 converts it with DeepSpeed's ds_to_universal, beside the other checkpoints; it is removed
+    afterwards.
 
     Raises:
-        UsageError: the optimizer's state can't be divided, or the conversion failed.
+        UsageError: the optimizer's state cannot be repartitioned, or the conversion failed.
     """
     if optimizer.lower() not in _ADAMS:
         raise UsageError(
@@ -198,8 +201,8 @@ def universal(folder: Path, me: ranks.Ranks, optimizer: str, saved_by: int) -> I
             f"{saved_by} ranks."
         )
     target = folder.parent / ".universal" / folder.name
-    # The ranks that wait have a group of their own: converting may take longer than the 10 minutes
-    # after which the training's gives up.
+    # Waiting ranks use a separate group: converting may take longer than the 10 minutes after which
+    # the training's group times out.
     group = dist.new_group(backend="gloo", timeout=LONGEST)
     try:
         on_first_rank(me, lambda: _convert(folder, target), folder, group)
@@ -214,9 +217,9 @@ def _convert(source: Path, target: Path) -> None:
     """Run DeepSpeed's converter in its own process.
 
     Raises:
-        UsageError: it failed.
+        UsageError: the conversion failed.
     """
-    shutil.rmtree(target.parent, ignore_errors=True)  # an attempt that was killed
+    shutil.rmtree(target.parent, ignore_errors=True)  # from a killed attempt
     target.parent.mkdir()
     workers = str(min(8, len(os.sched_getaffinity(0))))
     done = subprocess.run(
@@ -239,7 +242,7 @@ def _convert(source: Path, target: Path) -> None:
 
 
 class Zero:
-    """DeepSpeed's engine. Its configuration decides on stage, optimizer, precision and batch."""
+    """DeepSpeed's engine; its configuration determines stage, optimizer, precision and batch."""
 
     def __init__(self, setup: Setup) -> None:
         """Start the engine in an existing process group.
@@ -253,8 +256,8 @@ class Zero:
         self.module: nn.Module = engine.module
         self.optimizer_name = str(engine.optimizer_name() or "none")
         self.lr = float(engine.get_lr()[0])
-        # The batch is the engine's: with one of our own the training would use another amount
-        # than the configuration, the log and the learning rate assume.
+        # The engine's batch: any other would differ from what the configuration, the log and the
+        # learning rate assume.
         self.micro_batch = int(engine.train_micro_batch_size_per_gpu())
         self.accumulate = int(engine.gradient_accumulation_steps())
         self._dtype = next(engine.module.parameters()).dtype
@@ -264,15 +267,15 @@ class Zero:
         self._staging = Staging()
 
     def rate(self, done: float, step: int) -> float:
-        """The rate that DeepSpeed is at: the configuration's, or that of its scheduler."""
+        """Return DeepSpeed's current learning rate, from the configuration or its scheduler."""
         return float(self._engine.get_lr()[0])
 
     def loss(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
-        """The loss of a micro batch."""
+        """Return the loss of a micro batch."""
         return self._loss(self._engine(self._input(inputs)).float(), inputs, targets)
 
     def predict(self, inputs: Tensor) -> Tensor:
-        """The same in a test."""
+        """Return the outputs in evaluation."""
         outputs: Tensor = self.module(self._input(inputs)).float()
         return outputs
 
@@ -291,9 +294,9 @@ class Zero:
         return torch.tensor(self._gradient_norm(), device=self._device)
 
     def _gradient_norm(self) -> float:
-        """The length of the last step's gradient; infinite where a step was skipped for it.
+        """Return the gradient norm of the last step; infinite if it caused a skipped step.
 
-        With fp16 the loss scale is looked for by skipping steps: those are as they should be.
+        With fp16, steps skipped to find the loss scale count as normal.
         """
         engine = self._engine
         if getattr(engine.optimizer, "overflow", False):
@@ -302,14 +305,14 @@ class Zero:
         return 0.0 if norm is None else float(norm)
 
     def communication(self) -> dict[str, float]:
-        """DeepSpeed doesn't say without waiting for the GPU."""
+        """Return nothing: DeepSpeed can report it only by waiting for the GPU."""
         return {}
 
     def stage(self, folder: Path, copy: bool) -> Write:
-        """Take this rank's part, as DeepSpeed would write it.
+        """Capture this rank's part, as DeepSpeed would write it.
 
-        DeepSpeed neither waits for the disk nor knows checksums; and where one rank's disk is full,
-        that rank leaves and the others wait for it in a barrier. So nothing is written here.
+        DeepSpeed neither syncs to disk nor writes checksums; and if one rank's disk is full, that
+        rank ends while the others wait in a barrier. So nothing is written here.
         """
         held = HeldFiles(self._staging if copy else None)
         self._engine._copy_recovery_script = lambda folder: None  # it writes
@@ -326,7 +329,7 @@ class Zero:
         return held.write
 
     def load(self, folder: Path, saved_by: int) -> None:
-        """Resume from the parts of as many ranks, or repartition them."""
+        """Resume from the parts of the same number of ranks, or repartition them."""
         engine, me = self._engine, self._me
         rates = [group["lr"] for group in engine.optimizer.param_groups]
         if saved_by == me.world_size:
@@ -337,7 +340,7 @@ class Zero:
                 engine.load_checkpoint(str(converted.parent), tag=converted.name)
             engine._config.load_universal_checkpoint = False
         if engine.lr_scheduler is None:
-            # The optimizer's state has the rates it was saved with; those of the configuration
+            # The saved optimizer state has the old learning rates; those of the configuration
             # count.
             for group, rate in zip(engine.optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate
