@@ -15,6 +15,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static, Tree
 from textual.widgets.tree import TreeNode
@@ -22,6 +23,7 @@ from textual.widgets.tree import TreeNode
 from lumitui.app.explain import words
 from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask, tui
+from lumitui.app.tui.widgets.script_view import HangingText
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
 
@@ -97,7 +99,7 @@ class FilesPane(Vertical):
         tree.show_root, tree.guide_depth = False, 3
         yield tree
         with Scroll(id="files-view"):
-            yield Static(id="files-text", markup=False)
+            yield HangingText(id="files-text", markup=False)
 
     def draw(self, run: Run) -> None:
         """List the files of `run` the first time; afterwards on demand only."""
@@ -202,7 +204,7 @@ class FilesPane(Vertical):
         if found.cut and not found.binary:
             text.append("\n… fetch it to see the rest", "dim")
         view = self.query_one("#files-view")
-        self.query_one("#files-text", Static).update(text)
+        self.query_one("#files-text", HangingText).show(Content.from_rich_text(text))
         view.display = True
         view.border_title = plain(found.name).plain.replace("[", "(")
         view.scroll_home(animate=False)

@@ -55,7 +55,7 @@ class NewScreen(DraftPage):
     """The starting points; then the four views of the draft, its price and the Submit button."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s,ctrl+s", "submit", "Submit", id="new.submit",
+        Binding("s,ctrl+s", "submit", "Submit", show=False, id="new.submit",
                 tooltip="Submit the job, after confirmation"),
         Binding("right_square_bracket", "next_view(1)", "View", key_display="[ ]",
                 id="new.next", tooltip="Go to the next view: form, YAML, script, node map"),
@@ -101,7 +101,8 @@ class NewScreen(DraftPage):
         yield DraftViews()
         with Horizontal(id="send"):
             yield Static(id="cost", markup=False)
-            yield Button(Text("Submit"), action="screen.submit", compact=True, classes="action")
+            submit = Text.assemble("Submit ", ("^s", "not bold"))  # so the footer does not name it
+            yield Button(submit, action="screen.submit", compact=True, classes="action")
 
     def begin(self) -> None:
         """Open the given job file, or what was left unsaved, or offer beginnings."""

@@ -37,7 +37,7 @@ TABS = ("1 Runs", "2 New", "3 Sites", "4 Cluster", "0 Guide")
 
 
 AIRY = 36
-"""Lines from which frames have a blank row below their top border."""
+"""Lines from which a blank row is below the title bar."""
 
 EXPLAINED_WIDTH = 70
 """Cells of a line of the texts below the keys, as the box of `?` has room for it at 80 columns."""
@@ -46,7 +46,6 @@ EXPLAINED_WIDTH = 70
 class FullScreen(Screen[None]):
     """A full screen. It reads the history when shown and when the history changes."""
 
-    # Help and Quit first: a narrow terminal cuts the footer's end.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "app.help", "Help", key_display="?", id="app.help",
                 tooltip="Show the keys that work here"),

@@ -2,12 +2,15 @@
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.screen import Screen
-from textual.widgets import Footer
+from textual.widgets import Footer, Static
 from textual.widgets._footer import FooterKey, FooterLabel
 
 ROOMY = 100
 """Cells of a terminal with three blanks between two keys; a narrower one has two."""
+LAST = ("help", "escape", "quit")
+"""The keys at the right end of every footer, in their order; where room lacks, others are cut."""
 
 
 class Keys(Footer):
@@ -34,7 +37,7 @@ class Keys(Footer):
                 self.refresh(recompose=True)
 
     def compose(self) -> ComposeResult:
-        """Yield the keys that fit completely."""
+        """Yield the actions that fit completely, then the way to the help and the ways out."""
         if not self._bindings_ready:
             return
         self._made = _shown_keys(self.screen)
@@ -42,20 +45,34 @@ class Keys(Footer):
         room = self._room - 1  # as far from the left as all else
         gap = 3 if self._room >= ROOMY else 2  # one blank is within a key and its word
         self.set_class(gap == 3, "-roomy")
+        ends: dict[str, FooterKey] = {}
+        for active in self.screen.active_bindings.values():
+            if active.binding.show and _last(active.binding):
+                display = self.app.get_key_display(active.binding)
+                room -= cell_len(f"{display} {active.binding.description}") + gap
         for key in super().compose():
             label = f"{key.content}" if isinstance(key, FooterLabel) else ""  # of a group of keys
             if isinstance(key, FooterKey):
+                if last := _last(key):
+                    ends[last] = key
+                    continue
                 label = f"{key.key_display} {key.description}"
             room -= cell_len(label)
-            if room < 0:
-                return
-            room -= gap * bool(label)
-            yield key
+            if room >= 0:
+                room -= gap * bool(label)
+                yield key
+        yield Static(classes="space")
+        yield from (ends[last] for last in LAST if last in ends)
 
     def on_resize(self) -> None:
         """Make the keys again where others fit."""
         if self._made is not None and self.app.size.width != self._room:
             self.refresh(recompose=True)
+
+
+def _last(key: Binding | FooterKey) -> str:
+    """Return which of `LAST` a key is, or ""."""
+    return next((last for last in LAST if last == key.key or key.action == f"app.{last}"), "")
 
 
 def _shown_keys(screen: Screen[object]) -> tuple[object, ...]:

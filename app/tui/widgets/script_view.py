@@ -1,9 +1,10 @@
 """A sent job script, with its submit command and neighbouring files."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
+from rich.cells import chop_cells
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -17,10 +18,45 @@ from lumitui.app.runs import JOB_SCRIPT, count_changes, log_line, script_changes
 from lumitui.app.tui.widgets.scroll import Scroll
 
 _OPTIONS = re.compile("^#SBATCH .*$", re.MULTILINE)
+_CONTINUES = "╰ "
+"""Before the rest of a line that is longer than the pane."""
+
+
+class HangingText(Static):
+    """Text in which a line that is too long continues below its own beginning, behind a mark."""
+
+    _text = Content("")
+    _width = 0
+
+    def show(self, text: Content) -> None:
+        """Show another text."""
+        self._text, self._width = text, 0
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        """Wrap the text for this width."""
+        if (width := self.size.width) and width != self._width:
+            self._width = width
+            lines = self._text.split("\n", allow_blank=True)
+            self.update(Content("\n").join(part for line in lines for part in hung(line, width)))
+
+
+def hung(line: Content, width: int) -> Iterator[Content]:
+    """Yield a line in parts of at most `width` cells, broken at blanks if it can be."""
+    indent = len(line.plain) - len(line.plain.lstrip())
+    indent = indent if indent < width // 2 else 0
+    mark = Content.styled(f"{' ' * indent}{_CONTINUES}", "$text 40%")
+    begins = indent
+    while line.cell_length > width > len(mark):
+        part = chop_cells(line.plain, width)[0]
+        at = part.rfind(" ", begins + 1) + 1 or len(part)
+        yield line[:at]
+        line, begins = mark + line[at:], len(mark)
+    yield line
 
 
 class ScriptView(Scroll):
-    """The command, then the script; a longer line continues below."""
+    """The command, then the script."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "toggle_all", "All", id="script.all",
@@ -37,7 +73,7 @@ class ScriptView(Scroll):
     def compose(self) -> ComposeResult:
         """Yield the command, then the script."""
         yield Static(id="command", markup=False)
-        yield Static(id="text", markup=False)
+        yield HangingText(id="text", markup=False)
 
     def show(self, command: str, files: Mapping[str, str], base: str | None = None) -> None:
         """Show job.sh of the scripts `files`, and the command that submits it.
@@ -66,7 +102,7 @@ class ScriptView(Scroll):
         content = highlight(shown, language="bash").highlight_regex(_OPTIONS, style="$text-primary")
         if self._base is not None and not self._all:
             content = _marked(content, self._base, text)
-        self.query_one("#text", Static).update(content)
+        self.query_one("#text", HangingText).show(content)
 
 
 def _marked(content: Content, base: str, text: str) -> Content:

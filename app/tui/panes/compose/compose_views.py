@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -25,20 +24,20 @@ VIEWS: dict[View, str] = {"form": "Form", "yaml": "YAML", "script": "Script", "n
 WIDE = 120
 """Minimum columns to show views side by side."""
 TALL = 36
-"""Lines from which the node map is below the form, and the script below the text."""
+"""Lines from which the node map is below the form or the text."""
 _PAUSE = 0.2  # seconds without a key before a text is checked
 
 
-def beside(opened: View, middle: View, width: int, height: int) -> tuple[View, ...]:
+def beside(opened: View, edited: View, width: int, height: int) -> tuple[View, ...]:
     """Return the views shown together on a screen of `width` columns and `height` lines.
 
-    `middle` is the text that was opened last: the YAML or the script.
+    `edited` is the view that was opened last of the form and the YAML, which say the same.
     """
     if width < WIDE:
         return (opened,)
     if height < TALL:
-        return ("node" if opened == "node" else "form", middle)
-    return ("form", "node", "script") if middle == "script" else ("form", "node", "yaml", "script")
+        return ("node" if opened == "node" else edited, "script")
+    return (edited, "node", "script")
 
 
 class DraftViews(Vertical):
@@ -60,7 +59,7 @@ class DraftViews(Vertical):
         self._base: str | None = None
         """job.sh that the script is compared with."""
         self._view: View = "form"
-        self._middle: View = "script"
+        self._edited: View = "form"
         self._typing: Timer | None = None
         self._stale = False
         """Whether script and node map are of an earlier text."""
@@ -72,10 +71,9 @@ class DraftViews(Vertical):
         with Horizontal(id="views"):
             with Vertical(id="job"):
                 yield FormPane()
-                yield NodePane()
-            with Vertical(id="texts"):
                 yield TextPane()
-                yield ScriptView(id="script-view")
+                yield NodePane()
+            yield ScriptView(id="script-view")
 
     # -- the draft
 
@@ -147,38 +145,41 @@ class DraftViews(Vertical):
         }  # fmt: skip
 
     def _show_parts(self) -> None:
-        shown = beside(self._view, self._middle, *self.app.size)
+        shown = beside(self._view, self._edited, *self.app.size)
         for view, pane in self._panes().items():
             pane.add_class("frame")
             pane.border_subtitle = ""
             pane.display = view in shown
-        self.query_one(NodePane).set_class("form" in shown, "below")
-        self.query_one("#job").display = shown[0] in ("form", "node")
-        self.query_one("#texts").display = shown[-1] in ("yaml", "script")
+        self.query_one(NodePane).set_class(len(shown) > 2, "below")
+        self.query_one("#job").display = shown[0] != "script"
+        self.query_one("#views").set_class("yaml" in shown, "-text")
         self._draw_names()
 
     def _draw_names(self) -> None:
         """Name the views: in a line without frames, else in the frames' titles."""
-        text = Text(no_wrap=True, overflow="ellipsis")
         panes = self._panes()
+        names = {
+            view: Content.assemble(
+                (f"F{key}", "$text-accent"),
+                (f" {name}", "bold $text" if view == self._view else "$text 60%"),
+            )
+            for key, (view, name) in enumerate(VIEWS.items(), 1)
+        }
+        line = Content("   ").join(names.values())
         alone = sum(pane.display for pane in panes.values()) == 1
-        for key, (view, name) in enumerate(VIEWS.items(), 1):
-            text.append(f" {name} ", "bold reverse" if view == self._view else "")
-            text.append(f"F{key}  ", "dim")
-            panes[view].border_title = f"{name} F{key}"
+        for view, pane in panes.items():
+            pane.border_title = line if alone else names[view]
         stale = "script and node of the last valid text" if self._stale else ""
         unsaved = "not saved" if self._unsaved else ""
-        opened = panes[self._view]
-        opened.border_title = Content.from_rich_text(text) if alone else opened.border_title
-        opened.border_subtitle = Content("  ".join(filter(None, (stale, unsaved))))
-        text.append(f"{stale}  ", "dim").append(unsaved, "bold yellow")
-        self.query_one("#views-line", Static).update(text)
+        state = Content("  ".join(filter(None, (stale, unsaved))))
+        panes[self._view].border_subtitle = state
+        self.query_one("#views-line", Static).update(line + "   " + state.stylize("$text-warning"))
 
     def open(self, view: View) -> None:
         """Show a view, and give it the keys."""
         self._view = view
-        if view in ("yaml", "script"):
-            self._middle = view
+        if view in ("form", "yaml"):
+            self._edited = view
         self._show_parts()
         inside: dict[View, Widget] = {"form": self.query_one(FieldList),
                                       "yaml": self.query_one(TextEditor)}  # fmt: skip

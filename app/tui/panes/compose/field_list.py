@@ -27,6 +27,8 @@ COMMON = frozenset((
 ))  # fmt: skip
 """Fields shown even at their defaults: most edits concern them."""
 _LABEL = 15  # cells: `gpus_per_node`
+_INDENT = "  "
+"""Below a heading: the place of a field's sign."""
 _NAMES = {"container.image": "image", "container.generation": "generation"}
 
 
@@ -182,12 +184,34 @@ class FieldList(ScrollView, can_focus=True):
         rest = [field for field in self._fields if field.key not in self._shown]
         rows = [self._problem_row(None, problem, width) for problem in self._loose]
         rows += self._group_rows(self._shown, width)
+        free = self.scrollable_content_region.height - sum(len(row.lines) for row in rows) - 2
+        extra = self._fitting(rest, free)
+        if extra:
+            rows = [row for row in rows if row.problem and row.field is None]
+            rows += self._group_rows(self._shown | extra, width)
+            rest = [field for field in rest if field.key not in extra]
         if rest:
-            said = f" {len(rest)} more, at their defaults {'▾' if is_open else '▸'}"
+            said = f"{_INDENT}{len(rest)} more, at their defaults {'▾' if is_open else '▸'}"
             rows += [_Row(None, None, (Text(),)), _Row(None, None, (Text(said, "dim"),), REST)]
         if is_open:
             rows += self._group_rows({field.key for field in rest}, width)
         return rows
+
+    def _fitting(self, rest: Sequence[Field], free: int) -> set[str]:
+        """Return the first of the folded fields, which fill the lines that are `free`."""
+        free += 2 * (len(rest) + 2 * len(job_form.GROUPS) <= free)  # all fit, without the fold
+        extra: set[str] = set()
+        group, seen = "", {"", *(job_form.GROUPS.get(key, "") for key in self._shown)}
+        for field in self._fields:
+            group = job_form.GROUPS.get(field.key, group)
+            if field not in rest:
+                continue
+            free -= 1 if group in seen else 3
+            if free < 0:
+                break
+            seen.add(group)
+            extra.add(field.key)
+        return extra
 
     def _group_rows(self, keys: Collection[str], width: int) -> list[_Row]:
         """Return the fields `keys` below the headings of their groups."""
@@ -200,9 +224,9 @@ class FieldList(ScrollView, can_focus=True):
             if group != above:
                 above = group
                 blank = [Text()] if rows else []
-                rows.append(_Row(None, None, (*blank, Text(f" {group}", "bold magenta"))))
+                rows.append(_Row(None, None, (*blank, Text(group, "bold magenta"))))
             line = self._field_line(field)
-            line.truncate(max(8, width - 1), overflow="ellipsis")
+            line.truncate(max(8, width), overflow="ellipsis")
             rows.append(_Row(field, None, (line,)))
             notes = [item for item in field.problems if item.severity == "note"]
             shown = [item for item in field.problems if item.severity != "note"]
@@ -244,12 +268,13 @@ class FieldList(ScrollView, can_focus=True):
         shown = here and self.has_focus
         name = "field-list--cursor"
         base = self.get_component_rich_style(name) if shown else self.rich_style
-        marked = Text(">" if shown and at == 0 else " ") + row.lines[at]
+        line = row.lines[at]
+        own = base + self.app.console.get_style(line.style)  # Rich forgets it without spans
         if shown and row.is_field and row.field and row.field.steps:
-            marked.append("  - +", "dim")
+            line = line.copy().append("  - +", "dim")
         segments = [
-            Segment(part.text, base + part.style if part.style else base)
-            for part in marked.render(self.app.console)
+            Segment(part.text, own + part.style if part.style else own)
+            for part in line.render(self.app.console)
             if part.text
         ]
         return Strip(segments).crop_extend(0, self.size.width, base)

@@ -1,6 +1,4 @@
-"""The node map of a job, as wide as there is room, with a colour for each rank."""
-
-from collections.abc import Iterable
+"""The node map of a job, as wide as there is room."""
 
 from rich.text import Text
 from textual import events
@@ -9,7 +7,7 @@ from textual.widgets import Static
 
 from lumitui.app.runs import MapLine, Preview, gpu_word, node_map, node_map_lines
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.styled import SERIES, plain
+from lumitui.app.tui.widgets.styled import plain
 
 _NOTHING = "The node map appears once the job file is valid: fix the fields marked in the form."
 
@@ -39,21 +37,15 @@ class NodePane(Scroll):
         found, width = self._preview, max(24, self.scrollable_content_region.width)
         if found is not None:
             drawn = node_map(found.site, found.launch.layout)
-            lines = map_texts(node_map_lines(drawn, width, gpu_word(found.site)))
-            self.query_one("#map", Static).update(Text("\n").join(lines))
+            lines = node_map_lines(drawn, width, gpu_word(found.site))
+            drawing = Text("\n").join(map(_line, lines))
+            drawing.rstrip()
+            self.query_one("#map", Static).update(drawing)
 
 
-def map_texts(lines: Iterable[MapLine]) -> list[Text]:
-    """Return the lines of a node map; a rank has one colour in all of them."""
-    return [
-        Text("", no_wrap=True, overflow="crop").join(
-            plain(part.text, _style(part.rank, part.text, is_core=part.is_core)) for part in line
-        )
-        for line in lines
-    ]
-
-
-def _style(rank: int | None, text: str, *, is_core: bool) -> str:
-    if rank is None:
-        return "bright_black" if is_core and text[0] in "x." else ""
-    return SERIES[rank % len(SERIES)]
+def _line(parts: MapLine) -> Text:
+    """Return a line of the map: the cores of ranks bright, all else dim."""
+    taken = Text("", no_wrap=True, overflow="crop")
+    return taken.join(
+        plain(part.text, "" if part.is_core and part.rank is not None else "dim") for part in parts
+    )

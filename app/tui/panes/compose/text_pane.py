@@ -1,9 +1,11 @@
 """The job file as text, with the lines marked that are wrong."""
 
 import re
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -17,6 +19,7 @@ from lumitui.app.tui.widgets.styled import plain
 _NUMBER = re.compile(r"(?<=[:,\[ -])(?<![\w] )[-+]?\d[\d_]*(\.\d*)?(e[-+]?\d+)?(?=\s*($|[],}#]))")
 _COLOURS = {"$text-primary bold": "blue", "$text-success": "green", "$text 60%": "bright_black"}
 """The colours of keys, quoted words and comments, from Textual's highlighter."""
+_KEY = re.compile(r"( *)([\w.]+):")
 _MOST = 4  # problems below the text; the form has them all
 
 
@@ -26,7 +29,7 @@ class TextEditor(TextArea):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "screen.view('form')", "Form", id="text.leave",
                 tooltip="Leave the text; keeps all edits"),
-        Binding("ctrl+w", "screen.save", "Save", show=False, id="text.save",
+        Binding("ctrl+w", "screen.save", "Save", id="text.save",
                 tooltip="Save the job file"),
     ]  # fmt: skip
 
@@ -57,16 +60,17 @@ class TextEditor(TextArea):
 
 
 class TextPane(Vertical):
-    """The text of a draft, and its errors."""
+    """The text of a draft; below it, its errors and the help of the key under the cursor."""
 
     def __init__(self) -> None:
         """Show no draft."""
         super().__init__(id="yaml")
+        self._checked: CheckedDraft | None = None
 
     def compose(self) -> ComposeResult:
-        """Yield the text, then the problems."""
+        """Yield the text, then the errors and the help."""
         yield TextEditor()
-        yield Static(id="text-problems", markup=False)
+        yield Static(id="text-notes", markup=False)
 
     def load(self, text: str, *, other: bool = False) -> None:
         """Show an edited text, which ctrl+z takes back; or that of `other` than this draft.
@@ -86,9 +90,17 @@ class TextPane(Vertical):
 
     def show(self, checked: CheckedDraft) -> None:
         """Mark the errors in a checked draft."""
-        wrong = [item for item in checked.problems if item.severity != "note"]
         errors = frozenset(item.at.line for item in checked.errors if item.at.line)
         self.query_one(TextEditor).mark(errors)
+        self._checked = checked
+        self._draw_notes()
+
+    @on(TextArea.SelectionChanged)
+    def _draw_notes(self) -> None:
+        """Show the errors and the help."""
+        if (checked := self._checked) is None:
+            return
+        wrong = [item for item in checked.problems if item.severity != "note"]
         lines = [
             Text.assemble(
                 (f"{item.severity}: ", SEVERITY[item.severity]),
@@ -99,6 +111,23 @@ class TextPane(Vertical):
         ]
         if len(wrong) > _MOST:
             lines.append(Text(f"… and {len(wrong) - _MOST} more, in the form"))
-        below = self.query_one("#text-problems", Static)
-        below.display = bool(lines)
-        below.update(Text("\n").join(lines))
+        area = self.query_one(TextEditor)
+        key = key_at(area.text.split("\n")[: area.cursor_location[0] + 1])
+        lines += [
+            Text.assemble((f"{field.key}  ", "bold magenta"), (field.help, "dim"))
+            for field in checked.fields
+            if key in (field.key, field.key.partition(".")[0])
+        ]
+        self.query_one("#text-notes", Static).update(Text("\n").join(lines))
+
+
+def key_at(lines: Sequence[str]) -> str:
+    """Return the key that the last of `lines` belongs to, such as `container.image`."""
+    path: list[str] = []
+    indent = 1_000
+    for line in reversed(lines):
+        found = _KEY.match(line)
+        if found and len(found[1]) < indent:
+            indent = len(found[1])
+            path.insert(0, found[2])
+    return ".".join(path)

@@ -46,7 +46,7 @@ async def test_no_key_of_a_burst_reaches_the_screen_below(
         assert notes == {"one-000001": "hello my note", "two-000002": "pasted note"}
         assert len(app.screen_stack) == 1 and not app._notifications, "no letter was a command"
         app.open_job(project / "job.yaml")
-        await sees(pilot, "> +name +hello")
+        await sees(pilot, "name +hello")
         burst(app, "enter", "ctrl+u", *"many", "ctrl+u", *"jayswc", "enter", "j", "1")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the runs")
         await until(pilot, lambda: app.kept, "the draft that was left")

@@ -16,7 +16,7 @@ from lumitui.app.tui.dialogs.line_dialog import LineDialog
 from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog
 from lumitui.app.tui.panes.compose.compose_views import View, beside
 from lumitui.app.tui.panes.compose.field_list import FieldList
-from lumitui.app.tui.panes.compose.text_pane import TextEditor
+from lumitui.app.tui.panes.compose.text_pane import TextEditor, key_at
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from tests.support.jobs.made_runs import a_run
@@ -43,6 +43,11 @@ script: hello.py
 
 def can_submit(pilot: Pilot[int]) -> bool:
     return not pilot.app.screen.query(".action").first(Button).disabled
+
+
+def under_cursor(form: FieldList) -> str:
+    row = form._row()
+    return row.field.key if row and row.field else ""
 
 
 def text_of(screen: NewScreen) -> str:
@@ -151,7 +156,6 @@ async def test_one_key_makes_all_fixes(settings: Settings, project: Path) -> Non
         await sees(pilot, "`hang:` has no effect")
         await pilot.press("ctrl+f")
         await sees(pilot, r"partition +standard-g")
-        await sees(pilot, "27 more, at their defaults ▸")
         await until(pilot, lambda: can_submit(pilot), "no error")
 
 
@@ -202,7 +206,7 @@ async def test_nodes_change_by_a_key_and_everything_follows(
         await sees(pilot, r"partition +standard-g")
         await sees(pilot, "0-7   x4444444 GCD4")
         await pilot.press("minus", "minus")
-        await sees(pilot, r"> +nodes +7")
+        await sees(pilot, r"nodes +7  - \+")
         await sees(pilot, r"▌ #SBATCH --nodes=7")
         await sees(pilot, r"- #SBATCH --nodes=9")
         await sees(pilot, "at most 28 GPU-hours")
@@ -210,7 +214,7 @@ async def test_nodes_change_by_a_key_and_everything_follows(
         await pilot.press("f2")
         await sees(pilot, r"6  nodes: 7 +# grows")
         assert screen.query_one(TextEditor).has_focus
-        assert screen.query_one(TextEditor).size.width > 140 / 2 > before
+        assert screen.query_one(TextEditor).size.width > 140 / 3 > before
         await pilot.press("escape", "ctrl+w")
         await until(pilot, lambda: job.read_text() != LUMI, "the saved file")
         saved = LUMI.replace("nodes: 9", "nodes: 7").replace("small-g", "standard-g")
@@ -233,7 +237,7 @@ async def test_a_text_that_is_no_yaml_is_kept_and_its_line_is_named(
             await pilot.press("f3" if words.startswith("#!") else view)
             await sees(pilot, words)
         await pilot.press("]")
-        await sees(pilot, "> +name +hello")
+        await sees(pilot, "name +hello")
         await pilot.press("[", "f2")
         area = screen.query_one(TextEditor)
         area.insert("env: {A: [\n", (2, 0))
@@ -295,14 +299,29 @@ async def test_a_run_or_an_example_is_a_beginning(settings: Settings, project: P
 async def test_a_field_keeps_its_place_while_it_is_set_and_cleared(
     settings: Settings, project: Path
 ) -> None:
-    async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 60)) as pilot:
+    async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
         await sees(pilot, "27 more, at their defaults ▸")
+        form = pilot.app.screen.query_one(FieldList)
         await pilot.press("G", "enter", "G", "k", "k", "plus")
-        await sees(pilot, r"defaults ▾[\s\S]*grid[\s\S]*> +keep_compiled +false")
+        await sees(pilot, r"keep_compiled +false")
+        assert under_cursor(form) == "keep_compiled"
         await pilot.press("g", *"jjjjjjjjjjjj", "enter", "k")
-        await sees(pilot, r"> +keep_compiled +false[\s\S]*26 more, at their defaults ▸")
+        await sees(pilot, r"keep_compiled +false[\s\S]*26 more, at their defaults ▸")
+        assert under_cursor(form) == "keep_compiled"
         await pilot.press("delete")
-        await sees(pilot, r"> +keep_compiled +\(true\)")
+        await sees(pilot, r"keep_compiled +\(true\)")
+        assert under_cursor(form) == "keep_compiled"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (80, 40), (120, 40), (200, 50), (80, 60)])
+async def test_the_form_fills_its_rows_with_further_fields(
+    size: tuple[int, int], settings: Settings, project: Path
+) -> None:
+    async with LumiApp(settings, project / "job.yaml").run_test(size=size) as pilot:
+        await until(pilot, lambda: can_submit(pilot), "the check")
+        form = pilot.app.screen.query_one(FieldList)
+        empty = form.size.height - form.virtual_size.height
+        assert 0 <= empty <= 2 or "more, at" not in shown(pilot)
 
 
 async def test_what_was_submitted_is_not_an_edit_to_lose(settings: Settings, project: Path) -> None:
@@ -330,19 +349,30 @@ def test_each_part_of_a_line_of_yaml_has_its_colour() -> None:
 
 
 @pytest.mark.parametrize(
-    ("opened", "middle", "size", "shown"),
+    ("text", "key"),
     [
-        ("form", "script", (119, 60), "form"), ("yaml", "yaml", (80, 24), "yaml"),
-        ("form", "script", (120, 40), "form node script"),
-        ("yaml", "yaml", (120, 40), "form node yaml script"),
-        ("form", "yaml", (200, 50), "form node yaml script"),
-        ("form", "yaml", (200, 35), "form yaml"), ("node", "script", (120, 24), "node script"),
+        ("name: vit", "name"), ("container:\n  image: a.sif", "container.image"),
+        ("env:\n  A: 1\n  B: 2\nargs:\n  - --lr", "args"), ("# nothing", ""),
+    ],
+)  # fmt: skip
+def test_the_key_under_the_cursor_is_the_one_its_line_belongs_to(text: str, key: str) -> None:
+    assert key_at(text.split("\n")) == key
+
+
+@pytest.mark.parametrize(
+    ("opened", "edited", "size", "shown"),
+    [
+        ("form", "form", (119, 60), "form"), ("yaml", "yaml", (80, 24), "yaml"),
+        ("form", "form", (120, 40), "form node script"),
+        ("yaml", "yaml", (120, 40), "yaml node script"),
+        ("script", "yaml", (200, 50), "yaml node script"),
+        ("script", "form", (200, 35), "form script"), ("node", "yaml", (120, 24), "node script"),
     ],
 )  # fmt: skip
 def test_the_views_that_have_room_are_beside_the_one_that_is_opened(
-    opened: View, middle: View, size: tuple[int, int], shown: str
+    opened: View, edited: View, size: tuple[int, int], shown: str
 ) -> None:
-    assert beside(opened, middle, *size) == tuple(shown.split())
+    assert beside(opened, edited, *size) == tuple(shown.split())
 
 
 IMPORTED = """#!/bin/bash
