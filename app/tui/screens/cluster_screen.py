@@ -9,10 +9,11 @@ from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Container, Horizontal, Vertical
+from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -50,6 +51,11 @@ LABELS = 11
 """Cells of the labels in both frames of details."""
 MOST_ROWS = 200
 """Maximum rows of a part; the last one counts the rest."""
+TELLING = {
+    "nodes idle": "green", "running": "green", "pending": "yellow",
+    "Idle": "green", "Mixed": SERIES[1], "Alloc": SERIES[0], "Down": "red",
+}  # fmt: skip
+"""The colours of cells, and of the titles that a bar's parts belong to."""
 
 
 class ClusterScreen(FullScreen):
@@ -176,7 +182,7 @@ class ClusterScreen(FullScreen):
         names = [] if self.has_class("-high") else visible  # without frames
         self.title_text("4 Cluster", *names, more if number else "no site")
         for column in self.query(SiteColumn):
-            if not column.query(QueueRows):
+            if len(column.query("QueueRows, NodeMap")) < 2:
                 continue  # not composed yet, or being taken away
             name = column.site
             answered, error = self.runs.clusters.last(name), self._errors.get(name)
@@ -209,19 +215,21 @@ class SiteColumn(Vertical):
         """Yield why there is nothing new, the parts, and the details."""
         yield Static(classes="site-error frame", markup=False)
         with Scroll():
-            with Vertical(classes="site-parts"):
-                yield PartRows()
-                yield QueueRows()
-                yield PartRows(chooses=False)
-                yield PartRows(chooses=False)
-                yield PartRows(chooses=False).add_class("last")
-            with Vertical(classes="site-details"):
-                yield Static(classes="site-partition frame", markup=False)
-                yield Static(classes="site-job frame", markup=False)
+            with Container(classes="site-top"):
+                with PartsColumn(classes="site-parts"):
+                    yield PartRows()
+                    yield QueueRows()
+                    yield PartRows(chooses=False)
+                    yield PartRows(chooses=False)
+                    yield PartRows(chooses=False)
+                with Vertical(classes="site-details"):
+                    yield Static(classes="site-partition frame", markup=False)
+                    yield Static(classes="site-job frame", markup=False)
+            yield NodeMap(classes="frame")
 
     def on_mount(self) -> None:
         """Show its last answer; the first column has the focus."""
-        if self.query(QueueRows) and isinstance(self.screen, ClusterScreen):
+        if self.query(NodeMap) and isinstance(self.screen, ClusterScreen):
             self.screen.reread()
             if self.screen.focused is None:
                 self.take_focus()
@@ -247,6 +255,7 @@ class SiteColumn(Vertical):
         self.overview = overview or ClusterOverview()
         nowhere = [OverviewPart("Partitions", sentence=nothing), *[OverviewPart("")] * 3]
         parts = overview_parts(overview, now) if overview else nowhere
+        self.query_one(NodeMap).show(self.overview.partitions)
         for rows, part in zip(self.query(PartRows), parts, strict=False):
             rows.show(part, self.overview.partitions if part is parts[0] else ())
             # What the site has none of is left out; what it could not give is said.
@@ -291,6 +300,35 @@ class SiteColumn(Vertical):
         """Return the user's run for the job; None if it was not sent from here."""
         runs = tui(self).runs.history.unfinished(self.site)
         return next((run for run in runs if run.job_id == job_id), None)
+
+
+class PartsColumn(Vertical):
+    """The tables of a site; the details beside them end where they do."""
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Give the details this height: a share of the rest would be that of the screen."""
+        (column,) = (one for one in self.ancestors if isinstance(one, SiteColumn))
+        height = event.size.height if column.has_class("-wide") else "auto"
+        column.query_one(".site-details").styles.height = height
+
+
+class NodeMap(Widget):
+    """The nodes of all partitions, a cell for each or for a few, by what they do."""
+
+    _partitions: Sequence[Nodes] = ()
+
+    def show(self, nodes: Sequence[Nodes]) -> None:
+        """Show the nodes of each partition."""
+        self._partitions = nodes
+        self.refresh()
+
+    def render(self) -> Text:
+        """Draw as many nodes to a cell as the room requires."""
+        if not self._partitions or not self.size.area:
+            return Text()
+        text, each = node_cells(self._partitions, *self.size, plain=self.app.no_color)
+        self.border_title = f"Nodes  ■ = {count(each, 'node')}"
+        return text
 
 
 class PartRows(OptionList):
@@ -373,7 +411,7 @@ class QueueRows(PartRows):
 BAR = "━"
 """The parts of a bar, which differ in colour."""
 USES = (
-    ("idle", "▆", "green"), ("mixed", "▄", SERIES[1]), ("allocated", "▂", SERIES[0]),
+    ("idle", "▆", "green"), ("mixed", "▄", SERIES[1]), ("allocated", "▂", f"dim {SERIES[0]}"),
     ("other", "·", "bright_black"), ("down", "✖", "red"),
 )  # fmt: skip
 """The states of nodes, each with its sign in a bar without colours, and its colour."""
@@ -385,10 +423,33 @@ def legend(*, plain: bool) -> Text:
     return Text("  ").join(parts)
 
 
-def nodes_bar(found: Nodes, width: int, *, plain: bool) -> Text:
+def nodes_bar(found: Nodes, width: int, *, plain: bool, sign: str = BAR) -> Text:
     """Return the nodes of a partition by state; `plain`: without colours."""
-    parts = [(getattr(found, use), sign if plain else BAR, style) for use, sign, style in USES]
+    parts = [(getattr(found, use), own if plain else sign, style) for use, own, style in USES]
     return bar(parts, width)
+
+
+def node_cells(
+    partitions: Sequence[Nodes], width: int, height: int, *, plain: bool
+) -> tuple[Text, int]:
+    """Return a row or more of cells for each partition, and the nodes of a cell."""
+    partitions = partitions[:height]
+    labels = 2 + max(cell_len(one.partition) for one in partitions)
+    room = max(1, width - labels)
+    most = max(one.total for one in partitions)
+    for each in range(1, most + 1):
+        rows = sum(max(1, -(-one.total // (each * room))) for one in partitions)
+        if rows <= height:
+            break
+    apart = "\n\n" if rows + len(partitions) - 1 <= height else "\n"
+    text = Text(no_wrap=True)
+    for one in partitions:
+        cells = nodes_bar(one, -(-one.total // each), plain=plain, sign="■")
+        for at in range(0, max(1, len(cells)), room):
+            label = styled.fit("" if at else log_line(one.partition), labels)
+            text.append(("\n" if at else apart) if text else "").append(label, "dim")
+            text.append_text(cells[at : at + room])
+    return text, each
 
 
 def compact(lines: Sequence[str], width: int) -> Sequence[str]:
@@ -423,12 +484,13 @@ def part_lines(
         kept = part.narrow
     room = width + 2 - sum(widths[at] + 2 for at in kept)
     long = min(room - 2, MOST_BAR) if bars and room - 2 >= LEAST_BAR else 0
-    gap = " " * (2 + max(0, min(4, (room - long - 2 * bool(long)) // len(kept))))
+    gap = " " * (2 + max(0, min(2, (room - long - 2 * bool(long)) // len(kept))))
     lines = []
     for number, cells in enumerate(table):
         line = Text(no_wrap=True, overflow="ellipsis", style="" if number else "dim")
         for at in kept:
-            line.append(styled.fit(cells[at], widths[at], right=at in part.right)).append(gap)
+            cell = styled.fit(cells[at], widths[at], right=at in part.right)
+            line.append(cell, TELLING.get(cells[at], "")).append(gap)
             if long and not at:
                 drawn = (
                     nodes_bar(bars[number - 1], long, plain=plain) if number else Text(" " * long)

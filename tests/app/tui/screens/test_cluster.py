@@ -8,7 +8,7 @@ from lumitui.app.follow.sites.overview_words import partition_part
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
-from lumitui.app.tui.screens.cluster_screen import ClusterScreen, compact
+from lumitui.app.tui.screens.cluster_screen import ClusterScreen, compact, node_cells
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.remote.scheduler.cluster_overview import ClusterOverview, Nodes, QueuedJob
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -103,6 +103,15 @@ def test_a_budget_is_whole_in_a_narrow_column() -> None:
         "------------------+---------------------------",
         "project_462000001 |  12,340 /   20,000 (61.7%)",
     ]
+
+
+def test_all_nodes_are_in_the_map_however_small_it_is() -> None:
+    small = Nodes("dev-g", "up", "03:00:00", "1-32", 2, 5, 24, 1, 8)
+    whole, each = node_cells([*OVERVIEW.partitions, small], 110, 30, plain=True)
+    assert each == 1 and whole.plain.count("▂") == 2505 + 24
+    assert [line for line in whole.plain.split("\n") if line.startswith("dev-g       ▆▆▄▄▄▄▄▂")]
+    less, each = node_cells([*OVERVIEW.partitions, small], 40, 4, plain=True)
+    assert each == 32 and len(less.plain.split("\n")) == 4
 
 
 def test_the_sizes_of_a_partition_have_their_price_and_what_is_known_of_their_start() -> None:
