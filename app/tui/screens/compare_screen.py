@@ -20,7 +20,7 @@ from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.chart import MARKS, Chart, lines_of
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.styled import plain
+from lumitui.app.tui.widgets.styled import SERIES, plain
 
 if TYPE_CHECKING:
     from lumitui.app.runs import CodeChange, Contrast, RunComparison
@@ -47,13 +47,15 @@ class CompareScreen(FullScreen):
     def body(self) -> ComposeResult:
         """Yield the runs and what differs, the curves, and notes on code and scripts."""
         with Scroll(id="compare"):
-            yield Static("Reading the runs …", id="compare-runs", classes="frame", markup=False)
+            with Scroll(id="compare-runs", classes="frame"):
+                yield Static("Reading the runs …", markup=False)
             with Container(id="compare-charts"):
                 for title in ("loss", "samples/s"):
                     chart = Chart(classes="frame")
                     chart.border_title, chart.display = title, False
                     yield chart
-            yield Static("Reading the files …", id="compare-notes", classes="frame", markup=False)
+            with Scroll(id="compare-notes", classes="frame"):
+                yield Static("Reading the files …", markup=False)
 
     def begin(self) -> None:
         """Ask for the comparison."""
@@ -68,7 +70,7 @@ class CompareScreen(FullScreen):
         )
 
     def _show(self, part: str, content: RenderableType) -> None:
-        self.query_one(f"#compare-{part}", Static).update(content)
+        self.query_one(f"#compare-{part} Static", Static).update(content)
 
     def draw(self) -> None:
         """Show which runs are compared; the rest does not change."""
@@ -93,7 +95,7 @@ class CompareScreen(FullScreen):
 def legend(found: RunComparison) -> Text:
     """Return a line for each run: its letter, its state and its size."""
     lines = Text()
-    for run, mark, style in zip(found.runs, MARKS, styled.SERIES, strict=False):
+    for run, mark, style in zip(found.runs, MARKS, SERIES, strict=False):
         lines.append(f"{mark} ", f"bold {style}").append_text(plain(run.id, "bold")).append("  ")
         lines.append_text(styled.state_text(run.state))
         lines.append(f"  {words.layout_size(run.layout)}, {run.site}\n")
@@ -106,12 +108,12 @@ def differences(found: RunComparison) -> RenderableType:
     rows = [*found.fields, *found.code, *metrics]
     if not rows:
         return Text("Their job files are the same, and no run has metrics yet.", "dim")
-    table = Table.grid(padding=(0, 3, 0, 0))
+    table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     for _ in found.runs:
         table.add_column(overflow="fold")
     marks = [Text(mark, f"bold {style}", justify="right")
-             for _, mark, style in zip(found.runs, MARKS, styled.SERIES, strict=False)]  # fmt: skip
+             for _, mark, style in zip(found.runs, MARKS, SERIES, strict=False)]  # fmt: skip
     table.add_row("", *marks, Text("b / a" if len(marks) == 2 else "", "dim", justify="right"))
     for row in rows:
         table.add_row(plain(row.what, "dim"), *_cells(row))
@@ -142,19 +144,22 @@ def _number(text: str) -> float | None:
 
 def notes(found: RunComparison, changes: Sequence[CodeChange]) -> RenderableType:
     """Return how code and scripts differ from the first run's."""
+    marks = dict(zip((run.id for run in found.runs), MARKS, strict=False))
     parts: list[RenderableType] = []
     for change in changes:
         lines = [f"{item.what:8} {item.path}" for item in change.files]
-        parts += _note(f"files of {change.run}", lines, change.unknown)
+        parts += _note("Files", marks[change.run], lines, change.unknown)
     for run, script in zip(found.runs[1:], found.scripts, strict=True):
-        parts += _note(f"script of {run.id}", script)
+        parts += _note("Script", marks[run.id], script)
     return Group(*parts)
 
 
-def _note(what: str, lines: Sequence[str], unknown: str = "") -> list[RenderableType]:
+def _note(what: str, mark: str, lines: Sequence[str], unknown: str = "") -> list[RenderableType]:
+    """Return how the files or the script of the run with the letter `mark` differ from a's."""
+    title = Text.assemble((f"{what} of ", "dim"), (mark, SERIES[MARKS.index(mark)]))
     if not lines:
-        return [plain(f"{what}, compared with the first: {unknown or 'the same'}", "dim")]
-    return [plain(f"{what}, compared with the first", "bold"), _bounded(lines), Text()]
+        return [title.append(f": {unknown or 'the same as of a'}", "dim")]
+    return [title.append(", compared with a", "dim"), _bounded(lines), Text()]
 
 
 def _bounded(lines: Sequence[str]) -> RenderableType:
