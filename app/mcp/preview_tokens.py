@@ -34,16 +34,19 @@ class PreviewTokens:
     """The valid tokens of one server. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Measure the age of tokens with `clock`, in seconds."""
-        self._clock = clock
-        self._given: dict[str, tuple[str, float]] = {}
+        """Measure the age of tokens with `clock`, in seconds, and with the time of day.
+
+        The monotonic clock stops while a laptop sleeps, and the time of day may be set back.
+        """
+        self._clocks = (clock, time.time)
+        self._given: dict[str, tuple[str, list[float]]] = {}
 
     def give(self, digest: str) -> str:
         """Return a new token for an action with this digest."""
         while len(self._given) >= _MOST:
             self._given.pop(next(iter(self._given)), None)
         token = secrets.token_hex(16)
-        self._given[token] = digest, self._clock() + LIFE_SECONDS
+        self._given[token] = digest, [clock() for clock in self._clocks]
         return token
 
     def redeem(self, token: str, digest: str) -> None:
@@ -52,8 +55,9 @@ class PreviewTokens:
         Raises:
             InputError: no preview gave it, it was used or is too old, or it confirms other bytes.
         """
-        kept, end = self._given.pop(token, ("", 0.0))
-        if not kept or self._clock() > end:
+        kept, began = self._given.pop(token, ("", []))
+        ages = (clock() - at for clock, at in zip(self._clocks, began, strict=False))
+        if not kept or max(ages) > LIFE_SECONDS:
             raise InputError(
                 "The confirmation token is invalid: no preview gave it, it was already used, or "
                 "it is more than ten minutes old.",

@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -152,12 +153,16 @@ def test_a_filter_that_is_too_long_is_told_so(tools: AgentTools, words: str) -> 
     assert tools.list_runs(matching="%" * 1000) == {"runs": []}
 
 
-def test_a_token_is_good_for_ten_minutes(work: Path, settings: Settings) -> None:
-    now = [0.0]
+@pytest.mark.parametrize(("awake", "slept"), [(1.0, 0.0), (0.0, 1.0), (1.0, -5.0)])
+def test_a_token_is_good_for_ten_minutes_even_if_the_laptop_sleeps_or_its_clock_is_set_back(
+    work: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch, awake: float, slept: float
+) -> None:
+    now, day, began = [0.0], [0.0], time.time()
+    monkeypatch.setattr(time, "time", lambda: began + day[0])
     with Runs(settings) as runs:
         tools = AgentTools(runs, settings, work, clock=lambda: now[0])
         token = tools.preview_job("job.yaml")["token"]
-        now[0] = LIFE_SECONDS + 1
+        now[0], day[0] = awake * (LIFE_SECONDS + 1), (awake + slept) * (LIFE_SECONDS + 1)
         with pytest.raises(InputError, match="ten minutes"):
             tools.submit_job("job.yaml", token)
         assert runs.history.count() == 0
