@@ -80,10 +80,10 @@ def print_log(runs: "Runs", run_id: str, attempt: int | None, last: int) -> None
 
 
 def follow_log(runs: "Runs", run_id: str, last: int) -> None:
-    """Print a run's log from its last bytes on until the run has ended.
+    """Print a run's log from its last bytes on until the run has ended, or can never start.
 
     Raises:
-        RunFailed: the run failed.
+        LumiError: as `show_end`.
     """
     run = runs.history.get(run_id)
     write_log(runs, run.id, last)
@@ -105,26 +105,20 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
     """Wait for a run's end.
 
     Raises:
-        RunFailed: the run failed.
-        NeverStarts: a run that it waits for did not end as required.
         OutcomeUnknown: Slurm no longer knows its job.
         WaitTimedOut: it has not ended after `timeout` seconds.
+        LumiError: as `show_end`.
     """
     began = time.monotonic()
     run = runs.wait(run.id, timeout=timeout, stop=lambda: False, warn=warn)
     reply.keep(run_data(run))
-    if run.never_starts:
-        raise NeverStarts(
-            f"{run.id} can never start: {' or '.join(run.awaited) or 'the job it waits for'} did "
-            "not end as required.",
-            f"Remove it from the queue with `lumitui cancel {run.id}`.",
-        )
-    if not run.state.is_final and (timeout is None or time.monotonic() - began < timeout):
+    waits = not (run.state.is_final or run.never_starts)
+    if waits and (timeout is None or time.monotonic() - began < timeout):
         raise OutcomeUnknown(
             f"{run.id} is {run.reason}.",
             f"Read its log with `lumitui logs {run.id}`, or query again with `lumitui status`.",
         )
-    if not run.state.is_final:
+    if waits:
         stays = "stays in the queue" if run.state is State.QUEUED else "keeps running"
         seconds = timeout if timeout is not None and timeout < 1 else round(timeout or 0)
         raise WaitTimedOut(
@@ -138,8 +132,15 @@ def show_end(run: "Run") -> None:
 
     Raises:
         RunFailed: the run failed.
+        NeverStarts: a run that it waits for did not end as required.
         OutcomeUnknown: its outcome is unknown.
     """
+    if run.never_starts:
+        raise NeverStarts(
+            f"{run.id} can never start: {' or '.join(run.awaited) or 'the job it waits for'} did "
+            "not end as required.",
+            f"Remove it from the queue with `lumitui cancel {run.id}`.",
+        )
     if not run.state.is_final:
         raise OutcomeUnknown(
             f"{run.id} is {run.reason or run.state}.",

@@ -227,8 +227,9 @@ class LogFollower:
     pause: float = 1.0
     """Seconds between two refreshes."""
     waits: bool = False
-    """Whether to wait without a limit for a lost link and for a job that is currently unknown. Such
-    a reader begins the log of a later attempt near its end; others read it from the start."""
+    """Whether to wait without a limit for a lost link, and for a job that is currently unknown or
+    can never start. Such a reader begins the log of a later attempt near its end; others read it
+    from the start."""
     silence: Callable[[], float] = lambda: 0.0
     """Returns the seconds since the last sign of the site, or infinity without a connection."""
 
@@ -320,7 +321,7 @@ class LogFollower:
                 run = self.run()
                 # A job that has left the queue writes no more; but a later poll may find it
                 # requeued, with another attempt.
-                lost = nobody_knows(run) and not self.waits
+                lost = not self.waits and (nobody_knows(run) or run.never_starts)
                 if run.state.is_final or lost or run.attempt != self.attempt:
                     self._quiet_since = now
         elif not silent:

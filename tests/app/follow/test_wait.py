@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -10,7 +11,7 @@ from typing import cast
 import pytest
 
 from lumitui.app.cli.output import Reply
-from lumitui.app.cli.send_progress import wait_for_end
+from lumitui.app.cli.send_progress import follow_log, wait_for_end
 from lumitui.app.follow import log_follower as waiting
 from lumitui.app.follow import transitions
 from lumitui.app.follow.log_follower import wait
@@ -18,7 +19,7 @@ from lumitui.app.follow.refresh import Refreshed, Watcher
 from lumitui.app.history.run import Run
 from lumitui.app.job.fields.mapping_fields import After
 from lumitui.app.job.settings import Settings
-from lumitui.app.runs import NeverStarts, Runs, WaitTimedOut
+from lumitui.app.runs import LogBegan, LogEnded, NeverStarts, Runs, WaitTimedOut
 from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler.scheduler_protocol import State, Watch
 from lumitui.remote.scheduler.slurm import Slurm
@@ -93,10 +94,21 @@ def test_a_job_that_can_never_start_is_not_waited_for(monkeypatch: pytest.Monkey
 def test_the_verb_names_the_runs_that_it_waited_for_in_vain() -> None:
     spec = SPEC.model_copy(update={"after": After(run=("train-000001",))})
     never = replace(RUN, spec=spec, state=State.QUEUED, reason="DependencyNeverSatisfied")
-    runs = cast(Runs, SimpleNamespace(wait=lambda run_id, **rest: never))
-    with pytest.raises(NeverStarts, match="can never start: train-000001 did not end") as raised:
-        wait_for_end(Reply(json=False), runs, never, None)
-    assert raised.value.hint == f"Remove it from the queue with `lumitui cancel {never.id}`."
+    history = SimpleNamespace(get=lambda run_id: never)
+    log = [LogBegan(1, 0), LogEnded("ended: queued")]
+    runs = cast(
+        Runs,
+        SimpleNamespace(
+            wait=lambda run_id, **rest: never, follow=lambda run_id, **rest: log, history=history
+        ),
+    )
+    for waits in (
+        partial(wait_for_end, Reply(json=False), runs, never, None),
+        partial(follow_log, runs, never.id, 100),
+    ):
+        with pytest.raises(NeverStarts, match="never start: train-000001 did not end") as raised:
+            waits()
+        assert raised.value.hint == f"Remove it from the queue with `lumitui cancel {never.id}`."
 
 
 @pytest.mark.parametrize(

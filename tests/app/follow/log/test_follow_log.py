@@ -213,6 +213,16 @@ def test_a_job_that_nobody_knows_ends_the_command_but_not_the_screen() -> None:
     ]
 
 
+def test_the_log_of_a_job_that_can_never_start_ends_but_stays_on_a_screen() -> None:
+    queued = {"state": State.QUEUED, "reason": "Dependency"}
+    never = {"reason": "DependencyNeverSatisfied"}
+    site = Site({}, [])
+    site.streams = [[site.change(**queued), b"", b"", site.change(**never), b""]]
+    assert site.events() == [LogBegan(1, 0), LogEnded("ended: queued")]
+    site.streams = [[b"", b"", site.change(state=State.CANCELLED)]]
+    assert site.on_screen()[-1] == LogEnded("ended: cancelled")
+
+
 @pytest.mark.parametrize("state", [State.REFUSED, State.NOT_SENT])
 def test_a_run_that_never_had_a_job_needs_no_connection(home: Home, state: State) -> None:
     """Not even a profile of its site: the person may have removed it."""
