@@ -227,9 +227,8 @@ class LogFollower:
     pause: float = 1.0
     """Seconds between two refreshes."""
     waits: bool = False
-    """Whether to wait without a limit for a lost link, and for a job that is currently unknown or
-    can never start. Such a reader begins the log of a later attempt near its end; others read it
-    from the start."""
+    """Whether to wait without a limit for a link, and for a job that is unknown or never starts.
+    Such a reader begins a later attempt's log near its end; others read it from the start."""
     silence: Callable[[], float] = lambda: 0.0
     """Returns the seconds since the last sign of the site, or infinity without a connection."""
 

@@ -51,9 +51,11 @@ def late_runs(history: History, site: str, others: Iterable[str]) -> list[Run]:
     signs = [text for text in others if _OURS.search(text)]
     if not signs:
         return []
+    # A wrapper may resubmit a cancelled run, but its claim is void or taken by then.
+    cancelled = history.page(_MOST, site=site, state=State.CANCELLED)
     return [
         run
-        for run in (*_given_up(history, site), *_cancelled(history, site))
+        for run in (*_given_up(history, site), *cancelled)
         if any(f"|{run.id}|" in f"|{text}|" or f"lumitui:{run.token}" in text for text in signs)
     ]
 
@@ -73,11 +75,6 @@ def _given_up(history: History, site: str | None) -> list[Run]:
     runs = [run for state in states for run in history.page(_MOST, site=site, state=state)]
     # `submitted` is written before the submit step, so without it there cannot be a job.
     return [run for run in runs if run.submitted is not None and run.job_id is None]
-
-
-def _cancelled(history: History, site: str) -> list[Run]:
-    """Return cancelled runs: a wrapper may resubmit one, but its claim is void or taken by then."""
-    return history.page(_MOST, site=site, state=State.CANCELLED)
 
 
 def cancel_late(run: Run, scheduler: "Scheduler") -> None:

@@ -171,8 +171,8 @@ def _after_the_first(reasons: Sequence[Diagnosis]) -> list[Diagnosis]:
 def _perhaps(evidence: Evidence) -> Iterator[Diagnosis]:
     """Yield what the program got over: it may have ended the job all the same."""
     for one in matches(RULES, replace(evidence, got_over=True)):
-        said = f"Possibly: {one.sentence} But the program continued after that."
-        yield replace(one, sentence=said)
+        sentence = f"Possibly: {one.sentence} But the program continued after that."
+        yield replace(one, sentence=sentence)
 
 
 _TASK_EXITED = re.compile(r"^srun: error: [^:]*: tasks? [\d,-]+: Exited with exit code (?!143\b)")
@@ -197,12 +197,8 @@ def _by_launcher(ending: RunEnd) -> bool:
 def _killed(reasons: Sequence[Diagnosis], ending: RunEnd, evidence: Evidence) -> list[Diagnosis]:
     """Return the kill that the log shows, in the words of the exit file where that knows more."""
     shown, rank = matches(KILLED, evidence), evidence.failed_rank
-    if (
-        rank is None
-        or ending.rc != _SIGNAL_9
-        or ending.state is not State.FAILED
-        or _memory(reasons)
-    ):
+    killed = ending.rc == _SIGNAL_9 and ending.state is State.FAILED
+    if rank is None or not killed or _memory(reasons):
         return shown
     meaning = OF_THE_FIRST[_SIGNAL_9]
     sentence = meaning.sentence.replace("The program", f"Rank {rank}", 1)

@@ -52,12 +52,10 @@ def debug(reply: Reply, job: Path, length: str, idle: str, force: bool, yes: boo
         run = runs.send(preview, report=show_step)
         reply.give(run_data(run), run.id)
         say(f"Job {run.job_id} at {run.site}; waiting for it to start.")
-
-        def runs_now() -> bool:
-            return runs.history.get(run.id).state is State.RUNNING
-
         try:
-            run = runs.wait(run.id, warn=warn, stop=runs_now)
+            run = runs.wait(
+                run.id, warn=warn, stop=lambda: runs.history.get(run.id).state is State.RUNNING
+            )
         except KeyboardInterrupt:
             say(f"{run.id} stays in the queue; `lumitui cancel {run.id}` removes it.")
             raise
