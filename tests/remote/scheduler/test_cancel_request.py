@@ -9,7 +9,6 @@ import pytest
 
 from lumitui.remote.scheduler.scheduler_protocol import Watch
 from lumitui.remote.scheduler.slurm import Slurm
-from lumitui.remote.site.errors import OutcomeUnknown
 from lumitui.remote.transport.local import Local
 
 SQUEUE = """#!/bin/sh
@@ -50,32 +49,3 @@ def test_the_mark_comes_before_scancel_which_gets_the_name_with_the_id(site: Pat
     assert (site / "calls").read_text().splitlines() == ["marked", "--name=run-1 7"]
     # A job of the run that is still to come ends at it.
     assert (site / "run" / "attempt-1.claim").readlink() == Path("7")
-
-
-@pytest.mark.parametrize("state", ["RUNNING", "REVOKED"])
-def test_a_job_that_the_queue_still_lists_is_not_ended(
-    site: Path, monkeypatch: pytest.MonkeyPatch, state: str
-) -> None:
-    monkeypatch.setenv("AFTER", state)
-    with pytest.raises(OutcomeUnknown, match=f"still lists job 7 as {state}"):
-        cancel(site)
-
-
-def test_a_job_that_has_the_id_by_now_is_not_cancelled(site: Path) -> None:
-    (site / "name").write_text("of-another-user")
-    (told,) = cancel(site).values()
-    assert "now belongs to another job (of-another-user)" in told
-    assert (site / "calls").read_text().splitlines() == ["marked", "--name=run-1 7"]
-
-
-def test_a_job_that_is_completing_may_start_again_unless_there_is_the_mark(
-    site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AFTER", "COMPLETING")
-    assert cancel(site) == {}
-    (site / "state").write_text("RUNNING")
-    (site / "run" / "cancelled").unlink()
-    (site / "run" / "attempt-1.claim").unlink()
-    (site / "run").rmdir()
-    with pytest.raises(OutcomeUnknown, match="no mark could be made"):
-        cancel(site)

@@ -85,21 +85,6 @@ def test_accounting_says_that_its_owner_cancelled_a_job(slurm: Bench) -> None:
         slurm.transport.before = ""
 
 
-def test_a_queue_that_does_not_answer_is_a_warning(slurm: Bench) -> None:
-    run = slurm.run("true")
-    run.submit()
-    run.until(State.DONE)
-    words = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
-    slurm.transport.before = f"squeue() {{ echo '{words}' >&2; return 1; }}"
-    try:
-        poll = slurm.scheduler.poll([run.watch])
-    finally:
-        slurm.transport.before = ""
-    assert words in poll.warning
-    assert poll.jobs == {}
-    assert len(poll.files[run.watch.run].exits) == 1
-
-
 def test_a_persons_variables_of_sbatch_change_nothing(slurm: Bench) -> None:
     """They override the lines that the preview showed: another account would be billed."""
     run = slurm.run("true")

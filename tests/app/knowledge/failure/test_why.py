@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from lumitui.app.cli.views.show import gather, page_text
 from lumitui.app.explain.actions import action_of
 from lumitui.app.knowledge.failure.diagnose import diagnose
@@ -11,7 +9,7 @@ from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.states import BY_YOU
-from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
+from tests.support.jobs.small_jobs import finish, hello_job
 
 TRAIN = """\
 import os, sys, time, traceback
@@ -107,22 +105,3 @@ def test_the_log_alone_says_that_it_was_cancelled() -> None:
     assert diagnose(RunEnd(State.FAILED, log=f"step 3\n{CANCELLED}"))[0].id == "cancelled"
     late = CANCELLED.replace(" ***\n", " DUE TO TIME LIMIT ***\n")
     assert diagnose(RunEnd(State.FAILED, log=late))[0].id == "time-limit"
-
-
-@pytest.mark.both_slurms
-def test_a_cancelled_run_of_the_cluster_was_cancelled_by_its_owner(
-    cluster_runs: Runs, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    runs = cluster_runs
-    project = hello_project(tmp_path_factory.mktemp("project"))
-    (project / "hello.py").write_text("import time\ntime.sleep(120)\n")
-    run = runs.send(runs.preview(hello_job(time="00:05:00"), project))
-
-    def state() -> State:
-        runs.refresh("minilumi")
-        return runs.history.get(run.id).state
-
-    wait_until(lambda: state() is State.RUNNING, what="the job runs")
-    runs.cancel(run.id)
-    wait_until(lambda: state() is State.CANCELLED, what="the job is cancelled")
-    assert [one.sentence for one in runs.why(run.id)] == ["You cancelled it."]
