@@ -217,12 +217,6 @@ def _first_statement(text: str) -> str:
     return text[: text.index("\n\n# Rendezvous\n")]
 
 
-def test_the_script_does_not_depend_on_the_run() -> None:
-    assert compose(JOB, LUMI).script == compose(JOB, LUMI).script
-    assert "--job-name" not in compose(JOB, LUMI).script
-    assert "--output" not in compose(JOB, LUMI).script
-
-
 @pytest.mark.parametrize("launcher", ["srun", "torchrun"])
 @pytest.mark.parametrize(
     "container", [{"none": True}, {"generation": "laif"}, {"generation": "legacy"}]
@@ -280,15 +274,6 @@ def test_no_step_but_the_launch_holds_anything(launcher: str) -> None:
     assert steps and {word for _, word in steps} == {"overlap"}
     steps = [line for line in script.splitlines() if re.search(r"(^|\s)srun --", line)]
     assert len(steps) == 1 and "--overlap" not in steps[0]
-
-
-def test_masks_go_without_the_number_of_cores_and_torchrun_with_it() -> None:
-    by_srun, by_torchrun = (
-        compose(changed(JOB, {"launcher": launcher}, "t"), LUMI).script
-        for launcher in ("srun", "torchrun")
-    )
-    assert "unset SRUN_CPUS_PER_TASK" in by_srun and "export SRUN_CPUS" not in by_srun
-    assert "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK" in by_torchrun
 
 
 def test_own_modules_are_loaded_after_the_profiles_and_an_environment_is_built_with_them() -> None:

@@ -105,12 +105,6 @@ def test_a_wc_that_prints_without_end_is_ended(programs: Path, tmp_path: Path) -
     assert not found.metrics_anew and found.log_sizes == {}
 
 
-def test_a_shorter_file_is_another_one(tmp_path: Path) -> None:
-    (tmp_path / "metrics.jsonl").write_text(LINE)
-    watch = Watch("a", str(tmp_path), "5", metrics_offset=2 * len(LINE))
-    assert poll_files(Local(), [watch])["a"].metrics_anew
-
-
 @pytest.mark.parametrize("name", ["stat", "date", "readlink"])
 @pytest.mark.parametrize("body", ["exec yes x", "exit 127"])
 def test_a_run_s_folder_is_read_where_a_tool_does_not_work(

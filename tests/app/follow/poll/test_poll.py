@@ -16,7 +16,6 @@ from lumitui.app.job.settings import Settings
 from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.runs import Runs
 from lumitui.remote.connect import Connection, connect
-from lumitui.remote.scheduler.run_files import parse_files
 from lumitui.remote.scheduler.scheduler_protocol import (
     ExitFile,
     JobStatus,
@@ -33,7 +32,6 @@ from tests.support.jobs.endings import send
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, wait_until
 from tests.support.program.home import Home
-from tests.support.replies.schedulers import WATCHES
 
 LOCAL: dict[str, Any] = {"site": "laptop", "partition": "local"}
 STEPS = 3000
@@ -125,13 +123,6 @@ def test_a_late_answer_undoes_no_end(
         other.close()
     assert news[0].changed == ()
     assert runs.history.get(run.id) == done
-
-
-def test_a_line_longer_than_an_answer_is_skipped() -> None:
-    text = b"M metrics 0\n" + b"x" * 20 + b"\nM end\nM metrics 1\nab\ncd\nM end\n"
-    first, second = parse_files(text, "M", WATCHES, most=20).values()
-    assert (first.metrics, first.more_metrics) == (b"x" * 20, True)
-    assert (second.metrics, second.more_metrics) == (b"ab\n", False)
 
 
 def test_a_run_whose_end_nobody_knows_is_a_warning_once(

@@ -85,13 +85,6 @@ def test_a_rule_speaks(changes: dict[str, object], rule: str, severity: str) -> 
     assert rule not in said()
 
 
-@pytest.mark.parametrize("partition", ["standard-g", "small-g"])
-@pytest.mark.parametrize("gpus", range(1, 9))
-def test_torchrun_has_enough_cores_unless_fewer_are_asked_for(partition: str, gpus: int) -> None:
-    found = said(LUMI, launcher="torchrun", partition=partition, gpus_per_node=gpus)
-    assert "few-cores" not in found and "cores" not in found
-
-
 LAIF = "/appl/local/laifs/containers/lumi-multitorch-{0}/lumi-multitorch-full-{0}.sif"
 LAIF_IMAGES = (
     *(LAIF.format(f"u24r64f21m43t29-{built}") for built in ("20251209_134408", "20260319_153422")),
@@ -126,11 +119,6 @@ def test_an_image_of_unknown_kind_is_noted_until_its_generation_is_named() -> No
         known = said(LUMI, container={"image": mine, "generation": generation})
         assert not {"image-generation", "image-unknown"} & set(known)
     assert not {"image-generation", "image-unknown"} & set(said(LUMI, container={"none": True}))
-
-
-def test_a_retired_site_is_refused() -> None:
-    gone = LUMI.model_copy(update={"retired": "2026-07-31"})
-    assert said(gone)["retired"] == "error"
 
 
 def test_a_launcher_that_does_not_work_there_is_refused() -> None:

@@ -1,7 +1,6 @@
 """Nothing of a script is lost without a word when it becomes a job file."""
 
 import re
-import time
 from itertools import islice
 from pathlib import Path
 
@@ -168,15 +167,3 @@ def test_the_report_of_a_plain_script_fits_a_terminal() -> None:
         lines = list(import_lines(made(text, site_of(text)).report))
         assert len(lines) <= 22, f"{name}: two more lines name the site and the file"
         assert all(len(line) <= 100 for line in lines), name
-
-
-def test_many_variables_take_little_longer_than_few() -> None:
-    def seconds(count: int) -> float:
-        exports = "".join(f"export VALUE_{number}=v{number}\n" for number in range(count))
-        text = own()["timed"].replace("time cp a b\n", exports)
-        begun = time.process_time()
-        assert len(made(text, sites()["lumi"]).report.spec.env) == count
-        return time.process_time() - begun
-
-    seconds(50)
-    assert seconds(2400) < 10 * seconds(400), "six times as many; it was 30 times as long"
