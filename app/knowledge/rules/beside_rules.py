@@ -55,8 +55,7 @@ def missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "warning",
     "steps that should run at the same time but wait for each other",
     why="By default, a step takes all cores, memory and GPUs of the job on its nodes. The next "
-    "one then waits until it has ended, with `Step creation temporarily disabled, "
-    "retrying`: the steps run one after another.",
+    "one waits, with `Step creation temporarily disabled, retrying`.",
     source="srun(1) --exact, --mem, --gpus; measured with Slurm 22.05.8 (CR_CORE_MEMORY)",
 )
 def background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -150,8 +149,8 @@ def _waits_in_loop(job: ScriptJob, step: JobStep) -> bool:
     "same-port-twice",
     "error",
     "simultaneous launches that use the same port of a node",
-    why="The first takes the port, and the others fail with `Address already in use`. Without "
-    "--standalone or --master_port, torchrun uses 29500.",
+    why="All but the first fail with `Address already in use`. Without --standalone or "
+    "--master_port, torchrun uses 29500.",
     source="pytorch, torch/distributed/run.py --master-port, --standalone; "
     "github.com/pytorch/pytorch/issues/126510",
 )

@@ -37,7 +37,7 @@ def _threads(job: ScriptJob) -> bool:
     "error",
     "more cores on a node than a job may use",
     why="sbatch refuses the job, or it waits forever: `Requested node configuration is not "
-    "available`. The system may reserve some cores of a node.",
+    "available`. The system may reserve some cores.",
     source="the site's profile, node.cores and node.reserved_cores",
 )
 def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -71,8 +71,8 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "fixed-cores",
     "error",
     "a number of cores that does not match the GPUs",
-    why="With too few cores, the site's submit plugin refuses the job. With too many, other "
-    "GPUs have no cores left, so the job is refused or waits forever.",
+    why="With too few cores, the site's submit plugin refuses the job. With too many, other GPUs "
+    "have none left, and the job is refused or waits forever.",
     source="the site's profile, cores_fixed and cores_per_gpu",
 )
 def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -101,8 +101,8 @@ def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "few-cores",
     "warning",
     "only one core for each rank",
-    why="Without --cpus-per-task, Slurm gives each task one core. The rank, its data loaders "
-    "and the network threads share it, and the GPU waits for data.",
+    why="Without --cpus-per-task, the rank, its data loaders and the network threads share one "
+    "core, and the GPU waits for data.",
     source="sbatch(1) --cpus-per-task; the site's profile, cores_per_gpu",
 )
 def _few(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -138,9 +138,8 @@ def _binds(job: ScriptJob) -> bool:
     "idle-cores",
     "warning",
     "all GPUs of a node, but few of its cores",
-    why="Other jobs cannot use the remaining cores without a GPU: they stay idle, and your data "
-    "loaders are slow without them. A job that does not request all cores does not have the "
-    "node to itself either.",
+    why="Other jobs cannot use the remaining cores without a GPU, and your data loaders are slow "
+    "without them.",
     source="docs.it4i.cz, resources-allocation-policy; the site's profile, cores_per_gpu",
 )
 def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -171,7 +170,7 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "omp-threads",
     "warning",
     "more threads than a rank has cores",
-    why="The threads of a rank take turns on its cores, which slows down all work on the CPU.",
+    why="The threads take turns on the cores, which slows down all work on the CPU.",
     source="OpenMP, OMP_NUM_THREADS; LUMI user guide, lumig-job",
 )
 def _threads_of_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -195,8 +194,8 @@ _WORKERS = re.compile(r"--?(?:(?:dataloader|data|loader|train)[-_])?(?:num[-_])?
     "workers-argument",
     "warning",
     "more loader workers than a rank has cores",
-    why="The workers of a rank take turns on its cores; torch warns that `This DataLoader will "
-    "create ... worker processes`, and the GPU waits for data.",
+    why="torch warns that `This DataLoader will create ... worker processes`, and the GPU waits "
+    "for data.",
     source="torch.utils.data, the warning of DataLoader; LUMI-AI-Guide 05: 7 workers for 7 cores",
 )
 def _workers(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -334,8 +333,8 @@ mask_few = _mistake(
     "mask-few",
     "warning",
     "masks with fewer cores than the job requests for each task",
-    "The threads and data loaders of a rank take turns on its few cores, and the cores that the "
-    "job requests and pays for idle.",
+    "The threads and data loaders of a rank take turns on its few cores, and the other requested "
+    "cores idle.",
     "srun(1) --cpu-bind, map_cpu: one core for each task",
 )
 mask_order = _mistake(
@@ -350,8 +349,7 @@ mask_torchrun = _mistake(
     "mask-torchrun",
     "error",
     "masks for ranks started by torchrun",
-    "srun starts one torchrun on each node, and binds it to the first mask: all its workers share "
-    "those cores.",
+    "srun binds each torchrun to the first mask: all its workers share those cores.",
     "derived from srun(1) --cpu-bind; pytorch, torch/numa/binding.py",
 )
 gpu_outside = _mistake(
@@ -365,8 +363,7 @@ gpu_overlap = _mistake(
     "gpu-overlap",
     "warning",
     "one GPU for several tasks",
-    "The ranks share the GPU's memory and time, and NCCL refuses two ranks on one GPU: "
-    "`Duplicate GPU detected`.",
+    "The ranks share its memory and time, and NCCL refuses this: `Duplicate GPU detected`.",
     "srun(1) --gpu-bind; NVIDIA/nccl, src/init.cc",
 )
 

@@ -45,8 +45,7 @@ def _words(call: Call) -> str:
     "rank-as-device",
     "error",
     "the global rank used as a GPU number, on several nodes",
-    why="Each node numbers its GPUs from 0. On the second node, the rank is beyond the last "
-    "GPU: `invalid device ordinal`.",
+    why="Each node numbers its GPUs from 0: on the second node, `invalid device ordinal`.",
     source=f"{_TORCH}; github.com/meta-llama/llama-cookbook/issues/90",
 )
 def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -75,8 +74,7 @@ def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "one-gpu-for-all",
     "error",
     "one fixed GPU for all ranks of a node",
-    why="All ranks of a node compute on its first GPU, and the others stay idle; NCCL refuses "
-    "this: `Duplicate GPU detected`.",
+    why="The other GPUs stay idle; NCCL refuses this: `Duplicate GPU detected`.",
     source=f"{_TORCH}; github.com/NVIDIA/nccl, src/init.cc: Duplicate GPU detected; "
     "github.com/Peterande/D-FINE/issues/289",
 )
@@ -145,8 +143,7 @@ def _knows_its_gpu(run: StepProgram) -> bool:
     "ranks-unused",
     "warning",
     "several ranks of a program that never reads its rank",
-    why="Each rank does the whole work, on all data, and writes the same files: you pay for "
-    "more GPUs, but gain nothing.",
+    why="Each rank does the whole work, on all data, and writes the same files.",
     source="docs.csc.fi, Multi-GPU and multi-node machine learning",
 )
 def _unused(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -173,9 +170,8 @@ _SHARES_AGAIN = "allow-task-sharing"
     "gpu-cgroup",
     "warning",
     "an option that gives each task its own GPU",
-    why="Each rank then sees only one GPU, numbered 0, so cuda:LOCAL_RANK fails with `invalid "
-    "device ordinal`. The ranks of a node also cannot copy from GPU to GPU, so RCCL or NCCL "
-    "hangs or is slow.",
+    why="Each rank sees only GPU 0, so cuda:LOCAL_RANK fails with `invalid device ordinal`. Ranks "
+    "cannot copy from GPU to GPU, so RCCL or NCCL hangs or is slow.",
     source="LUMI-training-materials 2day-20260422/201-Slurm and 202-Binding; NVIDIA/nccl #1066",
 )
 def _cgroup(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -223,9 +219,8 @@ def _numbers(text: str) -> list[int] | None:
     "visible-devices",
     "warning",
     "a manual list of GPUs",
-    why="Slurm sets the list of a job's GPUs itself. A different list leaves GPUs idle, or "
-    "contains GPUs that the job does not have: `no CUDA-capable device` or `No HIP GPUs are "
-    "available`.",
+    why="Slurm sets the list itself. A different one leaves GPUs idle, or has GPUs that the job "
+    "does not have: `no CUDA-capable device` or `No HIP GPUs are available`.",
     source="sbatch(1), CUDA_VISIBLE_DEVICES; LUMI-training-materials 2day-20260422/202-Binding",
 )
 def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -25,8 +25,8 @@ _COPIES = ("tar", "cp", "rsync", "unzip", "unsquashfs", "pigz", "zstd", "mv", "g
     "first-node-only",
     "error",
     "files that exist on only the first node",
-    why="Each node has its own /tmp and local disks. The batch script runs on the first node, "
-    "so ranks on other nodes do not find the files.",
+    why="/tmp and local disks belong to one node. The batch script runs on the first node, so "
+    "other ranks do not find the files.",
     source="csc-user-guide, ml-multi.md; LUMI-AI-Guide pull request 108",
 )
 def first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -86,8 +86,7 @@ def _written(job: ScriptJob, command: Command) -> str:
     "results-on-node",
     "warning",
     "results in a folder that is deleted when the job ends",
-    why="The site empties local disks and /tmp when the job ends, and other nodes cannot read "
-    "them: checkpoints are lost.",
+    why="The site empties local disks and /tmp when the job ends: checkpoints are lost.",
     source="the site's profile, node.local_disk; docs.csc.fi, disk",
 )
 def results_on_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -120,8 +119,7 @@ def _place(job: ScriptJob, text: str) -> str:
     "runs-in-home",
     "warning",
     "a job that works in home",
-    why="The program's output fills the small quota of home; at some sites, compute nodes "
-    "cannot write there.",
+    why="Output fills the small quota of home; at some sites, compute nodes cannot write there.",
     source="LUMI user guide, storage; docs.csc.fi, disk",
 )
 def runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -150,8 +148,7 @@ def runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "outside-the-project",
     "note",
     "a path out of the folder where sbatch is called",
-    why="The path depends on the folder where sbatch is called. From another folder, or from a "
-    "snapshot of the project, the job does not find the file.",
+    why="From another folder, or from a snapshot of the project, the job does not find the file.",
     source="sbatch(1) --chdir",
 )
 def outside_the_project(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -187,8 +184,8 @@ def logs_of(job: ScriptJob) -> Iterator[tuple[Option, str]]:
     "output-overwritten",
     "warning",
     "the same log name for every job",
-    why="The next job overwrites the file: the log of the last failure is lost, and "
-    "simultaneous jobs mix their lines.",
+    why="The next job overwrites the log of the last failure, and simultaneous jobs mix their "
+    "lines.",
     source=f"{_OUTPUT}; LUMI-training-materials, 201-Slurm",
 )
 def output_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -217,8 +214,7 @@ def _with_number(path: str) -> str:
     "output-folder-late",
     "warning",
     "a log folder that only the script creates",
-    why="Slurm opens the log before the script starts. If the folder does not exist, the job "
-    "ends immediately, without a log.",
+    why="Slurm opens the log before the script starts: the job ends immediately, without a log.",
     source=_OUTPUT,
 )
 def output_folder_late(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -246,8 +242,7 @@ def output_folder_late(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "output-of-tasks",
     "warning",
     "a task pattern in the name of the job's log",
-    why="The batch script is one task on one node: %t and %n are always 0, so the log has the "
-    "same name for every job.",
+    why="The batch script is one task on one node: %t and %n are always 0.",
     source=_OUTPUT,
 )
 def output_of_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -26,7 +26,7 @@ _TCP = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
     "container-variable",
     "error",
     "a variable that breaks this generation of images on several nodes",
-    why="A setting for older images breaks newer ones: their ranks hang in the first collective.",
+    why="Ranks of newer images hang in the first collective.",
     source="the site's profile, forbidden_environment",
 )
 def container_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -127,8 +127,8 @@ def _slingshot(site: Site) -> bool:
     "debug-left-on",
     "warning",
     "a debugging setting that slows every step",
-    why="The program waits for or checks each kernel or collective. Training runs at a fraction "
-    "of its speed.",
+    why="The program waits for or checks each kernel or collective, and trains at a fraction of "
+    "its speed.",
     source="PyTorch documentation, CUDA environment variables; torch.distributed, debug mode",
 )
 def debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -161,9 +161,7 @@ def debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "offline",
     "warning",
     "a program set to use the internet on nodes without it",
-    why=(
-        "The program waits for a server that it cannot reach, and fails after minutes of retries."
-    ),
+    why=("It waits for a server that it cannot reach, and fails after minutes of retries."),
     source="the site's profile, internet_on_compute_nodes",
 )
 def offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -191,7 +189,7 @@ def offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "download-in-job",
     "error",
     "a command that downloads where nodes have no internet",
-    why="It waits for an answer that never comes, and the job ends without its data.",
+    why="It waits for an answer that never comes.",
     source="the site's profile, internet_on_compute_nodes",
 )
 def download_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -234,8 +232,8 @@ def _addresses(job: ScriptJob) -> Iterator[Variable]:
     "address-of-each-node",
     "error",
     "a rendezvous address that differs on each node",
-    why="Under srun, `hostname` prints the name of its own node: every node then waits for "
-    "ranks that meet elsewhere.",
+    why="Under srun, `hostname` prints the name of its own node, so every node waits for ranks "
+    "that meet elsewhere.",
     source=_ADDRESS,
 )
 def address_of_each_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -279,9 +277,7 @@ def _holds_own_name(job: ScriptJob, name: str) -> bool:
     "scontrol-in-container",
     "error",
     "scontrol inside a container",
-    why=(
-        "Images have no Slurm commands, so the address is empty, and ranks do not find each other."
-    ),
+    why=("Images have no Slurm commands, so the address is empty."),
     source="laifs-container-tests 7600dfc; LUMI-AI-Guide, 05-multi-gpu-and-node",
 )
 def scontrol_in_container(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -303,8 +299,8 @@ def scontrol_in_container(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "local-address",
     "error",
     "localhost as the rendezvous address of several nodes",
-    why="localhost is a different machine on each node: the ranks on the other nodes wait until "
-    "they time out.",
+    why="localhost is a different machine on each node: ranks on other nodes wait until they time "
+    "out.",
     source=_ADDRESS,
 )
 def local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -82,7 +82,7 @@ def _instead(job: ScriptJob, options: ParserOptions, flag: str) -> str:
     "arguments-in-one-word",
     "warning",
     "several arguments in one entry",
-    why="No shell splits the entry at its spaces: the program gets it as one unknown argument.",
+    why="No shell splits the entry at its spaces: the program gets one unknown argument.",
     source=_ARGPARSE,
 )
 def _several(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -108,8 +108,7 @@ def _several(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "one-device-for-all",
     "warning",
     "an argument that puts all ranks of a node on one GPU",
-    why="Each rank gets the same arguments, so all ranks of a node share one GPU: NCCL refuses "
-    "this, or they run out of memory. The other GPUs are idle but billed.",
+    why="NCCL refuses this, or the ranks run out of memory. The other GPUs are idle but billed.",
     source="docs.pytorch.org/tutorials/intermediate/ddp_tutorial; NVIDIA/nccl, src/init.cc: "
     "Duplicate GPU detected; github.com/Peterande/D-FINE/issues/289",
 )
@@ -136,8 +135,7 @@ _HERE = ("localhost", "127.0.0.1", "0.0.0.0")
     "spawn-in-ranks",
     "error",
     "mp.spawn in a program that the launcher already starts once per GPU",
-    why="Each of the launcher's processes again starts a process for each GPU: on a node with "
-    "eight, 8 x 8 processes share the same GPUs and port.",
+    why="On a node with eight GPUs, 8 x 8 processes share the same GPUs and port.",
     source="docs.pytorch.org/docs/stable/elastic/run: torchrun starts the workers itself; "
     "github.com/pytorch/ignite/issues/1968",
 )
@@ -164,8 +162,7 @@ def _spawn(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "master-in-program",
     "error",
     "a local address for ranks on several nodes",
-    why="`localhost` is a different machine on each node: ranks on the other nodes never find "
-    "rank 0, and all wait until the timeout.",
+    why="`localhost` is a different machine on each node: ranks on other nodes never find rank 0.",
     source=f"{_TORCH}, TCP initialization",
 )
 def _master(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -216,9 +213,8 @@ _OF_DEEPSPEED = ("save_checkpoint", "load_checkpoint", "save_16bit_model")
     "collective-on-one-rank",
     "error",
     "a collective that only one rank calls",
-    why="A barrier or a reduction waits for all ranks, and so do DeepSpeed's save_checkpoint "
-    "and FSDP's state_dict. If only rank 0 calls it, rank 0 waits until the timeout while "
-    "the others continue to the next collective.",
+    why="A barrier, a reduction, DeepSpeed's save_checkpoint and FSDP's state_dict wait for all "
+    "ranks. Rank 0 waits until the timeout while the others continue.",
     source=f"{_TORCH}, Collective functions; deepspeed.readthedocs.io, Model Checkpointing; "
     "docs.pytorch.org/docs/stable/fsdp; github.com/deepspeedai/DeepSpeed/issues/2993",
 )
@@ -282,8 +278,8 @@ def _is_for_training(call: Call) -> bool:
     "no-sampler",
     "warning",
     "a loader that gives every rank the same data",
-    why="DDP shares gradients, not data: without a DistributedSampler, each rank reads the "
-    "whole data set, and an epoch on 8 ranks computes everything 8 times.",
+    why="Without a DistributedSampler, each rank reads the whole data set, and an epoch on 8 "
+    "ranks computes everything 8 times.",
     source=f"{_DATA}, DistributedSampler; github.com/Parskatt/RoMa/issues/32",
 )
 def _no_sampler(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -316,7 +312,7 @@ _FETCH_IT = (
     "offline-script",
     "warning",
     "a program that downloads on nodes without internet",
-    why="The download waits for an answer that never comes, and times out in each rank.",
+    why="The download times out in each rank.",
     source=_PROFILE,
 )
 def _offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -407,8 +403,8 @@ def _offloads(config: Config) -> Iterator[tuple[str, Offload]]:
     "offload-without-disk",
     "warning",
     "offloading to a disk that the nodes do not have",
-    why="If nodes have no disk, /tmp is in memory, and offloaded data counts as the job's "
-    "memory. On a shared file system, every step rewrites thousands of files.",
+    why="/tmp is in memory there, so offloaded data counts as the job's memory. On a shared file "
+    "system, every step rewrites thousands of files.",
     source="the site's profile, node.local_disk",
 )
 def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -530,7 +526,7 @@ def _both(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "doubtful-precision",
     "warning",
     "a precision that the image computes incorrectly",
-    why="Some images compute one precision incorrectly, so training does not converge.",
+    why="Training does not converge.",
     source="the site's profile, doubtful_precisions of the container's images",
 )
 def _doubtful(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -64,7 +64,7 @@ def _account(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "retired",
     "error",
     "a site that no longer runs jobs",
-    why="The site has shut down its compute nodes; sbatch refuses every job.",
+    why="sbatch refuses every job.",
     source="the site's profile, retired",
 )
 def _retired(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -90,8 +90,8 @@ def _readable(job: ScriptJob, site: Site) -> str:
     "partition-missing",
     "warning",
     "no partition",
-    why="Without a partition, a job goes to the site's default one, which may have no GPUs; "
-    "without a default, sbatch refuses it.",
+    why="The job goes to the site's default partition, which may have no GPUs; without a default, "
+    "sbatch refuses it.",
     source="sbatch(1) --partition; LUMI-training-materials 2day-20260422/201-Slurm",
 )
 def _partition_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -248,8 +248,8 @@ def _room(job: ScriptJob, site: Site, queue: NamedPartition, seconds: int = 0) -
     "time-missing",
     "warning",
     "no time limit",
-    why="Slurm uses the partition's default, which differs between sites: the job ends too "
-    "early, or waits longer than a short job would.",
+    why="The partition's default applies: the job ends too early, or waits longer than a short "
+    "job would.",
     source="sbatch(1) --time",
 )
 def _no_time(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -367,7 +367,7 @@ def _gpus_of_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "array-output",
     "warning",
     "one log for all jobs of an array",
-    why="All jobs of the array open the same file: each erases what the others wrote.",
+    why="Each job of the array erases what the others wrote.",
     source="sbatch(1) --output, filename pattern",
 )
 def _array_output(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -25,7 +25,7 @@ _MAY_REPEAT = ("export", "mail-type", "comment", "exclude", "nodelist")
     "option-twice",
     "warning",
     "one option with two values",
-    why="sbatch silently uses the last one, so the first one misleads a reader.",
+    why="sbatch silently uses the last one.",
     source="sbatch(1); slurm, src/common/slurm_opt.c",
 )
 def _twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -63,8 +63,8 @@ def _kinds(option: Option) -> set[str]:
     "tasks-conflict",
     "warning",
     "numbers of tasks that contradict each other",
-    why="sbatch warns that it `can't honor --ntasks-per-node`, and ignores it: the job starts a "
-    "different number of ranks than the script requests.",
+    why="sbatch warns that it `can't honor --ntasks-per-node`, and starts a different number of "
+    "ranks.",
     source="sbatch(1) --ntasks-per-node; slurm, src/common/slurm_opt.c",
 )
 def _conflict(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -87,8 +87,8 @@ def _conflict(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "tasks-total",
     "note",
     "a total number of tasks that does not change with the nodes",
-    why="If you change the number of nodes, --ntasks stays the same, and Slurm distributes the "
-    "ranks differently. Without --nodes, Slurm may use any number of nodes.",
+    why="On more nodes, Slurm distributes the same ranks differently. Without --nodes, it may use "
+    "any number of nodes.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; "
     "PrincetonUniversity/multi_gpu_training",
 )
@@ -315,8 +315,8 @@ def _too_much(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "memory-option",
     "error",
     "a memory request that the site refuses",
-    why="The site allocates memory with the cores or with whole nodes, and its submit plugin "
-    "refuses jobs that request it.",
+    why="The site allocates memory with the cores or with whole nodes, and refuses jobs that "
+    "request it.",
     source="the site's profile, memory_option",
 )
 def _refused(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -385,8 +385,8 @@ def _format(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "memory-missing",
     "warning",
     "no memory requested on shared nodes",
-    why="On shared nodes the default is small, so Slurm kills the job when its data loaders "
-    "start: `oom_kill event`.",
+    why="The default is small, so Slurm kills the job when its data loaders start: `oom_kill "
+    "event`.",
     source="the site's profile, memory_per_gpu; csc-user-guide, ml-multi.md",
 )
 def _memory_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -417,8 +417,8 @@ def _memory_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "memory-zero",
     "note",
     "--mem=0, which takes any node",
-    why="It requests all memory of a node, even if the node has lost some of it. With a number, "
-    "Slurm skips such a node.",
+    why="It requests all memory of a node, even of one that has lost some. With a number, Slurm "
+    "skips such a node.",
     source="LUMI-training-materials 2day-20260422/201-Slurm",
 )
 def _zero(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -40,7 +40,7 @@ def _written(job: ScriptJob, at: Position) -> str:
     "bad-shebang",
     "error",
     "a script whose first line names no interpreter",
-    why="sbatch refuses a script that does not begin with `#!` and the path of an interpreter.",
+    why="sbatch refuses it: the first line must be `#!` and the path of an interpreter.",
     source="sbatch(1), DESCRIPTION: `This does not look like a batch script`",
 )
 def bad_shebang(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -58,8 +58,7 @@ def bad_shebang(job: ScriptJob, trouble: Trouble) -> Hit:
     "windows-line-ends",
     "error",
     "Windows line endings",
-    why="sbatch refuses a script with CR LF line endings, as Windows and some editors write "
-    "them: `Batch script contains DOS line breaks`.",
+    why="sbatch refuses the script: `Batch script contains DOS line breaks`.",
     source="sbatch: `Batch script contains DOS line breaks (\\r\\n) instead of expected UNIX`",
 )
 def windows_line_ends(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -74,7 +73,7 @@ def windows_line_ends(job: ScriptJob, trouble: Trouble) -> Hit:
     "not-text",
     "error",
     "a NUL character in the script",
-    why="sbatch refuses a script with a NUL character: it was saved as UTF-16, or is not a script.",
+    why="sbatch refuses it: the script was saved as UTF-16, or is not a script.",
     source="sbatch: `The Slurm controller does not allow scripts that contain a NULL character`",
 )
 def not_text(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -86,8 +85,8 @@ def not_text(job: ScriptJob, trouble: Trouble) -> Hit:
     "unclosed-quote",
     "error",
     "an unclosed quote",
-    why="bash treats all lines below as part of the text, and fails with `unexpected EOF while "
-    "looking for matching` without running them.",
+    why="bash treats all lines below as text, and fails with `unexpected EOF while looking for "
+    "matching`.",
     source="bash(1), QUOTING",
 )
 def unclosed_quote(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -100,8 +99,8 @@ def unclosed_quote(job: ScriptJob, trouble: Trouble) -> Hit:
     "heredoc-open",
     "error",
     "a heredoc without an end",
-    why="A heredoc ends at a line that contains only its delimiter. Without one, bash treats "
-    "the rest of the script, including the launch, as text, and only warns in the log.",
+    why="bash treats the rest of the script, including the launch, as text, and only warns in the "
+    "log.",
     source="bash(1), Here Documents",
 )
 def heredoc_open(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -120,9 +119,8 @@ def heredoc_open(job: ScriptJob, trouble: Trouble) -> Hit:
     "bracket-without-blank",
     "error",
     "a test whose bracket touches a word",
-    why="`[` is a command, so it needs a space on either side. Without one, bash looks for a "
-    "program with a different name, prints `command not found`, and treats the test as "
-    "false.",
+    why="`[` is a command. Without a space on either side, bash prints `command not found` and "
+    "treats the test as false.",
     source="bash(1), Compound Commands; test(1)",
 )
 def bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -138,9 +136,8 @@ def bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
     "syntax-error",
     "error",
     "an unclosed part of the script",
-    why="bash reads an `if`, a loop, a function or `$(` up to its end. Without an end, it stops "
-    "with `syntax error: unexpected end of file` at the end of the script at the latest, and runs "
-    "nothing of that part.",
+    why="bash looks for the end of an `if`, a loop, a function or `$(`. Without one, it stops "
+    "with `syntax error: unexpected end of file`.",
     source="bash(1), Compound Commands",
 )
 def syntax_error(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -155,8 +152,7 @@ def syntax_error(job: ScriptJob, trouble: Trouble) -> Hit:
     "directive-after-command",
     "warning",
     "an #SBATCH line below the first command",
-    why="sbatch reads #SBATCH lines only up to the first command. Later ones are comments, so "
-    "the job runs without their settings.",
+    why="sbatch reads #SBATCH lines only up to the first command. Later ones are comments.",
     source="sbatch(1), DESCRIPTION: `sbatch will stop processing further #SBATCH directives`",
 )
 def directive_after_command(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -169,7 +165,7 @@ def directive_after_command(job: ScriptJob, trouble: Trouble) -> Hit:
     "warning",
     "a comment that looks like an #SBATCH line",
     why="sbatch reads a line only if it begins with `#SBATCH`, in capitals, without a space "
-    "before or within it. Everything else is a comment.",
+    "before or within it.",
     source="sbatch(1), DESCRIPTION",
 )
 def nearly_a_directive(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -184,8 +180,8 @@ def nearly_a_directive(job: ScriptJob, trouble: Trouble) -> Hit:
     "directive-with-variable",
     "error",
     "a variable in an #SBATCH line",
-    why="sbatch does not expand variables in #SBATCH lines. The job gets the literal text, such "
-    "as an output folder that does not exist or an invalid number.",
+    why="sbatch does not expand it: the job gets the literal text, such as an output folder that "
+    "does not exist.",
     source="sbatch(1), filename pattern; DESCRIPTION",
 )
 def directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -207,8 +203,8 @@ def directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:
     "stray-word",
     "error",
     "a word in an #SBATCH line that belongs to no option",
-    why="sbatch stops at the first word that is neither an option nor its value, for example "
-    "because of a space around `=`. It then refuses the job or ignores the rest of the line.",
+    why="sbatch stops at it, for example because of a space around `=`. It then refuses the job "
+    "or ignores the rest of the line.",
     source="sbatch: `Invalid directive found in batch script`",
 )
 def stray_word(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -232,8 +228,7 @@ def stray_word(job: ScriptJob, trouble: Trouble) -> Hit:
     "unknown-directive",
     "error",
     "an option that sbatch does not have",
-    why="sbatch refuses a job with an unknown option, an option without its value, or an ambiguous "
-    "abbreviation.",
+    why="sbatch refuses it, as it does an option without its value, or an ambiguous abbreviation.",
     source="sbatch(1), OPTIONS",
 )
 def unknown_directive(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -311,7 +306,7 @@ def _sets(job: ScriptJob, option: str, letter: str) -> Command | None:
     "warning",
     "a pipe that hides the launch's exit code",
     why="Without pipefail, the exit code of a pipe is that of its last command. Slurm marks the "
-    "job COMPLETED although the program failed, and starts jobs that depend on it.",
+    "job COMPLETED although the program failed.",
     source=f"{_BASH}, pipefail",
 )
 def exit_code_lost(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -345,8 +340,7 @@ def _is_piped(job: ScriptJob, command: Command) -> bool:
     "arguments-split",
     "warning",
     "arguments passed on without quotes",
-    why="`$*` and `$@` without quotes split every argument at its spaces, so a path or text "
-    "with a space becomes two.",
+    why="`$*` and `$@` without quotes split every argument at its spaces.",
     source=f"{_BASH}, special parameters",
 )
 def arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -365,8 +359,8 @@ def arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "command-split",
     "error",
     "a wrapper script that divides the text of `bash -c`",
-    why="`$*` and `$@` without quotes split every argument at its spaces. For `./select_gpu "
-    "bash -c 'a; b'`, bash runs only `a;`, and the step exits with 0.",
+    why="`$*` and `$@` without quotes split it at its spaces. For `./select_gpu bash -c 'a; b'`, "
+    "bash runs only `a;`, and the step exits with 0.",
     source=f"{_BASH}, special parameters",
 )
 def command_split(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -393,8 +387,7 @@ def _ends(job: ScriptJob) -> Iterator[tuple[Command, str, str]]:
     "comment-in-command",
     "error",
     "a comment between the lines of one command",
-    why="The backslash joins the comment to the command, and the comment ends the command: the "
-    "next line is a separate command.",
+    why="The comment ends the command: the next line is a separate command.",
     source="bash(1), COMMENTS",
 )
 def comment_in_command(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -25,9 +25,9 @@ _PURGES = ("purge", "reset")
     "conda-without-hook",
     "warning",
     "conda activate in a shell without conda's function",
-    why="`conda activate` is a shell function, which a batch script has only after it sources "
-    "conda.sh. Otherwise it fails with `Run 'conda init' before 'conda activate'`, and "
-    "another Python runs.",
+    why="A batch script has that function only after it sources conda.sh. Otherwise `conda "
+    "activate` fails with `Run 'conda init' before 'conda activate'`, and another Python "
+    "runs.",
     source="conda documentation, conda activate; docs.csc.fi, Python",
 )
 def conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -59,8 +59,8 @@ def conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "install-in-job",
     "warning",
     "packages that the job installs",
-    why="All ranks write the same files at once, and nodes without internet cannot reach a "
-    "package index. Meanwhile, the site bills the GPUs.",
+    why="All ranks write the same files at once, nodes without internet reach no package index, "
+    "and the site bills the GPUs meanwhile.",
     source="csc-user-guide, python; the site's profile, internet_on_compute_nodes",
 )
 def install_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -112,8 +112,7 @@ def _installs(program: str, words: list[str]) -> str:
     "image-install-home",
     "warning",
     "packages installed from inside an image into home",
-    why="An image is read-only, so pip uses ~/.local, which every other image with that version "
-    "of Python then reads too.",
+    why="pip uses ~/.local, which every other image with that version of Python then reads too.",
     source="pip documentation, user installs; docs.csc.fi, Python",
 )
 def image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -146,8 +145,8 @@ def _has_place(job: ScriptJob, words: list[str]) -> bool:
     "inherited-modules",
     "note",
     "modules on top of whatever the login shell had",
-    why="sbatch sends the login shell's environment with the job, so it runs with different "
-    "modules if someone else submits it.",
+    why="sbatch sends the login shell's environment with the job, so it differs if someone else "
+    "submits it.",
     source="sbatch(1) --export; LUMI-AI-Guide, May 2026",
 )
 def inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -171,7 +170,7 @@ def inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "activation-outside-image",
     "warning",
     "a Python environment activated outside the container",
-    why="A container has its own PATH: its own Python starts, not the environment's.",
+    why="A container has its own PATH, so its own Python starts.",
     source="singularity(1), environment; LUMI-AI-Guide, chapter 2",
 )
 def activation_outside_image(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -213,8 +212,7 @@ def _has_gpu_flag(job: ScriptJob, call: ContainerCall, *names: str) -> bool:
     "no-gpu-flag",
     "error",
     "a container without the GPU driver",
-    why="Without --nv, the image does not see NVIDIA's driver: torch.cuda.is_available() is "
-    "False, and the program fails or trains on the CPU.",
+    why="Without --nv, torch.cuda.is_available() is False: the program fails or trains on the CPU.",
     source=f"{_CALL} --nv; docs.csc.fi, containers",
 )
 def no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -238,8 +236,8 @@ def no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "wrong-gpu-flag",
     "warning",
     "the GPU option for a different vendor",
-    why="--nv adds NVIDIA's driver to the image, --rocm AMD's. The wrong option finds no "
-    "driver, and the call warns or puts the wrong libraries first.",
+    why="--nv adds NVIDIA's driver to the image, --rocm AMD's. The wrong one finds no driver, or "
+    "puts the wrong libraries first.",
     source=f"{_CALL} --nv, --rocm",
 )
 def wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -259,10 +257,7 @@ def wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "image-of-other-gpus",
     "error",
     "an image built for another vendor's GPUs",
-    why=(
-        "Its PyTorch has no kernels for these GPUs: it finds no GPU, or fails at the first "
-        "operation."
-    ),
+    why=("Its PyTorch finds no GPU, or fails at the first operation."),
     source="PyTorch documentation, get started; ROCm documentation",
 )
 def image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -286,8 +281,7 @@ def image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "image-in-job",
     "warning",
     "an image that every task downloads and converts",
-    why="Each task creates its own copy in the cache, which costs minutes of billed time and "
-    "fills home.",
+    why="Each task creates its own copy, which costs minutes of billed time and fills home.",
     source="singularity pull(1); docs.csc.fi, containers",
 )
 def image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -319,7 +313,7 @@ def image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "python-forgotten",
     "error",
     "a Python file in a container call, without `python` before it",
-    why="The file is not a program: the call ends with `FATAL: permission denied`.",
+    why="The call ends with `FATAL: permission denied`.",
     source="LUMI-training-materials, ai-20251008, extra_03, question 6",
 )
 def python_forgotten(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -41,7 +41,7 @@ def _ranges(job: ScriptJob) -> bool:
     "error",
     "a step with too many tasks for the job's cores",
     why="srun refuses the step or waits forever: `More processors requested than permitted`. "
-    "If it starts, its ranks share cores and GPUs.",
+    "Otherwise, its ranks share cores and GPUs.",
     source="srun(1) --ntasks",
 )
 def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -76,8 +76,8 @@ def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "srun-cores",
     "warning",
     "srun without the cores requested from sbatch",
-    why="Since Slurm 22.05, srun does not inherit --cpus-per-task from sbatch: each task gets "
-    "one core, which all its threads and data loaders share.",
+    why="Since Slurm 22.05, srun does not inherit --cpus-per-task: each task gets one core for "
+    "all its threads and data loaders.",
     source="Slurm 22.05, RELEASE_NOTES; csc-user-guide pull request 1632",
 )
 def _unshared(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -105,9 +105,8 @@ _MATRIX = "csc-user-guide, ml-multi.md; sbatch(1) --ntasks-per-node"
     "launcher-tasks",
     "error",
     "a launcher started several times on a node",
-    why="torchrun, accelerate and deepspeed start all ranks of a node themselves. If several "
-    "tasks start them, there are several copies of each rank, which compete for GPUs and "
-    "ports.",
+    why="torchrun, accelerate and deepspeed start all ranks of a node themselves. Several copies "
+    "compete for GPUs and ports.",
     source=_MATRIX,
 )
 def launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -129,8 +128,8 @@ def launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "more-tasks-than-gpus",
     "error",
     "more tasks on a node than GPUs",
-    why="Each task uses the GPU of its local rank. A task without one fails with an invalid "
-    "device ordinal, and the others wait for it until the time limit.",
+    why="A task without a GPU fails with an invalid device ordinal, and the others wait for it "
+    "until the time limit.",
     source=_MATRIX,
 )
 def more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -162,8 +161,7 @@ def more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "no-srun",
     "warning",
     "several tasks, but a program started without srun",
-    why="Without srun, the program runs once, on the first node. The other tasks and nodes are "
-    "idle but billed.",
+    why="The program runs once, on the first node. The other tasks and nodes are idle but billed.",
     source="sbatch(1); LUMI-training-materials, AI course of June 2026",
 )
 def no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -194,7 +192,7 @@ def no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "mpirun-count",
     "error",
     "mpirun with a number of ranks that differs from the job's tasks",
-    why="By default, Open MPI starts one rank per Slurm task. It refuses more with `not enough "
+    why="Open MPI starts one rank per Slurm task by default. It refuses more with `not enough "
     "slots`; fewer leave GPUs idle.",
     source="Open MPI, mpirun(1) --np; other_sites, launcher matrix",
 )
@@ -227,8 +225,8 @@ def mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "launcher-of-site",
     "warning",
     "a launcher that does not work at the site",
-    why="The profile lists the launchers that work at the site; others fail within a second, or "
-    "start all ranks on one node.",
+    why="The profile lists those that work; others fail within a second, or start all ranks on "
+    "one node.",
     source="the site's profile, launchers",
 )
 def launcher_of_site(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -302,8 +300,7 @@ def _counted(job: ScriptJob, step: JobStep, *names: str) -> tuple[int, str] | No
     "torchrun-standalone",
     "error",
     "--standalone on several nodes",
-    why="It opens a separate rendezvous on each node, so every node trains its own copy without "
-    "the others.",
+    why="Every node opens its own rendezvous and trains its own copy.",
     source=f"{_RUN} --standalone",
 )
 def torchrun_standalone(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -322,8 +319,8 @@ def torchrun_standalone(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "launcher-nodes",
     "error",
     "a launcher with a number of nodes that differs from the job's",
-    why="If the number is too large, the launcher waits for the missing nodes until it times "
-    "out; if it is too small, the others are refused or train alone.",
+    why="If the number is too large, the launcher waits until it times out; if it is too small, "
+    "the other nodes are refused or train alone.",
     source=f"{_RUN} --nnodes; {_ACCELERATE}",
 )
 def launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -345,8 +342,8 @@ def launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "launcher-nodes-missing",
     "error",
     "a launcher on several nodes without a number of nodes",
-    why="Without a number of nodes, the launcher assumes one, so every node trains its own "
-    "copy, and all write the same files.",
+    why="The launcher assumes one node, so every node trains its own copy, and all write the same "
+    "files.",
     source=f"{_RUN} --nnodes (default 1:1); {_ACCELERATE}",
 )
 def launcher_nodes_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -446,8 +443,8 @@ def no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "accelerate-processes",
     "error",
     "accelerate with one node's number of ranks as the total",
-    why="Unlike torchrun's option, accelerate's --num_processes counts the ranks of all nodes. "
-    "accelerate divides it by the number of nodes, so most GPUs stay idle.",
+    why="accelerate's --num_processes counts the ranks of all nodes. accelerate divides it by the "
+    "number of nodes, so most GPUs stay idle.",
     source=_ACCELERATE,
 )
 def accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:

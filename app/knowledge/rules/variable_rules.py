@@ -45,7 +45,7 @@ _READ_BY_PROGRAMS = re.compile(
     "not-exported",
     "error",
     "a variable for programs without export",
-    why="Without export, only the batch script has it, not the ranks.",
+    why="Only the batch script has it, not the ranks.",
     source="bash(1), export; srun(1) --export",
 )
 def not_exported(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -85,8 +85,7 @@ def _export(variable: Variable) -> Fix:
     "secret-in-words",
     "warning",
     "a key in the script",
-    why="Slurm and the project's history store the script, and administrators can read the "
-    "job's environment: the key is no longer secret.",
+    why="Slurm and the project's history store the script: the key is no longer secret.",
     source="gitleaks, config/gitleaks.toml; scontrol(1) write batch_script",
 )
 def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -112,8 +111,8 @@ def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "threads-unset",
     "note",
     "several ranks on a node without a number of threads",
-    why="Without binding, every rank starts a thread for each core of the node, and they slow "
-    "each other down. torchrun sets one thread per rank by default.",
+    why="Every rank starts a thread for each core of the node, and they slow each other down. "
+    "torchrun sets one thread per rank by default.",
     source="csc-user-guide, ml-multi.md; OpenMP, OMP_NUM_THREADS",
 )
 def threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -144,8 +143,7 @@ _PATH = re.compile(r"\$\{?([A-Za-z_]\w*)\}?(?:/.*)?")
     "literal-variable",
     "warning",
     "a variable in single quotes",
-    why="Single quotes keep the dollar sign: programs get the variable's name instead of its "
-    "value, and create a folder of that name.",
+    why="Programs get the variable's name instead of its value, and create a folder of that name.",
     source="bash(1), quoting",
 )
 def literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -187,8 +185,8 @@ def _arguments(job: ScriptJob) -> Iterator[CommandWord]:
     "literal-tilde",
     "warning",
     "a tilde that no shell expands",
-    why="bash expands ~ only at the beginning of an unquoted word. Elsewhere, the program "
-    "creates a folder named ~.",
+    why="bash expands ~ only at the beginning of an unquoted word. Elsewhere, the program creates "
+    "a folder named ~.",
     source="bash(1), tilde expansion",
 )
 def literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -232,8 +230,7 @@ def _of_job_file(variable: Variable, sign: str) -> Hit:
     "path-overwritten",
     "error",
     "a search path that loses its previous value",
-    why="Without the old value, the job no longer finds the system's commands (including srun) or "
-    "the modules' libraries.",
+    why="The job no longer finds the system's commands (including srun) or the modules' libraries.",
     source="bash(1), PATH; ld.so(8), LD_LIBRARY_PATH",
 )
 def path_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -268,8 +265,7 @@ _OF_JOB = re.compile(r"SLURM_JOB|SLURM_ARRAY|\$\{?USER|TMPDIR|NODE_TMP|LOCAL_SCR
     "cache-name-shared",
     "note",
     "a folder below /tmp shared by all users",
-    why="Another user's job on the node may have created the folder, so yours cannot write to "
-    "it. Files of killed jobs stay in it.",
+    why="If another user's job on the node has created the folder, yours cannot write to it.",
     source="LUMI-AI-Guide pull request 108",
 )
 def cache_name_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -304,8 +300,7 @@ _MOST = 300
     "misspelt-variable",
     "warning",
     "a variable whose name is nearly that of a known one",
-    why="Slurm, the libraries and bash know only the other name: setting this one has no "
-    "effect, and reading it gives nothing.",
+    why="Setting this one has no effect, and reading it gives nothing.",
     source="sbatch(1), srun(1), NCCL, PyTorch, OpenMP and others: known_names.py",
 )
 def misspelt_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -372,8 +367,8 @@ _OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK")
     "rank-set-in-batch",
     "error",
     "a rank that the batch script sets for all tasks",
-    why="The batch script is one process on the first node. Every task gets its 0, assumes that "
-    "it is rank 0, and waits for ranks that never come.",
+    why="Every task gets the batch script's 0, assumes that it is rank 0, and waits for ranks "
+    "that never come.",
     source=_RANKS,
 )
 def rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -404,8 +399,8 @@ def _outer_words(step: JobStep) -> list[tuple[str, Position]]:
     "rank-expanded-in-batch",
     "error",
     "a rank that the batch script expands in the launch line",
-    why="Without single quotes, bash expands the variable to 0 before srun starts, so every "
-    "task assumes that it is the first.",
+    why="Without single quotes, bash expands the variable to 0 before srun starts, so every task "
+    "assumes that it is the first.",
     source=_RANKS,
 )
 def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -446,8 +441,8 @@ def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "container-variable-outside",
     "error",
     "a variable of the image expanded outside it",
-    why="Only the image sets it. The batch script expands it to nothing, so the environment is "
-    "never activated, and an `&&` after it is a syntax error.",
+    why="The batch script expands it to nothing, so the environment is never activated, and an "
+    "`&&` after it is a syntax error.",
     source="LUMI-training-materials, 205-Containers; the site's profile, containers",
 )
 def container_variable_outside(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -109,8 +109,8 @@ TOPICS = (
            "All ranks install at once, while the site bills all GPUs.",
            "the site's profile, internet_on_compute_nodes"),
     _topic("literal-argument", "warning", "a variable in an argument that no shell expands",
-           "lumitui quotes arguments: the program gets the literal text `$LR` or `$1`. It fails "
-           "to parse a number, or creates a folder of that name.",
+           "The program gets the literal text `$LR` or `$1`: it fails to parse a number, or "
+           "creates a folder of that name.",
            "docs/scripts.md: only $STAGE_NAME, $AFTER_DIR, $USER and the profile's `folders:` "
            "are expanded"),
     _topic("notify-offline", "warning", "a notification from nodes without internet",
