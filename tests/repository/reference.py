@@ -41,6 +41,9 @@ for all. `make reference` writes this page.
 - `-y`, `--yes` skips the confirmation.
 - [Exit codes](exit_codes.md) are the same for all verbs.
 """
+_RANGE = r"(?:[01]<=)?x(?:<=\d{7,}|>=[01])"
+_WIDE_RANGE = re.compile(rf"; {_RANGE}(?=\])| +\[{_RANGE}\]")
+"""A range that click adds to a help and that no reader would leave: `[1<=x<=1000000000]`."""
 _ALIKE = ("--json", "--yes")
 """Options that mean the same in every verb."""
 _JOB_FILE = """# The job file
@@ -111,7 +114,7 @@ def _options(name: str, verb: click.Command) -> Iterator[tuple[str, str]]:
         for one in verb.params:
             record = one.get_help_record(context)
             if record and isinstance(one, click.Option) and "--json" not in one.opts:
-                yield record
+                yield record[0], _WIDE_RANGE.sub("", record[1])
 
 
 def job_file_page() -> str:

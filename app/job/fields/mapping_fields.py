@@ -36,8 +36,8 @@ class ContainerChoice(MappingField):
     """Which container the ranks run in; `none: true` for none."""
 
     generation: Line | None = None
-    """A generation of the site's profile, with its modules and command: `container: {generation:
-    lumi-multitorch}`. Default: the site's first."""
+    """A group of images of the site's profile, with its modules and command: `container:
+    {generation: legacy}`. Default: the profile's."""
     image: Line | None = None
     """Another image: an absolute path on the site, or a staged image: `container: {image:
     /scratch/project_462000000/torch.sif}`."""
