@@ -133,11 +133,10 @@ _WITHIN = {"communication_s": "on the wire", "exposed_s": "waiting for the netwo
 
 def samples(of_median: float | None, speed: Throughput) -> str:
     """Return the overall speed, which shows stalls of the loader, and that of the median step."""
-    median = words.number(of_median, " samples/s")
-    over_all = speed.over_all
+    median, over_all = words.number(of_median), speed.over_all
     if over_all is None:
-        return f"{median} (median after warm-up)"
-    return f"{words.number(_short(over_all))} samples/s over all; {median} in the median step"
+        return f"{median} samples/s (median after warm-up)"
+    return f"{words.number(_short(over_all))} samples/s; median step {median}"
 
 
 def compute(speed: Throughput) -> list[tuple[str, float | None, str]]:

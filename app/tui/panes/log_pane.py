@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import ClassVar
 
+from rich.text import Text
 from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -135,8 +136,8 @@ class LogPane(Vertical):
         """The text to find once the log is available."""
         self._keys = (False, False, False)
         """Whether there are ranks to choose from, a search, and a rank that was chosen."""
-        self._line = ""
-        """The text of the line."""
+        self._line = ("", "")
+        """The name and the text of the line."""
 
     def compose(self) -> ComposeResult:
         """Yield the ranks, the log, the search, then the line."""
@@ -485,6 +486,8 @@ class LogPane(Vertical):
             parts.append(f"attempt {attempt} of {self._attempts} ({{ }})")
         parts.append(self._position())
         parts += ["wrapped"] if view.wrap else []
+        is_live = not self._ended and self._lost is None and self._asked is None
+        parts += ["following"] if view.follow and is_live else []
         self._keep_place()
         keys = (len(self._ranks()) > 1, bool(view.found), view.rank is not None)
         if keys != self._keys:
@@ -492,9 +495,13 @@ class LogPane(Vertical):
             self.refresh_bindings()
         self.query_one(RankChips).show(self._ranks(), view.rank, self._mark())
         line = "  ".join(part for part in parts if part)
-        if line != self._line:
-            self._line = line
-            self.query_one("#log-line", Static).update(styled.plain(line), layout=False)
+        name = "Log  " if self.has_class("titled") else ""  # else its tab has the name
+        if (name, line) != self._line:
+            self._line = (name, line)
+            text = styled.plain(line)
+            text.stylize("green", 0, 6 if line.startswith("● live") else 0)
+            self.border_title = Text(name).append_text(text)
+            self.query_one("#log-line", Static).update(text, layout=False)
 
     def _position(self) -> str:
         window, (behind, at) = self._view.window, self._seen()

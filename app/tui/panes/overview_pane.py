@@ -48,15 +48,16 @@ _SETTLED = 0.15
 """Seconds that the cursor of a table rests on a run before its figures are read."""
 _SOUGHT = 120
 """Characters of a line that is looked for: a longer one may be shown shortened."""
-_ORIGIN = frozenset(
-    {"created", "submitted", "last answer", "global batch", "code", "snapshot", "folder", "project",
-     "job file", "logs"}
+_TIMES = ("created", "submitted", "queued again", "after", "time", "started", "latest end", "ended",
+          "last answer")  # fmt: skip
+"""Facts of when a run did what, in their order."""
+_FILES = frozenset(
+    {"global batch", "code", "snapshot", "continues from", "folder", "project", "job file", "logs",
+     "note", "tags"}
 )  # fmt: skip
-"""Facts of where a run came from and where it is, which are the last and dim."""
-_WIDE = 150
-"""Cells from which on they are beside the rest."""
-_ROOMY = (27, 22)
-"""Lines from which on the loss is drawn below the facts; in a wide pane they are fewer."""
+"""Facts of its contents; all others tell where it runs."""
+_ROOMY = (32, 20)
+"""Lines from which on the loss is drawn below the facts; in two columns they are fewer."""
 _Drawn = tuple[object, ...]
 
 
@@ -118,6 +119,12 @@ class OverviewPane(Scroll):
         told = run_overview.rows(run, now, *known, explained=self._explained)
         told = run_overview.with_grid(told, found.advice if found else ())
         facts, plotted = run_facts.facts(run, now), self._plot(found)
+        if self._chart is None:  # the title bar of the run has the rest
+            facts = [("nodes", run.nodes_used or "") if row[0] == "size" else row for row in facts]
+            facts = [row for row in facts if row[1]]
+        elif plotted and width >= TWO_COLUMNS:  # beside the facts
+            facts = [row for row in facts if row[0] not in _FILES]
+            width //= 2
         drawn = (run.id, run.state, told, facts, width, found, plotted)
         if drawn != self._drawn:
             self._drawn = drawn
@@ -128,8 +135,10 @@ class OverviewPane(Scroll):
         """Draw the loss where there is room; return whether a plot shows it, here or beside."""
         if self._chart is None:
             return self.has_class("beside")
-        roomy = found is not None and self.size.height >= _ROOMY[self.size.width >= _WIDE]
+        roomy = found is not None and self.size.height >= _ROOMY[self.size.width >= TWO_COLUMNS]
         self._chart.show(lines_of([found.figures.loss], ["loss"]) if found and roomy else ())
+        beside = self._chart.display and self.size.width >= TWO_COLUMNS
+        self.set_class(beside, "two-columns")
         return self._chart.display
 
     def on_resize(self, event: events.Resize) -> None:
@@ -234,13 +243,18 @@ def page(
         else:
             top.append((label, plain(text, "bold" if label == "next" else "")))
     labels = max(len(label) for label, _ in [*top, *facts])  # of all parts below each other
-    first = labelled(top, labels)
-    other = labelled([row for row in facts if row[0] not in _ORIGIN], labels)
-    origin = labelled([row for row in facts if row[0] in _ORIGIN], labels, "dim")
-    if width >= _WIDE:
-        return side_by_side(Group(first, Text(), other), origin)
-    below = [side_by_side(other, origin)] if width >= TWO_COLUMNS else [other, origin]
-    return Group(first, Text(), *below)
+    when = sorted((row for row in facts if row[0] in _TIMES), key=lambda row: _TIMES.index(row[0]))
+    files = [row for row in facts if row[0] in _FILES]
+    place = [row for row in facts if row not in [*when, *files]]
+    result, *others = (labelled(rows, labels) for rows in (top, place, when, files) if rows)
+    if width < TWO_COLUMNS:
+        return below(result, *others)
+    return below(result, side_by_side(below(*others[:-1]), others[-1]))
+
+
+def below(*parts: RenderableType) -> Group:
+    """Return parts below each other, with an empty row between two."""
+    return Group(*[row for part in parts for row in (Text(), part)][1:])
 
 
 def verdict_line(proof: Verdict, ranks: int) -> Text:

@@ -21,6 +21,7 @@ from lumitui.app.runs import (
     measured_map,
     node_map_lines,
 )
+from lumitui.app.tui.panes.compose.node_map_pane import map_line
 from lumitui.app.tui.widgets.styled import VERDICTS, plain
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
@@ -87,9 +88,7 @@ class ProofPane(RowList):
         lines, table = proof_lines(found), self._all_ranks
         if len(self._hosts) > 1:
             lines.append(node_cells(self._hosts, self._at, width, max(1, height // 5)))
-        if self.has_class("beside") and found.kind == "proved":
-            table = None  # nothing to look at
-        elif self._hosts:
+        if self._hosts:
             name = list(self._hosts)[self._at % len(self._hosts)]
             lines += self._map(name, width)
             if self._opened:
@@ -106,13 +105,8 @@ class ProofPane(RowList):
         except (LumiError, ValueError):  # a probe may have written anything
             return []
         wrong = {row.local_rank for row in ranks if not row.ok}
-        lines = [
-            Text("", no_wrap=True, overflow="crop").join(
-                plain(part.text, "bold red" if part.rank in wrong else "dim") for part in line
-            )
-            for line in node_map_lines(drawn, width, gpu_word(site))
-        ]
-        return [lines[0], *lines[3:-1]] if cores else []
+        lines = [map_line(line, wrong) for line in node_map_lines(drawn, width, gpu_word(site))]
+        return [Text(), lines[0], *lines[3:-1]] if cores else []
 
 
 def nodes_of(found: Verdict) -> dict[str, list[RankProof]]:
@@ -150,10 +144,25 @@ def rank_table(found: Verdict) -> TitledRows | None:
     if not found.rows:
         return None
     table = run_facts.proof_table(found)
-    found_at, last = table.titles.index("found"), len(table.titles) - 1
-    wrong = ((found_at, "bold red"), (last, "bold red"))
-    right = tuple((at, "dim") for at in range(table.titles.index("host"), last + 1))
-    safe = cache(log_line)  # thousands of ranks have few different cells
-    rows = [ListRow(tuple(map(safe, row.cells)), right if row.ok else wrong) for row in table.rows]
-    numbers = frozenset(at for at, title in enumerate(table.titles) if title in ("rank", "local"))
-    return TitledRows(table.titles, rows, numbers)
+    titles, safe = table.titles, cache(log_line)  # thousands of ranks have few different cells
+    found_at, last = titles.index("found"), len(titles) - 1
+    # Where all have the planned cores, one column shows them.
+    kept = [
+        at
+        for at in range(len(titles))
+        if titles[at] != "planned" or not all(row.ok for row in found.rows)
+    ]
+    wrong = {found_at: "bold red", last: "bold red"}
+    right = dict.fromkeys(range(last), "dim") | {found_at: "", last: "dim green"}
+    rows = [
+        ListRow(
+            tuple(safe(row.cells[at]) for at in kept),
+            tuple(
+                (place, (right if row.ok else wrong).get(at, "")) for place, at in enumerate(kept)
+            ),
+        )
+        for row in table.rows
+    ]
+    shown = tuple(titles[at] for at in kept)
+    numbers = frozenset(at for at, title in enumerate(shown) if title in ("rank", "local"))
+    return TitledRows(shown, rows, numbers, is_folded=True)

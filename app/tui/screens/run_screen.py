@@ -30,13 +30,15 @@ PANES = {
     "folder": "Files", "gpus": "GPUs",
 }  # fmt: skip
 """Names and titles, in the order of the tabs."""
-DASHBOARD = ("overview", "metrics", "proof", "log")
-"""The panes beside the overview in a wide terminal."""
+DASHBOARD = ("overview", "metrics", "log", "proof")
+"""The panes beside the overview in a wide terminal, two by two."""
 WIDE = 160
 """Columns of such a terminal."""
 BELOW = ("overview", "metrics", "log")
 """Those in a terminal of at least `ROOM` columns and lines: two of them below the overview."""
 ROOM = (100, 36)
+BESIDE = ("log", "metrics")
+"""The log, and the curves of a run that has any."""
 _FOCUS = {"log": "log-view", "folder": "files-tree"}
 """The focused widget of a pane that is a container."""
 
@@ -136,8 +138,8 @@ class RunScreen(RunScreenBase):
         # Not TabbedContent: there, a focus that arrives late takes the pane back to its own.
         yield Tabs(*(Tab(self._tab(name), id=f"tab-{name}") for name in PANES))
         with Container(id="panes"):
-            for name, pane in self._panes.items():
-                yield _framed(pane, name)
+            for pane in self._panes.values():
+                yield _framed(pane)
 
     def _tab(self, name: str) -> Content:
         """Return the title of a pane, with its key where all titles have room for theirs."""
@@ -197,19 +199,26 @@ class RunScreen(RunScreenBase):
     def shown_panes(self) -> tuple[str, ...]:
         """The names of the panes on the screen; the first one has the focus."""
         name, (width, height) = _name(self._wanted), self.size
+        if name == "log" and width >= ROOM[0] and self._has_metrics():
+            return BESIDE
         if name != "overview" or (width < WIDE and (width < ROOM[0] or height < ROOM[1])):
             return (name,)
         return DASHBOARD if width >= WIDE else BELOW
+
+    def _has_metrics(self) -> bool:
+        try:
+            return self._run().metrics_offset > 0
+        except LumiError:
+            return False  # drawing reports it
 
     async def _mount(self) -> None:
         for name in self.shown_panes:
             if name not in self._panes and self.query(Tab):
                 new = made(name, self.runs, self._run_id)
-                widget = _framed(new, name)
+                widget = _framed(new)
                 widget.display = False
-                await (panes := self.query_one("#panes")).mount(widget)
+                await self.query_one("#panes").mount(widget)
                 self._panes[name] = new
-                panes.sort_children(key=lambda pane: [*DASHBOARD, *PANES].index(pane.id or ""))
         # A key may have asked for another pane meanwhile, which then has its own turn.
         if self.query(Tab) and self._panes.keys() >= set(self.shown_panes):
             self._show()
@@ -264,8 +273,14 @@ class RunScreen(RunScreenBase):
         for name, pane in self._panes.items():
             _widget(pane).display = name in shown
             _widget(pane).set_class(len(shown) > 1, "beside")
-        self.query_one("#panes").set_class(len(shown) > 1, "dashboard")
-        self.query_one("#panes").set_class(shown == BELOW, "tall")
+            _widget(pane).set_class(name != shown[0], "titled")
+            if name != "log":  # whose title is how it is followed
+                _widget(pane).border_title = "" if name == shown[0] else PANES[name]  # as its tab
+        panes = self.query_one("#panes")
+        panes.sort_children(key=lambda pane: [*shown, *PANES].index(pane.id or ""))
+        panes.set_class(len(shown) > 1, "dashboard")
+        panes.set_class(shown == BELOW, "tall")
+        panes.set_class(shown == BESIDE, "two")
         first = _widget(self._panes[shown[0]])
         (first.query_one(f"#{_FOCUS[shown[0]]}") if shown[0] in _FOCUS else first).focus()
         if self._wanted == "why":
@@ -300,11 +315,9 @@ def _widget(pane: Pane) -> Widget:
     return pane
 
 
-def _framed(pane: Pane, name: str) -> Widget:
-    """Return a pane with its title in a frame."""
-    widget = _widget(pane)
-    widget.border_title = PANES[name]
-    return widget.add_class("frame")
+def _framed(pane: Pane) -> Widget:
+    """Return a pane in a frame."""
+    return _widget(pane).add_class("frame")
 
 
 def _where(run: Run) -> str:

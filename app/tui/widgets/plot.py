@@ -19,6 +19,8 @@ _COLUMNS = {
 _GRID = 4
 """Cells between two dots of a grid line."""
 _BLANK = (" ", "")
+_TALL = 12
+"""Rows of a plot from which on a line alone is thicker."""
 _END = 2
 """Cells right of all lines, for a letter at the end of each."""
 _BARS = "▁▂▃▄▅▆▇"
@@ -211,7 +213,8 @@ class Plot:
     def _draw(self, cells: list[list[tuple[str, str]]]) -> None:
         """Draw the lines over each other, the last one on top, and a letter at the end of each."""
         lines = sorted(self.lines, key=lambda line: not line.is_behind)
-        dots = 3 if len(self.lines) == 1 else 2  # one alone looks thin; several would run together
+        # One alone looks thin; several would run together, as would one in few rows.
+        dots = 3 if len(self.lines) == 1 and self.height > _TALL else 2
         for line in lines:
             style = f"dim {line.style}" if line.is_behind else line.style
             shares = [

@@ -1,5 +1,7 @@
 """The node map of a job, as wide as there is room."""
 
+from collections.abc import Container
+
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -38,14 +40,15 @@ class NodePane(Scroll):
         if found is not None:
             drawn = node_map(found.site, found.launch.layout)
             lines = node_map_lines(drawn, width, gpu_word(found.site))
-            drawing = Text("\n").join(map(_line, lines))
+            drawing = Text("\n").join(map(map_line, lines))
             drawing.rstrip()
             self.query_one("#map", Static).update(drawing)
 
 
-def _line(parts: MapLine) -> Text:
-    """Return a line of the map: the cores of ranks bright, all else dim."""
-    taken = Text("", no_wrap=True, overflow="crop")
-    return taken.join(
-        plain(part.text, "" if part.is_core and part.rank is not None else "dim") for part in parts
-    )
+def map_line(parts: MapLine, wrong: Container[int | None] = ()) -> Text:
+    """Return a line of the map: the cores of ranks bright, of `wrong` ones red, all else dim."""
+    line = Text("", no_wrap=True, overflow="crop")
+    for part in parts:
+        style = "" if part.is_core and part.rank is not None else "dim"
+        line.append_text(plain(part.text, "bold red" if part.rank in wrong else style))
+    return line

@@ -37,6 +37,8 @@ class TitledRows:
     rows: Sequence[ListRow]
     right: frozenset[int] = frozenset()
     """Columns that end at the right."""
+    is_folded: bool = False
+    """Whether the rows stand in blocks beside each other, as many as fit."""
 
     def widths(self) -> tuple[int, ...]:
         """Return the cells of each column."""
@@ -56,6 +58,8 @@ class RowList(AtOnce, RowView, can_focus=True):
         self._table: TitledRows | None = None
         self._widths: tuple[int, ...] = ()
         self._wrapped: list[Text] = []
+        self._height = 0
+        """Rows of the table below each other."""
 
     def show(self, lines: Sequence[Text], table: TitledRows | None = None) -> None:
         """Show `lines`, wrapped, and `table` below them; no text in them is markup."""
@@ -70,8 +74,12 @@ class RowList(AtOnce, RowView, can_focus=True):
         console = self.app.console
         self._strips.clear()
         self._wrapped = [part for line in self._lines for part in line.wrap(console, width)]
-        rows = len(self._table.rows) + 2 if self._table else 0  # an empty line and the heading
         across = sum(self._widths) + GAP * len(self._widths)
+        number = len(self._table.rows) if self._table else 0
+        folded = self._table is not None and self._table.is_folded
+        blocks = max(1, (width + 2 * GAP) // (across + GAP)) if folded else 1
+        self._height = -(-number // blocks)
+        rows = self._height + 2 if self._table else 0  # an empty line and the heading
         # Textual shows a scroll bar for a column too many; the last gap is none.
         self.virtual_size = Size(max(0, across - GAP), len(self._wrapped) + rows)
         self.refresh()
@@ -93,14 +101,24 @@ class RowList(AtOnce, RowView, can_focus=True):
                     if s.text]  # fmt: skip
         at -= len(self._wrapped) + 1
         table = self._table
-        if table is None or at < 0 or at > len(table.rows):
+        if table is None or at < 0 or at > self._height:
             return []
-        row = table.rows[at - 1] if at else ListRow(table.titles, ())
-        styles = dict(row.styles) if at else dict.fromkeys(range(len(table.titles)), "dim")
-        return [
-            Segment(self._cell(cell, column), self._base + Style.parse(styles.get(column, "")))
-            for column, cell in enumerate(row.cells)
-        ]
+        title = ListRow(table.titles, tuple((at, "dim") for at in range(len(table.titles))))
+        made: list[Segment] = []
+        for first in range(0, max(1, len(table.rows)), max(1, self._height)):
+            row = title if not at else None
+            if at and first + at - 1 < len(table.rows):
+                row = table.rows[first + at - 1]
+            if row is not None:
+                made += [Segment(" " * GAP, self._base)] if made else []
+                styles = dict(row.styles)
+                made += [
+                    Segment(
+                        self._cell(cell, column), self._base + Style.parse(styles.get(column, ""))
+                    )
+                    for column, cell in enumerate(row.cells)
+                ]
+        return made
 
     def _cell(self, text: str, column: int) -> str:
         assert self._table is not None

@@ -145,7 +145,7 @@ async def test_a_wide_run_is_a_dashboard_and_a_narrow_one_has_tabs_with_their_ke
         app.open_run(run_id)
         await sees(pilot, r"Overview i  Log l  Metrics m  Proof p  Script b  .*  GPUs u")
         await sees(pilot, r"running +━+─+")
-        panels = r"─ Overview ─+╮╭─ Metrics ─[\s\S]*loss +━ 0.66[\s\S]*─ Proof ─[\s\S]*─ Log ─"
+        panels = r"╮╭─ Metrics ─[\s\S]*loss +━ 0.66[\s\S]*─ Log +● live [\s\S]*─ Proof ─"
         await sees(pilot, panels)
         await sees(pilot, r"proved 32/32 [\s\S]*proved +All 32 ranks.*\n.* 4 nodes, all as planned")
         await sees(pilot, "torch.OutOfMemoryError")
