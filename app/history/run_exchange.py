@@ -7,7 +7,7 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,14 +117,20 @@ class RunExchange:
             HistoryError: the history cannot be written.
         """
         try:
-            with source.open("rb") as opened:
+            with source.open("rb") as opened, closing(_temporary()) as kept:
                 # Checked without the lock, so that other processes can write meanwhile.
-                runs = _checked(opened.fileno())
+                ids = _checked(opened.fileno(), kept)
                 with self._file.transaction() as db:
-                    return _merge(db, runs, opened.fileno())
+                    added, updated = _merge(db, kept, opened.fileno())
+                return ImportedRuns(added, updated, len(ids) - len(added) - len(updated))
         except OSError as error:
             raise InputError(
                 f"{source} cannot be read: {error.strerror or error}.", "Choose another file."
+            ) from error
+        except sqlite3.Error as error:  # of the temporary file: the history's are HistoryErrors
+            raise InputError(
+                f"{source} cannot be imported: {error}.",
+                "Free space in the folder for temporary files (TMPDIR), then import it again.",
             ) from error
         except _NotExported as error:
             raise InputError(
@@ -242,30 +248,48 @@ def _check_format(entry: dict[str, Any]) -> None:
         raise _NotExported(f"lumitui {entry.get('lumitui')}, a newer version, wrote it; upgrade")
 
 
-def _checked(number: int) -> dict[str, Row]:
-    """Check an exported file as a whole; return its runs, in order."""
-    texts: dict[object, str] = {}
-    runs: dict[str, Row] = {}
+def _temporary() -> sqlite3.Connection:
+    """Return a database for the texts and runs of a file, which may exceed the memory.
+
+    It is in a temporary file, which SQLite removes.
+    """
+    kept = sqlite3.connect("")
+    kept.execute("CREATE TABLE texts (number TEXT PRIMARY KEY, text TEXT)")
+    kept.execute("CREATE TABLE runs (id TEXT PRIMARY KEY, content TEXT)")
+    return kept
+
+
+def _text(kept: sqlite3.Connection, number: object) -> str | None:
+    query = "SELECT text FROM texts WHERE number = ?"
+    return next((text for (text,) in kept.execute(query, (json.dumps(number),))), None)
+
+
+def _checked(number: int, kept: sqlite3.Connection) -> set[str]:
+    """Check an exported file as a whole, and keep its runs; return their ids."""
+    ids: set[str] = set()
     writer = ""
     for entry in _entries(number):
         try:
             if "text" in entry:
-                texts[entry["text"]] = _string(entry["is"])
+                text = json.dumps(entry["text"]), _string(entry["is"])
+                kept.execute("INSERT OR REPLACE INTO texts VALUES (?, ?)", text)
             elif "run" in entry:
-                row = entry["run"] | {kind: texts.get(entry["run"][kind]) for kind in TEXTS}
+                row = entry["run"] | {kind: _text(kept, entry["run"][kind]) for kind in TEXTS}
                 writer = str(json.loads(row["spec"]).get("lumitui", ""))
-                runs[row["id"]] = _checked_row(row)
+                run = row["id"], json.dumps(_checked_row(row))
+                kept.execute("INSERT OR REPLACE INTO runs VALUES (?, ?)", run)
+                ids.add(row["id"])
             elif "metrics" in entry:
-                _check_metrics(entry, runs)
+                _check_metrics(entry, ids)
             elif "series" in entry:
-                _check_series(entry, runs)
+                _check_series(entry, ids)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             if is_newer(writer):
                 why = f"lumitui {writer}, a newer version, wrote it; upgrade"
             else:
                 why = f"one of its entries was not written by lumitui ({str(error)[:200]})"
             raise _NotExported(why) from error
-    return runs
+    return ids
 
 
 def _checked_row(row: dict[str, Any]) -> Row:
@@ -286,7 +310,7 @@ def _string(value: object) -> str:
     return value.encode("utf-8", "replace").decode()
 
 
-def _check_metrics(entry: dict[str, Any], runs: dict[str, Row]) -> None:
+def _check_metrics(entry: dict[str, Any], runs: set[str]) -> None:
     if entry["metrics"] not in runs:
         raise ValueError("metrics of no run")
     for line in entry["lines"]:
@@ -294,7 +318,7 @@ def _check_metrics(entry: dict[str, Any], runs: dict[str, Row]) -> None:
             raise ValueError("a line that is not a metric")
 
 
-def _check_series(entry: dict[str, Any], runs: dict[str, Row]) -> None:
+def _check_series(entry: dict[str, Any], runs: set[str]) -> None:
     kinds = (str, str, str, str, float, int)
     if [type(item) for item in entry["series"]] != list(kinds):
         raise ValueError("a series with other columns")
@@ -313,9 +337,13 @@ def _check_series(entry: dict[str, Any], runs: dict[str, Row]) -> None:
 # ------------------------------------------------------------------------ merged
 
 
-def _merge(db: sqlite3.Connection, runs: dict[str, Row], number: int) -> ImportedRuns:
+def _merge(
+    db: sqlite3.Connection, kept: sqlite3.Connection, number: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Merge a checked file; return the ids of the added and of the updated runs."""
     added, updated, fresh_metrics = list[str](), list[str](), set[str]()
-    for run_id, row in runs.items():
+    for run_id, content in kept.execute("SELECT id, content FROM runs ORDER BY rowid"):
+        row = json.loads(content)
         found = db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
         if found is None:
             insert_row(db, row)
@@ -345,7 +373,7 @@ def _merge(db: sqlite3.Connection, runs: dict[str, Row], number: int) -> Importe
         elif "run" in entry and entry["run"]["id"] in fresh_metrics:
             values = (entry["run"]["broken_metrics"], entry["run"]["id"])
             db.execute("UPDATE runs SET broken_metrics = ? WHERE id = ?", values)
-    return ImportedRuns(tuple(added), tuple(updated), len(runs) - len(added) - len(updated))
+    return tuple(added), tuple(updated)
 
 
 def _changes(db: sqlite3.Connection, known: dict[str, Any], other: Row) -> Row:

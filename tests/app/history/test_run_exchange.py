@@ -4,13 +4,16 @@ import gzip
 import json
 import multiprocessing
 import random
+import sqlite3
 import stat
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lumitui.app.history import run_exchange
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import AttemptRecord, Provenance, Run
@@ -74,6 +77,36 @@ def test_every_run_arrives_with_all_that_is_known(
     assert stat.S_IMODE(exported.stat().st_mode) == 0o600
     # Both laptops show the same costs and sizes in their lists.
     assert other.facts(check=True).lost_texts == 0
+
+
+def test_an_import_does_not_need_memory_in_the_size_of_the_file(
+    history: History, other: History, exported: Path
+) -> None:
+    for number in range(40):
+        script = random.Random(number).randbytes(100_000).hex()
+        history.begin(made(f"a-{number:06}", script=script, created=1000.0 + number))
+    history.exchange.export(exported)
+    tracemalloc.start()
+    assert len(other.exchange.merge(exported).added) == 40
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4_000_000, "the scripts have 8 MB"
+    assert all_of(other) == all_of(history)
+
+
+def test_a_full_disk_for_temporary_files_is_told(
+    other: History, exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other.begin(made("a-000001"))
+    other.exchange.export(exported)
+
+    def full(*args: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(run_exchange, "_checked", full)
+    with pytest.raises(InputError, match="database or disk is full") as raised:
+        other.exchange.merge(exported)
+    assert "TMPDIR" in raised.value.hint
 
 
 def test_a_second_import_changes_nothing(history: History, other: History, exported: Path) -> None:
