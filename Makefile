@@ -119,7 +119,6 @@ bench: bench-history bench-tui setup cluster-up
 exam: setup
 	@$(PY) -m tests.exam.score $(HALF)
 	@$(PY) -m tests.exam.score_jobs $(HALF)
-	@[ -z "$(GPUALERT)" ] || $(PY) -m tests.exam.gpualert "$(GPUALERT)"
 
 bench-history: setup
 	@$(PY) -m tests.measure.bench_history

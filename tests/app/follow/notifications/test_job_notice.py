@@ -6,9 +6,7 @@ import re
 import shlex
 import shutil
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -27,6 +25,7 @@ from tests.support.jobs.sites.site_jobs import site
 from tests.support.jobs.small_jobs import finish, wait_until
 from tests.support.places import ROOT
 from tests.support.servers.cluster import Cluster
+from tests.support.servers.webhook import Webhook, webhook
 
 SECRET = "a-path-that-nobody-may-read"
 FUNCTIONS = "".join(
@@ -34,41 +33,16 @@ FUNCTIONS = "".join(
 )
 
 
-class Listener(ThreadingHTTPServer):
-    """An address that keeps what it is told."""
-
-    status = 200
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/{SECRET}?a=1&b=[2]"
-
-
-class Answer(BaseHTTPRequestHandler):
-    server: Listener
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        told.append((self.path, self.headers["Content-Type"], body))
-        self.send_response(self.server.status)
-        self.send_header("Location", "/elsewhere")
-        self.end_headers()
-
-    def log_message(self, *given: object) -> None:
-        """Print nothing."""
-
-
-told: list[tuple[str, str, str]] = []
-
-
 @pytest.fixture
-def listener() -> Iterator[Listener]:
-    told.clear()
-    server = Listener(("127.0.0.1", 0), Answer)
-    threading.Thread(target=server.serve_forever, args=(0.02,)).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+def listener(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
+    """A webhook, whose secret address is in HOOK."""
+    with webhook() as server:
+        monkeypatch.setenv("HOOK", address(server))
+        yield server
+
+
+def address(server: Webhook) -> str:
+    return f"{server.address}/{SECRET}?a=1&b=[2]"
 
 
 def sent(runs: Runs, folder: Path, program: str = "", **keys: object) -> Run:
@@ -87,18 +61,16 @@ def everything(run: Run) -> str:
 @pytest.mark.parametrize("keys", [{}, {"notify": {"webhook": "HOOK", "format": "json"}}])
 def test_a_job_tells_how_it_ended(
     runs: Runs,
-    listener: Listener,
+    listener: Webhook,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     keys: dict[str, object],
 ) -> None:
-    monkeypatch.setenv("HOOK", listener.address)
     see = "open(os.environ['RUN_DIR'] + '/seen', 'w').write(repr(dict(os.environ)))"
     for program, end in ((see, "done"), ("sys.exit(3)", "failed with exit code 3")):
-        told.clear()
+        listener.told.clear()
         run = finish(runs, sent(runs, tmp_path, program, **keys))
-        wait_until(lambda: bool(told), 30)
-        ((path, kind, body),) = told
+        wait_until(lambda: bool(listener.told), 30)
+        ((path, kind, body),) = listener.told
         assert path.startswith(f"/{SECRET}?a=1&b=")
         text = json.loads(body)["text"] if keys else body
         assert kind == ("application/json" if keys else "text/plain")
@@ -111,9 +83,8 @@ def test_a_job_tells_how_it_ended(
 
 
 def test_a_secret_of_the_job_too_is_in_its_environment(
-    runs: Runs, listener: Listener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: Runs, listener: Webhook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOOK", listener.address)
     monkeypatch.setenv("OTHER_TOKEN", "x'y")
     program = "assert os.environ['OTHER_TOKEN'] == \"x'y\"\nsys.exit('HOOK' in os.environ)"
     run = finish(runs, sent(runs, tmp_path, program, secrets=["OTHER_TOKEN"]))
@@ -171,13 +142,13 @@ def leaving(
 @pytest.mark.parametrize("curl", [True, False])
 @pytest.mark.parametrize("status", [200, 302, 500])
 def test_a_failed_notice_fails_nothing_and_its_address_stays_secret(
-    listener: Listener, tmp_path: Path, status: int, curl: bool
+    listener: Webhook, tmp_path: Path, status: int, curl: bool
 ) -> None:
     if curl and not shutil.which("curl"):
         pytest.skip("there is no curl")
     listener.status = status
-    code, printed = leaving(made_folder(tmp_path / "run"), listener.address, curl=curl)
-    assert code == 0 and len(told) == 1, "it follows no redirect"
+    code, printed = leaving(made_folder(tmp_path / "run"), address(listener), curl=curl)
+    assert code == 0 and len(listener.told) == 1, "it follows no redirect"
     assert ("was not sent" in printed) is (status != 200)
     assert SECRET not in printed and "127.0.0.1" not in printed
 
@@ -200,10 +171,10 @@ def test_a_link_that_dies_and_a_missing_address_cost_ten_seconds_at_most(tmp_pat
     ],
 )
 def test_each_end_of_the_script_is_told_but_a_requeue(
-    listener: Listener, tmp_path: Path, how: str, code: int, end: str
+    listener: Webhook, tmp_path: Path, how: str, code: int, end: str
 ) -> None:
-    assert leaving(made_folder(tmp_path / "run"), listener.address, how)[0] == code
-    assert [end in body for _, _, body in told] == ([True] if end else [])
+    assert leaving(made_folder(tmp_path / "run"), address(listener), how)[0] == code
+    assert [end in body for _, _, body in listener.told] == ([True] if end else [])
 
 
 @pytest.mark.parametrize(
@@ -216,21 +187,21 @@ def test_each_end_of_the_script_is_told_but_a_requeue(
     ],
 )
 def test_a_logout_file_that_fails_does_not_change_what_is_told(
-    listener: Listener, tmp_path: Path, how: str, code: int, end: str
+    listener: Webhook, tmp_path: Path, how: str, code: int, end: str
 ) -> None:
     (tmp_path / ".bash_logout").write_text("false\n")
     how = f"lumitui_prepare() {{ :; }}\n{how}"
     folder = made_folder(tmp_path / "run")
-    assert leaving(folder, listener.address, how, home=tmp_path)[0] == code
-    ((_, _, body),) = told
+    assert leaving(folder, address(listener), how, home=tmp_path)[0] == code
+    ((_, _, body),) = listener.told
     assert f"at lumi: {end}" in body
 
 
-def test_what_the_job_makes_on_its_node_goes_too(listener: Listener, tmp_path: Path) -> None:
+def test_what_the_job_makes_on_its_node_goes_too(listener: Webhook, tmp_path: Path) -> None:
     made = tmp_path / "made"
     made.mkdir()
-    assert leaving(made_folder(tmp_path / "run"), listener.address, f"NODE_TMP={made}")[0] == 0
-    assert not made.exists() and len(told) == 1
+    assert leaving(made_folder(tmp_path / "run"), address(listener), f"NODE_TMP={made}")[0] == 0
+    assert not made.exists() and len(listener.told) == 1
 
 
 def test_where_nodes_are_offline_the_preview_says_so() -> None:
@@ -266,11 +237,9 @@ def test_slurm_mails_where_the_profile_says_so() -> None:
 def test_of_a_chain_the_last_attempt_tells(
     cluster_runs: Runs,
     cluster: Cluster,
-    listener: Listener,
+    listener: Webhook,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("HOOK", listener.address)
     run = chained(cluster_runs, tmp_path / "train", "85 0", notify="HOOK")
 
     def is_over() -> bool:
@@ -281,58 +250,46 @@ def test_of_a_chain_the_last_attempt_tells(
     wait_until(is_over, 180)
     ended = cluster_runs.history.get(run.id)
     assert (ended.state, ended.attempt) == (State.DONE, 2)
-    wait_until(lambda: bool(told), 30)
-    ((_, _, body),) = told
+    wait_until(lambda: bool(listener.told), 30)
+    ((_, _, body),) = listener.told
     assert body.startswith(f"{run.id} at minilumi: done after")
     printed = cluster.login(f"cat {run.folder}/* 2>/dev/null; scontrol show job -dd").stdout
     assert SECRET not in printed
 
 
+def training(runs: Runs, cluster: Cluster, project: Path) -> Run:
+    """Send a run that waits for its end; return it once it trains."""
+    run = chained(runs, project, "wait", notify="HOOK")
+    metrics = f"cat {run.folder}/metrics.jsonl"
+    wait_until(lambda: "step" in cluster.login(metrics).stdout, 120)
+    runs.refresh(run.site)
+    return runs.history.get(run.id)
+
+
 @pytest.mark.cluster
 def test_a_cancelled_job_tells_too(
-    cluster_runs: Runs,
-    cluster: Cluster,
-    listener: Listener,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster_runs: Runs, cluster: Cluster, listener: Webhook, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("HOOK", listener.address)
-    held = chained(cluster_runs, tmp_path / "held", "wait", notify="HOOK")
-
-    def trains() -> bool:
-        return "step" in cluster.login(f"cat {held.folder}/metrics.jsonl").stdout
-
-    wait_until(trains, 120)
-    cluster_runs.refresh(held.site)
+    held = training(cluster_runs, cluster, tmp_path / "held")
     cluster_runs.cancel(held.id)
-    wait_until(lambda: bool(told), 10, cluster.login(f"cat {held.folder}/attempt-1.out").stdout)
-    assert told[0][2].startswith(f"{held.id} at minilumi: cancelled after")
+    said = f"cat {held.folder}/attempt-1.out"
+    wait_until(lambda: bool(listener.told), 10, cluster.login(said).stdout)
+    assert listener.told[0][2].startswith(f"{held.id} at minilumi: cancelled after")
 
 
 @pytest.mark.cluster
 def test_a_job_that_is_killed_outright_is_told_by_the_laptop_that_watches(
-    cluster_runs: Runs,
-    cluster: Cluster,
-    listener: Listener,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster_runs: Runs, cluster: Cluster, listener: Webhook, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("HOOK", listener.address)
-    run = chained(cluster_runs, tmp_path / "killed", "wait", notify="HOOK")
-
-    def trains() -> bool:
-        return "step" in cluster.login(f"cat {run.folder}/metrics.jsonl").stdout
-
-    wait_until(trains, 120)
-    cluster_runs.refresh(run.site)
-    cluster.login(f"scancel --batch --signal=KILL {cluster_runs.history.get(run.id).job_id}")
+    run = training(cluster_runs, cluster, tmp_path / "killed")
+    cluster.login(f"scancel --batch --signal=KILL {run.job_id}")
     warnings: list[str] = []
     ended = cluster_runs.wait(run.id, timeout=120, warn=warnings.append)
     assert ended.state is State.FAILED, ended.reason
-    ((_, kind, body),) = told
+    ((_, kind, body),) = listener.told
     assert kind == "text/plain" and body.startswith(f"{run.id} at minilumi: failed after ")
     assert body.endswith("; its job was killed.")
     (warning,) = [words for words in warnings if "notification" in words]
     assert warning.endswith("lumitui sent it from here.") and SECRET not in warning
     cluster_runs.refresh(run.site)
-    assert len(told) == 1
+    assert len(listener.told) == 1

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -23,55 +22,23 @@ from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
+from tests.support.servers.webhook import webhook
 
 EVENT = Event("vit-1", "lumi", State.FAILED, Happened.FAILED, "vit-1: failed (exit 9).")
 
 
-class Hook(HTTPServer):
-    """A webhook that keeps what it is sent; `status` is its answer."""
-
-    status = 200
-    got: list[object]
-
-
-class Answers(BaseHTTPRequestHandler):
-    server: Hook
-
-    def do_POST(self) -> None:
-        self.server.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        self.send_response(self.server.status)
-        self.send_header("Location", "http://127.0.0.1:1/elsewhere")
-        self.end_headers()
-
-    def log_message(self, *given: object) -> None:
-        """Print nothing."""
-
-
-@pytest.fixture
-def hook() -> Iterator[Hook]:
-    server = Hook(("127.0.0.1", 0), Answers)
-    server.got = []
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_a_webhook_gets_a_small_object_and_its_failure_is_a_sentence_without_a_secret(
-    hook: Hook,
-) -> None:
-    notify = Notify(webhook=f"http://127.0.0.1:{hook.server_port}/services/SECRET")
-    assert outside.post(EVENT, notify) == ""
-    assert hook.got == [
-        {"text": EVENT.sentence, "run": "vit-1", "site": "lumi", "state": "failed",
-         "event": "failed"}
-    ]  # fmt: skip
-    for status in (500, 302):
-        hook.status = status
-        said = outside.post(EVENT, notify)
-        assert said == f"The webhook at 127.0.0.1 failed: {status}."
+def test_a_webhook_gets_a_small_object_and_its_failure_is_a_sentence_without_a_secret() -> None:
+    with webhook() as hook:
+        notify = Notify(webhook=f"{hook.address}/services/SECRET")
+        assert outside.post(EVENT, notify) == ""
+        assert [json.loads(body) for _, _, body in hook.told] == [
+            {"text": EVENT.sentence, "run": "vit-1", "site": "lumi", "state": "failed",
+             "event": "failed"}
+        ]  # fmt: skip
+        for status in (500, 302):
+            hook.status = status
+            said = outside.post(EVENT, notify)
+            assert said == f"The webhook at 127.0.0.1 failed: {status}."
     nobody = outside.post(EVENT, Notify(webhook="http://127.0.0.1:1/SECRET"))
     assert "refused" in nobody and "SECRET" not in nobody
 

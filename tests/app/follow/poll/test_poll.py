@@ -185,25 +185,6 @@ def test_an_end_waits_for_a_folder_that_is_out_of_sight(
     assert (ended.state, ended.rc, ended.failed_rank) == (State.FAILED, 7, 3)
 
 
-def test_a_login_file_that_goes_elsewhere_does_not_take_the_job_along(
-    runs: Runs, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second run would find the first one's claim there, and end well without a program."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    elsewhere = tmp_path / "scratch"
-    elsewhere.mkdir()
-    (home.config.parent / ".bash_profile").write_text(f"cd {elsewhere}\n")
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "program").write_text("#!/bin/bash\necho trained >>$RUN_DIR/result\n")
-    (project / "program").chmod(0o755)
-    for number in range(2):
-        run = finish(runs, send(runs, project, f"run-{number}", **LOCAL, gpus_per_node=1))
-        assert (run.state, run.rc) == (State.DONE, 0)
-        assert Path(run.folder, "result").read_text() == "trained\n"
-    assert list(elsewhere.iterdir()) == []
-
-
 def test_variables_of_a_persons_shell_do_not_change_what_arrives(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
