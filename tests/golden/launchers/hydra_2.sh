@@ -47,6 +47,7 @@ export CPU_BIND_MASKS="0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,
 # Launch
 cd "$RUN_DIR"/code
 launch() {
+  export HWLOC_COMPONENTS="${HWLOC_COMPONENTS--gl}" # else a server on port 6006, like TensorBoard, hangs mpirun
   set -o pipefail; rm -f "$RUN_DIR/rank-failed" # when a rank has failed, mpirun has 30 s to end the others: it may wait for ever
   { SLURM_CPU_BIND=none SLURM_OVERLAP=1 I_MPI_PIN=0 env -u ROCR_VISIBLE_DEVICES \
     mpirun -n 16 -ppn 8 -prepend-rank \
