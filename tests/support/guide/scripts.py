@@ -3,8 +3,8 @@
 Source: Lumi-supercomputer/LUMI-AI-Guide (text CC-BY-4.0, code MIT), `multi-gpu-and-node/` at
 ea60bc1 (17 February 2025, the seed era) and `05-multi-gpu-and-node/` at a7e3387 (19 May 2026, the
 current era). Values are the scripts' own text: nothing is expanded or corrected here. What our
-scripts set otherwise on purpose is in `batch_differences.py`; what they ask sbatch for and start is
-in `tests/golden/seeds.yaml`.
+scripts set otherwise on purpose is in `tests/golden/guide_differences.yaml`; what they ask sbatch
+for and start is in `tests/golden/seeds.yaml`.
 """
 
 from dataclasses import dataclass, field
