@@ -61,13 +61,13 @@ def main() -> None:
     """Read the command line and write the files."""
     parser = argparse.ArgumentParser(description="Write a trained Llama as Hugging Face's files.")
     add = parser.add_argument
-    add("checkpoint", type=Path, help="of ddp or fsdp, or a folder of checkpoints")
-    add("out", type=Path, help="a folder")
+    add("checkpoint", type=Path, help="a checkpoint of ddp or fsdp, or a folder of checkpoints")
+    add("out", type=Path, help="folder to write to")
     llamas = [name for name in MODELS if name.startswith("llama")]
-    add("--model", choices=llamas, required=True, help="that was trained")
-    add("--vocabulary", type=count, help="words of the data (default: the model's)")
-    add("--like", type=Path, metavar="FOLDER", help="of the model that the training began with")
-    add("--dtype", choices=KINDS, default="bfloat16", help="of the weights (default: bfloat16)")
+    add("--model", choices=llamas, required=True, help="model that was trained")
+    add("--vocabulary", type=count, help="vocabulary size (default: the model's)")
+    add("--like", type=Path, metavar="FOLDER", help="the model that training started from")
+    add("--dtype", choices=KINDS, default="bfloat16", help="type of weights (default: bfloat16)")
     args = parser.parse_args()
     shape = MODELS[args.model].sample
     shape = Shape(shape.kind, shape.input, args.vocabulary or shape.classes)

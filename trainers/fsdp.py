@@ -29,9 +29,9 @@ def main() -> None:
     add_shared(parser)
     add_torch(parser)
     parser.add_argument("--keep-gradients", action="store_true",
-        help="with --accumulate, meet once a step; 4 bytes a weight more")  # fmt: skip
+        help="with --accumulate, exchange once per step; needs 4 bytes per weight")  # fmt: skip
     parser.add_argument("--shard-size", type=count, metavar="N",
-        help="split the model over N ranks, like those of a node (default: all)")  # fmt: skip
+        help="split the model over groups of N ranks (default: all ranks)")  # fmt: skip
     args = parser.parse_args()
     from strategies.fsdp import Fsdp  # raises a clear error with a PyTorch without it
 

@@ -30,11 +30,12 @@ def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Pack images into shards, or text into tokens.")
     add = parser.add_argument
-    add("folder", type=Path, help="images: a subfolder for each class, tars, or HDF5; or text")
+    add("folder", type=Path, help="images: a subfolder per class, tars, or HDF5; or text files")
     add("out", type=Path, help="folder to write to")
-    add("--size", type=count, default=SIDE, help="pixels of a side (default: %(default)s)")
+    add("--size", type=count, default=SIDE, help="pixels per side (default: %(default)s)")
     add("--grey", action="store_true", help="one channel instead of three")
-    add("--workers", type=count, default=len(os.sched_getaffinity(0)), help="default: all cores")
+    cores = len(os.sched_getaffinity(0))
+    add("--workers", type=count, default=cores, help="threads (default: one per core)")
     add("--text", action="store_true", help="pack text files instead of images")
     return parser.parse_args()
 

@@ -55,37 +55,34 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
 
     add = parser.add_argument
     # Model and data.
-    add("--model", choices=MODELS, default="cnn", help="network (default: %(default)s)")
-    add(
-        "--data",
-        default=str(SAMPLE),
-        help="folder or file, or synthetic (default: a sample of MNIST)",
-    )
+    add("--model", choices=MODELS, default="cnn", help="model to train (default: %(default)s)")
+    add("--data", default=str(SAMPLE),
+        help="folder, file, or `synthetic` (default: a sample of MNIST)")  # fmt: skip
     add("--init", type=Path, metavar="PATH",
-        help="begin with these weights: a checkpoint, or a folder of *.safetensors")  # fmt: skip
+        help="initial weights: a checkpoint, or a folder of *.safetensors")  # fmt: skip
     add("--limit", type=count, metavar="N", help="use only the first N training samples")
-    add("--workers", type=whole, default=0, help="threads that read ahead (default: 0)")
-    add("--seed", type=int, default=0, help="of weights and order (default: %(default)s)")
+    add("--workers", type=whole, default=0, help="threads that read data ahead (default: 0)")
+    add("--seed", type=int, default=0, help="seed of weights and data order (default: %(default)s)")
     add("--epochs", type=count, default=4, help="passes over the data (default: %(default)s)")
     add("--max-skipped", type=whole, default=3, metavar="N",
-        help="end with 86 when the loss is no number for more than N steps in a row")  # fmt: skip
-    add("--steps", type=count, default=sys.maxsize, help="end after this step of the plan")
+        help="exit with 86 after more than N non-finite steps in a row (default: 3)")  # fmt: skip
+    add("--steps", type=count, default=sys.maxsize, help="stop after this step")
     # Checkpoints and reports.
-    add("--resume", action="store_true", help="continue from the newest checkpoint if there is one")
+    add("--resume", action="store_true", help="continue from the newest checkpoint, if any")
     add("--save-every", type=count, metavar="STEPS",
-        help="between checkpoints (default: 100, or any with --save-minutes)")  # fmt: skip
-    add("--save-minutes", type=amount, metavar="MINUTES", help="between checkpoints")
+        help="steps between checkpoints (default: 100, or none with --save-minutes)")  # fmt: skip
+    add("--save-minutes", type=amount, metavar="MINUTES", help="minutes between checkpoints")
     add("--keep-best", action="store_true",
-        help="save after a test that is the best so far, and keep that checkpoint")  # fmt: skip
+        help="also keep the checkpoint with the best test result")  # fmt: skip
     add("--save-in-background", action="store_true",
-        help="train on while a checkpoint is written; it takes memory for a copy")  # fmt: skip
+        help="continue training during a save, which needs memory for a copy")  # fmt: skip
     add("--eval", choices=("epoch", "end", "never"), default="epoch", help="when to test")
-    add("--log-every", type=count, default=10, help="steps between lines on stdout")
+    add("--log-every", type=count, default=10, help="steps between log lines (default: 10)")
     add("--watch", metavar="NAMES",
-        help="show it in these too, separated by commas: tensorboard, mlflow, wandb")  # fmt: skip
+        help="also write metrics for these: tensorboard,mlflow,wandb")  # fmt: skip
     add("--tf32", action="store_true",
-        help="round what float32 matrix products read to 10 bits, on Nvidia's GPUs")  # fmt: skip
-    add("--profile", type=span, metavar="FIRST:LAST", help="trace these steps, like 10:15")
+        help="use TF32 for float32 matrix products on NVIDIA GPUs")  # fmt: skip
+    add("--profile", type=span, metavar="FIRST:LAST", help="trace these steps: 10:15")
 
 
 def add_torch(parser: argparse.ArgumentParser) -> None:
@@ -96,29 +93,29 @@ def add_torch(parser: argparse.ArgumentParser) -> None:
     # Batches. The global batch is batch size x micro batches x ranks.
     add("--batch-size", type=count, default=32, help="samples per rank (default: 32)")
     add("--accumulate", type=count, default=1, metavar="N",
-        help="micro batches of --batch-size in a step (default: 1)")  # fmt: skip
+        help="micro batches per step (default: 1)")  # fmt: skip
     # How. The rate warms up and falls to 0 along a cosine over all epochs. It isn't multiplied
     # by the number of ranks here: that is a choice to make when a job is scaled.
-    add("--optimizer", choices=OPTIMIZERS, default="sgd", help="sgd has momentum 0.9")
-    add("--lr", type=amount, default=0.02, help="highest learning rate (default: 0.02)")
-    add("--schedule", choices=SCHEDULES, default="cosine", help="of the rate (default: cosine)")
+    add("--optimizer", choices=OPTIMIZERS, default="sgd", help="default: sgd, with momentum 0.9")
+    add("--lr", type=amount, default=0.02, help="peak learning rate (default: 0.02)")
+    add("--schedule", choices=SCHEDULES, default="cosine", help="rate schedule (default: cosine)")
     add("--warmup-steps", type=whole, metavar="N",
-        help="in which the rate rises (default: 5 %% of the samples with cosine)")  # fmt: skip
-    add("--betas", type=betas, default=(0.9, 0.999), help="of adam (default: 0.9,0.999)")
-    add("--weight-decay", type=amount, default=0.0, help="(default: 0)")
+        help="warm-up steps (default: 5 %% of the samples with cosine)")  # fmt: skip
+    add("--betas", type=betas, default=(0.9, 0.999), help="betas of Adam (default: 0.9,0.999)")
+    add("--weight-decay", type=amount, default=0.0, help="weight decay (default: 0)")
     add("--decay", choices=DECAYS, default="all",
-        help="which weights decay; matrices: no biases and no norms (default: all)")  # fmt: skip
-    add("--clip", type=amount, default=0.0, metavar="LENGTH",
-        help="longest gradient of a step (default: any)")  # fmt: skip
+        help="weights that decay; matrices: neither biases nor norms (default: all)")  # fmt: skip
+    add("--clip", type=amount, default=0.0, metavar="NORM",
+        help="clip the gradient to this norm (default: off)")  # fmt: skip
     # How fast, and in how much memory. None of it changes what is learnt, but for rounding.
-    add("--compile", action="store_true", help="compile the model: minutes before the first step")
+    add("--compile", action="store_true", help="torch.compile the model before the first step")
     add("--recompute", nargs="?", const="all", choices=("all", "selective"), metavar="WHAT",
-        help="keep less of each block for the backward pass: only its input; or, with "
-        "`selective`, what matrix products, convolutions and attention give")  # fmt: skip
+        help="activation checkpointing: keep only each block's input; with `selective`, also "
+        "the outputs of matrix products, convolutions and attention")  # fmt: skip
     add("--loss-parts", type=count, default=1, metavar="N",
-        help="compute a text's logits in N parts, and again in the backward pass")  # fmt: skip
+        help="compute logits in N parts, and again in the backward pass")  # fmt: skip
     add("--channels-last", choices=("auto", "yes", "no"), default="auto",
-        help="order of an image's values in memory (auto: yes on GPUs)")  # fmt: skip
-    add("--precision", choices=PRECISIONS, default="fp32", help="of the arithmetic (default: fp32)")
+        help="channels-last memory layout (auto: yes on GPUs)")  # fmt: skip
+    add("--precision", choices=PRECISIONS, default="fp32", help="precision (default: fp32)")
     add("--save", choices=("whole", "sharded"), default="whole",
-        help="as one file, or one of each rank (default: whole); fsdp: always sharded")  # fmt: skip
+        help="one file, or one per rank (default: whole; fsdp: always sharded)")  # fmt: skip
