@@ -134,13 +134,13 @@ def job_file_page() -> str:
 
 
 def _of_key(key: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """Return what a key is, what it may be and what it is without a value."""
+    """Return a key's description, its choices and its default."""
     said = key["description"]
     kinds = list(_kinds(key, schema))
     choices = [f"`{value}`" for kind in kinds for value in kind.get("enum", ())]
     one_of = f" One of {', '.join(choices)}." if choices else ""
     default = key.get("default")
-    shown = isinstance(default, str | int) and "Left out:" not in said
+    shown = isinstance(default, str | int) and "Leave it out" not in said
     words = str(default).lower() if isinstance(default, bool) else default
     return f"{said}{one_of}" + (f" [default: `{words}`]" if shown else "")
 
