@@ -45,7 +45,7 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
     afterwards.
 
     Raises:
-        LinkError: the site could not be asked.
+        LinkError: the site cannot be reached.
     """
     watches = {run.id: transitions.watch_of(run) for run in runs}
     began = time.time()

@@ -83,7 +83,7 @@ def cancel_late(run: Run, scheduler: "Scheduler") -> None:
     An unconfirmed cancel is retried at the next poll.
 
     Raises:
-        LinkError: the site could not be asked.
+        LinkError: the site cannot be reached.
     """
     from lumitui.app.follow.transitions import watch_of
     from lumitui.app.launch.send.settle import GRACE_SECONDS, submission_of

@@ -1,1 +1,1 @@
-"""Requests to a scheduler: submit once, settle, poll, cancel."""
+"""Requests to a scheduler: submitting once, settling, polling, cancelling."""

@@ -1,8 +1,8 @@
-"""A cancel in Slurm: the mark in the run's folder, scancel, and the queue's confirmation.
+"""Cancelling in Slurm: the mark in the run's folder, scancel, and the queue's confirmation.
 
-Neither scancel's words nor its exit status prove anything. The queue does, if its answer is whole:
-a job of the run has ended, or is being ended and its next attempt would read the mark
-(templates/job/lumitui.sh). A job's id alone ends nobody: see `_CANCEL`.
+scancel's output and exit status prove nothing. A complete answer of the queue does: a job of the
+run has ended, or is ending and its next attempt would read the mark (templates/job/lumitui.sh). An
+id alone is never enough to end a job: see `_CANCEL`.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from lumitui.remote.site.shell_text import fill, quote
 from lumitui.remote.transport.records import parse_records, record_functions
 
 NEXT = "The next poll settles it (`lumitui status`)."
-"""The fix for an unconfirmed cancel."""
+"""The hint for an unconfirmed cancel."""
 
 
 class CancelOutcome(NamedTuple):
@@ -25,13 +25,13 @@ class CancelOutcome(NamedTuple):
     gone: dict[str, str]
     """The runs whose jobs left the queue, each with its message."""
     commands: int
-    """Commands of the scheduler that were run."""
+    """Number of the scheduler's commands that ran."""
 
 
 def cancel_script(marker: str, watches: Sequence[Watch], clean: str, ours: str) -> str:
     """Return the one request of a cancel; `clean` and `ours` are Slurm's functions in sh.
 
-    A watch without a job id is of a run whose submission is still open.
+    A watch without a job id is for a run whose submission is not settled.
     """
     calls = "\n".join(
         f"one {index} {quote(watch.job_id)} {quote(watch.run)} {quote(watch.token or watch.run)}"
@@ -56,8 +56,9 @@ def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> Cancel
     """Return the result in the answer of `cancel_script`.
 
     Raises:
-        OutcomeUnknown: scancel was sent, and the queue does not show that nothing more can start.
-        RefusedError: scancel failed, and a job continues; or there is no such answer.
+        OutcomeUnknown: scancel was sent, but the queue does not confirm that nothing more can
+            start.
+        RefusedError: scancel failed and a job continues, or the answer is missing.
     """
     gone: dict[str, str] = {}
     commands, text, refused, opened = 0, "The site did not answer", "", ""
@@ -95,15 +96,15 @@ _OTHER = (
     "cancelled."
 )
 
-# Not in it: COMPLETING, after which Slurm may run the job again, and REVOKED, which a federation
-# says of a job that another of its clusters runs.
+# Excludes COMPLETING, after which Slurm may requeue the job, and REVOKED, for a job that another
+# cluster of a federation runs.
 _OVER = "COMPLETED|CANCELLED|FAILED|TIMEOUT|DEADLINE|NODE_FAIL|PREEMPTED|OUT_OF_ME[A-Z]*|BOOT_FAIL"
-"""The states of squeue in which a job runs no more."""
+"""The states of squeue in which a job no longer runs."""
 
-# scancel gets the name with the id, and then signals only a job that has both (scancel(1), -n).
-# Where the site has changed the name, the queue's row just before is the check: the token, or the
-# script in the run's folder. A job that is not listed is cancelled by name and id too: the list may
-# lack it, and it costs nothing where there is none.
+# scancel gets the name with the id, so it signals only a job that has both (scancel(1), -n). If the
+# site has changed the name, the queue's row read just before is the check: the token, or the script
+# in the run's folder. A job that is not listed is also cancelled by name and id, because the list
+# may lack it; without such a job, this has no effect.
 _CANCEL = r"""
 {clean}
 {records}

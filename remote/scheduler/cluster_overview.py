@@ -1,4 +1,4 @@
-"""A cluster's overview in one request: nodes, the user's queue, reservations, the budget.
+"""A cluster's overview in one request: nodes, the user's queue, reservations, budget.
 
 Each part fails on its own. Formats: sinfo(1), squeue(1), scontrol(1); times are epoch seconds by
 SLURM_TIME_FORMAT=%s.
@@ -17,10 +17,10 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
 MOST_ROWS = 2_000
-"""Most partitions, jobs or reservations that are read of a part."""
+"""Maximum number of partitions, jobs or reservations to read of a part."""
 MOST_BUDGET_LINES = 60
 SECONDS = 60.0
-"""The time limit of the request."""
+"""Time limit of the request in seconds."""
 _LONGEST = 200
 
 IDLE = frozenset({"idle"})
@@ -44,12 +44,12 @@ class Nodes:
     mixed: int = 0
     allocated: int = 0
     other: int = 0
-    """Reserved: by a reservation, maintenance, a large job."""
+    """Nodes reserved by a reservation, maintenance or a large job."""
     down: int = 0
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Number of all nodes."""
         return self.idle + self.mixed + self.allocated + self.other + self.down
 
 
@@ -64,7 +64,7 @@ class QueuedJob:
     elapsed: str
     limit: str
     start: float | None
-    """When it started, or is expected to."""
+    """When it started or is expected to start."""
     reason: str
     name: str
 
@@ -89,19 +89,19 @@ class ClusterOverview:
     queue: tuple[QueuedJob, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     budget: tuple[str, ...] = ()
-    """The lines that the site's own command prints."""
+    """The output lines of the site's own command."""
     faults: Mapping[str, str] = field(default_factory=dict)
-    """Why a part (`nodes`, `queue`, `reservations`, `budget`) could not be had."""
+    """Why a part (`nodes`, `queue`, `reservations`, `budget`) is missing."""
 
 
 @purpose("cluster")
 def ask_overview(transport: Transport, clean: str, budget: str) -> ClusterOverview:
-    """Ask a site with Slurm for all parts in one request; `budget` is its own command, or ''.
+    """Query a site for all parts in one request; `budget` is the site's own command, or ''.
 
-    `clean` is sh that unsets what would change Slurm's answers.
+    `clean` is sh that unsets variables that would change Slurm's answers.
 
     Raises:
-        LinkError: the site could not be asked.
+        LinkError: the site cannot be reached.
     """
     unset = r"unset $(env | sed -nE 's/^(SINFO_[A-Z0-9_]*)=.*/\1/p')"
     answers = ask(transport, f"{clean}\n{unset}", _questions(budget), timeout=SECONDS)
@@ -109,7 +109,7 @@ def ask_overview(transport: Transport, clean: str, budget: str) -> ClusterOvervi
 
 
 def parse_overview(output: bytes, marker: str, budget: str) -> ClusterOverview:
-    """Return the overview in a request's output; never raises."""
+    """Return the overview in a request's output; raises no errors."""
     return _overview(read_answers(output, marker, _questions(budget)))
 
 
@@ -150,10 +150,10 @@ def _partitions(text: str) -> tuple[Nodes, ...]:
 
 
 def node_kind(state: str) -> str:
-    """Return the field of `Nodes` for a state of sinfo.
+    """Return the field of `Nodes` for a state from sinfo.
 
-    A sign after the state adds to it; `*` means that the node does not answer, `$` and `@`, `^`
-    maintenance or a reboot to come, `-` that a large job is planned there.
+    A sign after the state qualifies it: `*`: the node does not respond; `$`: maintenance; `@`, `^`:
+    a pending reboot; `-`: planned for a large job.
     """
     word = state.lower().rstrip("*~#!%$@^+-")
     signs = state[len(word) :]

@@ -1,15 +1,15 @@
-"""A job is submitted once: the scripts in POSIX sh, the same for every scheduler, and the outcome.
+"""Submitting a job exactly once: scripts in POSIX sh for every scheduler, and the outcome.
 
-`mkdir attempt-1.submit` is the lock: it is atomic on every file system, while flock on Lustre is
-local to a node. The first thing the job does is to make the link `attempt-1.claim` to its id; with
-a claim that is not its own it ends at once. What the submit command prints, and the status it ends
-with, prove nothing, because a site may wrap it: the claim and the queue tell. An id that one of
-them confirmed is written to another name and renamed: the receipt. The disk may be full and the
-folder may be out of sight: evidence that is missing proves nothing.
+`mkdir attempt-1.submit` is the lock: it is atomic on every file system, while flock on Lustre may
+be local to a node. The job first creates the link `attempt-1.claim` to its id; if the claim belongs
+to another job, it ends immediately. The submit command's output and status prove nothing, because a
+site may wrap it; the claim and the queue decide. An id that one of them confirmed is written to a
+temporary name and renamed: the receipt. The disk may be full and the folder temporarily invisible,
+so missing evidence proves nothing.
 
-A scheduler adds three functions. `mine` prints the ids of the run's jobs that the queue has,
-`accounted` those that accounting has; each ends with 1, and prints why, where it cannot tell.
-`drop ID...` cancels jobs that `mine` has printed just before.
+A scheduler adds three functions. `mine` prints the ids of the run's jobs in the queue, `accounted`
+those in accounting; each returns 1 and prints the reason if it cannot tell. `drop ID...` cancels
+jobs that `mine` has just printed.
 """
 
 import math
@@ -36,7 +36,8 @@ FULL = (
     "|job submission failed: resource temporarily unavailable"
 )
 """Messages of sbatch about a full queue (MaxJobCount): it retries 15 times, after 1, 2, … 15 s, and
-is then refused (sbatch.c, MAX_RETRIES). The outcome is clear, although they contain "temporarily".
+is then refused (sbatch.c, MAX_RETRIES). The outcome is certain, although the messages contain
+"temporarily".
 """
 
 _COMMON = r"""
@@ -183,9 +184,9 @@ say unknown
 
 
 def submit_script(submission: Submission, command: str, functions: str, marker: str) -> str:
-    """Return the submit step, with `command` as the scheduler's and `functions` for the evidence.
+    """Return the submit step, with the scheduler's `command` and `functions` for the evidence.
 
-    A second one submits nothing. The answer is one record with `marker`.
+    Repeating it submits nothing. The answer is one record with `marker`.
     """
     return fill(
         _SUBMIT,
@@ -201,7 +202,7 @@ def submit_script(submission: Submission, command: str, functions: str, marker: 
 def settle_script(
     submission: Submission, functions: str, marker: str, *, deep: bool, void: bool, grace: int
 ) -> str:
-    """Return the reading of the evidence; `grace` is in seconds."""
+    """Return sh that reads the evidence; `grace` is in seconds."""
     return fill(
         _SETTLE,
         common=_common(submission, functions, marker),
@@ -225,7 +226,7 @@ def _common(submission: Submission, functions: str, marker: str) -> str:
         functions=functions,
         undecided=quote(UNDECIDED),
         full=quote(FULL),
-        # Of each of two files, and a few words between their halves.
+        # Maximum bytes of each of two files, plus a few words between.
         most=MOST_WORDS // 2 - 200,
         half=MOST_WORDS // 4 - 100,
         **_NAMES,
@@ -233,7 +234,7 @@ def _common(submission: Submission, functions: str, marker: str) -> str:
 
 
 class SubmissionOutcome(NamedTuple):
-    """The outcome of a submission, and the cost of finding it out."""
+    """The outcome of a submission, and the number of commands it took."""
 
     answer: Answer
     commands: int
@@ -244,9 +245,9 @@ class SubmissionOutcome(NamedTuple):
 def submit_once(
     transport: Transport, submission: Submission, command: str, functions: str
 ) -> SubmissionOutcome:
-    """Run the submit step, with `command` as the scheduler's; a second call submits nothing.
+    """Run the submit step with the scheduler's `command`; a second call submits nothing.
 
-    `functions` are the scheduler's for the evidence, in sh.
+    `functions` are the scheduler's sh functions for the evidence.
 
     Raises:
         LinkLost: the reply was lost.
@@ -282,12 +283,12 @@ def outcome_of(result: Result, marker: str) -> SubmissionOutcome:
     """Return the evidence in an answer with `marker`.
 
     Raises:
-        LinkLost: it is not an answer.
+        LinkLost: the output is not an answer.
     """
     for words, content in parse_records(result.out, marker):
         match words:
             case ["answer", kind, asked, *more]:
-                # Bytes first: an answer may be of any size.
+                # Check the size first: an answer may be of any size.
                 message = content[: 4 * MOST_WORDS].decode("utf-8", "replace").strip()
                 answer = answer_of(kind, more[0] if more else "", message[:MOST_WORDS])
                 return SubmissionOutcome(answer, count(asked) or 0)
@@ -300,7 +301,7 @@ def outcome_of(result: Result, marker: str) -> SubmissionOutcome:
 
 
 def answer_of(kind: str, detail: str, message: str) -> Answer:
-    """Return the outcome in the script's answer; anything unexpected leaves it open."""
+    """Return the outcome in the script's answer; UNKNOWN for anything unexpected."""
     match kind:
         case "id" if detail.isascii() and detail.isdecimal() and len(detail) < 19:
             return Answer(State.QUEUED, detail)

@@ -1,13 +1,13 @@
-"""Inside a running job: a command as one step, and the current GPU use of all nodes.
+"""Steps inside a running job: a user's command, and reading the GPU use of all nodes.
 
-The step begins with the variables of a rank's process (/proc/PID/environ), so that it sees what the
-program sees: modules, caches, secrets, `RANK`. They are read on the node; nothing of them is
-written to a file or to a command line.
+The step starts with the variables of a rank's process (/proc/PID/environ), so that it has the
+program's environment: modules, caches, secrets, `RANK`. They are read on the node and never written
+to a file or a command line.
 
-The step that reads GPUs has one task a node. `--overlap` lets it share the nodes with the job's own
-(srun(1)); it starts at once or not at all, and ends after half a minute. Slingshot has no network
-for a step on several nodes beside one that runs (lumi-userguide, pull request 223): there one node
-is asked after the other.
+The step that reads GPUs has one task per node. With `--overlap`, it shares the nodes with the job's
+own step (srun(1)); it starts immediately or not at all, and ends after half a minute. On Slingshot,
+a step on several nodes beside a running one gets no network (lumi-userguide, pull request 223), so
+nodes are queried one by one.
 """
 
 import re
@@ -36,22 +36,22 @@ class StepCall:
     command: Sequence[str] = ()
     """Empty: a shell."""
     node: str = ""
-    """Name of the node; empty: the one with number `node_index`."""
+    """Name of the node; empty: the node with number `node_index`."""
     node_index: int = 0
     rank: int | None = None
-    """The rank whose environment to use; None: the first one found on the node."""
+    """The rank whose environment to use; None: the first rank found on the node."""
     container: str = ""
     """sh words before the program; empty: no container."""
     image: str = ""
-    """The sh word for the container's image, which `container` calls `$SIF`."""
+    """The sh word for the container's image, `$SIF` in `container`."""
     activate: str = ""
-    """sh that a container runs before the program."""
+    """sh to run in the container before the program."""
     terminal: bool = True
     """Whether it has its own terminal."""
 
 
 def inside_script(call: StepCall) -> str:
-    """Return bash that takes a rank's environment and becomes the command."""
+    """Return bash that adopts a rank's environment and executes the command."""
     words = call.command or ("bash",)
     ready = f"{call.activate}; " if call.activate else ""
     inner = f'{ready}[ -z "${{VENV:-}}" ] || PATH=$VENV/bin:$PATH; exec "$@"'
@@ -69,8 +69,8 @@ def inside_script(call: StepCall) -> str:
     )
 
 
-# In a container the rank's PATH is the container's. What names the container would be taken for one
-# around this shell. SLURM_* are the step's own.
+# In a container, the rank's PATH is the container's. Variables that name a container would suggest
+# one around this shell. SLURM_* are the step's own.
 _INSIDE = r"""
 cd {folder} || exit
 chosen=
@@ -103,8 +103,8 @@ rm -f -- "$mark"
 exit "$rc"
 """
 
-# srun also ends with 0 where Slurm killed a step that ignored SIGTERM, so the command itself
-# removes the mark. A file system may show that late: it only counts once the job has gone.
+# srun also exits with 0 if Slurm killed a step that ignored SIGTERM, so the command itself removes
+# the mark. A file system may show that late, so it counts only once the job has left the queue.
 _STEP = r"""
 {clean}
 : >"$0.on"
@@ -122,11 +122,11 @@ exit "$rc"
 def _slurm_step(call: StepCall, clean: str) -> str:
     """Return sh for the login node that starts the step on `$node`.
 
-    `clean` unsets a user's own variables. One node and one task: on Slingshot a step over several
-    nodes beside a running one is refused.
+    `clean` unsets a user's own variables. One node and one task, because Slingshot refuses a step
+    over several nodes beside a running one.
     """
     words = ["srun", f"--jobid={call.job_id}", "--overlap", "--immediate=30", "--nodes=1"]
-    # A job with `debug:` sees by the name that somebody works in it.
+    # By this name, a job with `debug:` sees that a user is working in it.
     words += ["--job-name=lumitui-shell"]
     words += ["--ntasks=1", "--cpu-bind=none", "--quiet", *(["--pty"] if call.terminal else [])]
     program = f"bash -c {quote(inside_script(call))}"
@@ -136,13 +136,13 @@ def _slurm_step(call: StepCall, clean: str) -> str:
 
 @purpose("shell")
 def place_step(transport: Transport, call: StepCall, clean: str) -> str:
-    """Write the step's script into the run's folder; return its path. One request.
+    """Write the step's script into the run's folder and return its path; one request.
 
-    Without Slurm `clean` is empty, and the command runs on the machine itself.
+    Without Slurm, `clean` is empty, and the command runs on the machine itself.
 
     Raises:
         RefusedError: the job is not running, or has no such node.
-        LinkError: the site could not be asked.
+        LinkError: the site cannot be reached.
     """
     marker = new_marker()
     step = _slurm_step(call, clean) if clean else f"exec bash -c {quote(inside_script(call))}"
@@ -152,7 +152,7 @@ def place_step(transport: Transport, call: StepCall, clean: str) -> str:
         nodes=_nodes_script(call, clean),
         folder=quote(call.folder),
     )
-    # The shell has read all of it before the file goes.
+    # The shell has read the whole file before it is removed.
     text = f'{{\nrm -f -- "$0"\n{step}\n}}\n'
     result = transport.run(script, stdin=text.encode())
     for words, content in parse_records(result.out, marker):
@@ -168,11 +168,11 @@ def place_step(transport: Transport, call: StepCall, clean: str) -> str:
 
 @purpose("forward")
 def node_of(transport: Transport, call: StepCall, clean: str) -> str:
-    """Return the name of the job's node for `call`. One request.
+    """Return the name of the job's node for `call`; one request.
 
     Raises:
         RefusedError: the job is not running, or has no such node.
-        LinkError: the site could not be asked.
+        LinkError: the site cannot be reached.
     """
     marker = new_marker()
     script = f"{record_functions(marker)}\n{_nodes_script(call, clean)}\nexit 0"
@@ -205,7 +205,7 @@ def _chosen(names: list[str], call: StepCall) -> str:
     return call.node or names[call.node_index]
 
 
-# In a subshell: the variables that `clean` sets are not for the rest.
+# In a subshell, so that the variables set by `clean` do not affect the rest.
 _NODES = r"""
 names=$({clean}
 list=$(squeue -h {job} -t R -o %N 2>/dev/null)
@@ -227,20 +227,20 @@ exit 0
 
 
 MOST_ANSWER = 8 << 20
-"""Most bytes that are read: 1,000 nodes print some 3 MB."""
+"""Maximum bytes to read: 1,000 nodes print about 3 MB."""
 MOST_GPUS = 64
 """Most GPUs of one node."""
 SECONDS = 75.0
-"""The time limit of the request; the step has 40 s."""
+"""Time limit of the request in seconds; the step has 40 s."""
 _LONGEST = 100
-# As dash, bash, busybox and env(1) say it, a label and the path of the shell before it.
+# The message of dash, bash, busybox and env(1), after a label and the shell's path.
 _MISSING = re.compile(
     r"(?m)^(?:.*[ :])?['\u2018]?([\w.+/-]{1,60})['\u2019]?: "
     r"(?:command not found|not found|No such file or directory)$"
 )
 
-# ROCm 5 and 6 call the same sensor by two names (rocm_smi.py, showPower). Of the two dies of an
-# MI250X only the first has a figure, for both; the other says "N/A (Secondary die)".
+# ROCm 5 and 6 have different names for the same sensor (rocm_smi.py, showPower). Of the two dies of
+# an MI250X, only the first reports a value, for both; the other reports "N/A (Secondary die)".
 _POWER = ("Average Graphics Package Power (W)", "Current Socket Graphics Package Power (W)")
 _USE = "GPU use (%)"
 _USED, _TOTAL = "VRAM Total Used Memory (B)", "VRAM Total Memory (B)"
@@ -248,30 +248,30 @@ _USED, _TOTAL = "VRAM Total Used Memory (B)", "VRAM Total Memory (B)"
 
 @dataclass(frozen=True)
 class GpuReading:
-    """One GPU at one moment; None if the command does not report the value."""
+    """One GPU at one time; None for values that the command does not report."""
 
     node: str
     index: int
     watts: float | None
     used: float | None
-    """Bytes of its memory that are in use."""
+    """Used memory in bytes."""
     total: float | None
     """Bytes of its memory."""
     use: float | None
-    """Percent of the time in which something ran on it."""
+    """Percentage of time in which a kernel ran."""
 
 
 @purpose("GPUs")
 def read_gpus(
     transport: Transport, clean: str, job_id: str, nodes: int, readings: "GpuReadings"
 ) -> tuple[GpuReading, ...]:
-    """Return the GPUs of a job's nodes, in the order of the nodes; one request.
+    """Return the GPUs of a job's nodes, in node order; one request.
 
-    `clean` is sh that unsets what would change Slurm's answers.
+    `clean` is sh that unsets variables that would change Slurm's answers.
 
     Raises:
-        RefusedError: the step could not start, or the command failed everywhere.
-        LinkError: the site could not be asked.
+        RefusedError: the step could not start, or the command failed on all nodes.
+        LinkError: the site cannot be reached.
     """
     marker = new_marker()
     script = gpus_script(marker, clean, job_id, nodes, readings)
@@ -304,7 +304,7 @@ def _unread(text: str) -> RefusedError:
 
 
 def gpus_script(marker: str, clean: str, job_id: str, nodes: int, readings: "GpuReadings") -> str:
-    """Return the single request: a step with a task on each node, whose lines are labelled."""
+    """Return the one request: a step with a task on each node and labelled lines."""
     task = f'echo "node ${{SLURMD_NODENAME:-$(uname -n)}}"; {readings.command}'
     return fill(
         _SCRIPT,
@@ -343,7 +343,7 @@ exit 0
 
 
 def parse_gpus(output: bytes, readings: "GpuReadings") -> Iterator[GpuReading]:
-    """Yield the GPUs in labelled lines (`3: …`); raises only for too many lines."""
+    """Yield the GPUs in labelled lines (`3: …`); raises an error only for too many lines."""
     by_task: dict[int, list[str]] = {}
     for line in lines(output):
         if label := re.match(r" *(\d{1,6}): (.*)", line, re.DOTALL):
@@ -355,7 +355,7 @@ def parse_gpus(output: bytes, readings: "GpuReadings") -> Iterator[GpuReading]:
 
 
 def _rocm(node: str, rows: list[str]) -> Iterator[GpuReading]:
-    # Warnings, as of a low-power state, may come before the one line of JSON.
+    # Warnings, such as for a low-power state, may precede the line of JSON.
     data = next((json_of(row) for row in rows if row.startswith("{")), None)
     if not isinstance(data, dict):
         return
@@ -384,6 +384,6 @@ def _mib(value: float | None) -> float | None:
 
 
 def _number(value: object) -> float | None:
-    """Return the number in a text; None for `N/A` and the like."""
+    """Return the number in a text; None for `N/A` or similar."""
     text = str(value).strip()[:40] if isinstance(value, str | int | float) else ""
     return float(text) if re.fullmatch(r"\d{1,18}(\.\d{1,9})?", text) else None

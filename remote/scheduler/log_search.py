@@ -1,4 +1,4 @@
-"""A search in the log of an attempt, on the site: one request per page of matches."""
+"""Searching the log of an attempt on the site: one request per page of matches."""
 
 from dataclasses import dataclass
 
@@ -13,9 +13,9 @@ MOST_MATCHES = 500
 WIDTH = 300
 """Maximum bytes of a line in a match."""
 _SECONDS = 120.0
-"""grep reads a gigabyte in a second or two, from a file system that many use."""
+"""Time limit in seconds: grep reads a gigabyte in a second or two, from a shared file system."""
 _NO_LOG, _NO_GREP = 44, 46
-# A line may be as long as the log: grep keeps it whole. busybox's grep knows no -b.
+# A line may be as long as the log, and grep keeps it in memory. busybox's grep lacks -b.
 _FIND = f"""\
 [ -f {{path}} ] || exit {_NO_LOG}
 export LC_ALL=C; ulimit -v 2000000 2>/dev/null
@@ -25,7 +25,7 @@ echo x | grep -ab x >/dev/null 2>&1 || exit {_NO_GREP}
 
 @dataclass(frozen=True)
 class Match:
-    """A line that was found."""
+    """A matching line."""
 
     offset: int
     """Where it begins."""
@@ -43,7 +43,7 @@ class Sought:
 
     @property
     def any_case(self) -> bool:
-        """Whether the search ignores case: the text has no capital letter."""
+        """Whether the search ignores case, because the text has no capital letter."""
         return not self.is_pattern and self.words == self.words.lower()
 
 
@@ -51,11 +51,11 @@ class Sought:
 def find(
     transport: Transport, path: str, sought: Sought, at: int, *, forward: bool
 ) -> list[Match] | None:
-    """Return lines with `sought`, the nearest MOST after byte `at` or before it; None: no log.
+    """Return the lines with `sought` nearest to byte `at`, after or before it; None: no log.
 
     Raises:
         RefusedError: the site's grep cannot count bytes, or the log cannot be read.
-        LinkError: the site could not be asked, or its answer makes no sense.
+        LinkError: the site cannot be reached, or its answer is invalid.
     """
     script = _FIND.format(
         path=quote(path),

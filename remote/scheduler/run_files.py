@@ -1,4 +1,4 @@
-"""The files of all watched runs in one request: the sh that prints them, and the parser."""
+"""Reading the files of all watched runs in one request: the sh and the parser."""
 
 from collections.abc import Collection, Sequence
 from typing import TypedDict
@@ -15,22 +15,22 @@ from lumitui.remote.transport.transport import Transport
 METRICS_BYTES = 65536
 """Maximum bytes of a run's metrics in one poll."""
 REST_BYTES = 1 << 22
-"""Maximum bytes in a request for the rest of them, for all runs together."""
+"""Maximum bytes of further metrics in one request, for all runs together."""
 BEFORE_BYTES = 512
-"""Bytes before the new ones to read again: they show whether the file is the same."""
+"""Known bytes to read again, which show whether the file is the same."""
 SKIPPED_BYTES = 1 << 28
 """Maximum bytes of an overlong line that one request skips at the site. A sparse file may have a
 line of a terabyte; the next poll continues in it."""
 EXIT_BYTES = 4096
-"""Most bytes of an exit file; job.sh writes some 150."""
+"""Maximum bytes of an exit file; job.sh writes about 150."""
 ATTEMPTS_BYTES = 65536
 """Maximum bytes of a run's attempts.jsonl in one poll; an attempt writes about 300."""
 HANG_BYTES = 4096
-"""Most bytes of hung.json; a training writes some 300."""
+"""Maximum bytes of hung.json; a training writes about 300."""
 GPU_USE_BYTES = 512
-"""Most bytes of gpu_use.json; a job writes some 130."""
+"""Maximum bytes of gpu_use.json; a job writes about 130."""
 BINDING_BYTES = 4_000_000
-"""Most bytes of binding.json; the reports of 128 ranks have some 40,000. All runs of a request
+"""Maximum bytes of binding.json; the reports of 128 ranks take about 40,000. All runs of a request
 share MOST_BINDINGS."""
 MOST_BINDINGS = 32 << 20
 MOST_ATTEMPT = 999
@@ -44,7 +44,7 @@ def poll_files(transport: Transport, watches: Sequence[Watch]) -> dict[str, NewR
     """Return the new contents of the folders of `watches`, with as many metrics as fit.
 
     Raises:
-        LinkError: the site could not be asked.
+        LinkError: the site cannot be reached.
     """
     marker = new_marker()
     most = max(METRICS_BYTES, REST_BYTES // max(1, len(watches)))
@@ -56,10 +56,10 @@ def poll_files(transport: Transport, watches: Sequence[Watch]) -> dict[str, NewR
 def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: bool = False) -> str:
     """Return sh that prints the new contents of the folders of `watches`; needs `record_functions`.
 
-    With `skip`, the rest of a metrics line that no answer has room for stays at the site.
-    One `wc` measures all files. A run costs further processes only when it has news, and some 70
-    bytes of script besides its name (200 runs are polled 120 times an hour).
-    Metrics that `wc` does not measure are not read: it may not work.
+    With `skip`, the rest of a metrics line too long for an answer stays at the site. One `wc`
+    measures all files. A run needs further processes only if its files have changed, and about 70
+    bytes of script besides its name (200 runs are polled 120 times an hour). Metrics that `wc`
+    cannot measure are not read.
     """
     parents = {watch.folder.rpartition("/")[0]: "" for watch in watches}
     for number, parent in enumerate(parents):
@@ -109,7 +109,7 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
     )
 
 
-# The claims are links to ids, which `wc` cannot measure; `ls` prints to what they lead.
+# The claims are links to ids, which `wc` cannot measure; `ls` prints their targets.
 _SIZES = """\
 set --
 for d in {folders}; do
@@ -123,10 +123,10 @@ claims="$([ $# -eq 0 ] || ls -ld "$@" 2>/dev/null | head -c $((4400 * $#)))
 "
 begin sizes; printf '%s\\n' "$sizes"; finish"""
 
-# Arguments: index, folder, attempt of the last exit file known, attempt with a known binding or 0,
-# known bytes of the metrics, id of the job, known bytes of the attempts. A requeued job removes the
-# binding before it makes its new log. An attempt that was killed has no exit file: numbers may be
-# missing in between. Names of attempts have three digits at most: see MOST_ATTEMPT.
+# Arguments: index, folder, attempt of the last known exit file, attempt with a known binding or 0,
+# known bytes of metrics, job id, known bytes of attempts.jsonl. A requeued job removes the binding
+# before it creates its new log. A killed attempt has no exit file, so numbers may be missing.
+# Attempt numbers have at most three digits: see MOST_ATTEMPT.
 _ONE = """\
 one() {{
 if ! cd "$2" 2>/dev/null; then begin missing $1; finish; return; fi
@@ -170,7 +170,7 @@ if [ -s {metrics} ]; then
 fi
 }}"""
 
-# The known bytes end within a line: $k is what is left of it.
+# The known bytes end within a line; $k is the length of its rest.
 _SKIP = """
   # Its last byte may be a NUL, which no variable holds.
   [ $b -eq 0 ] || [ $(($(tail -c +$5 {metrics} | head -c 1 | wc -l))) -eq 1 ] ||
@@ -254,7 +254,7 @@ def parse_files(
 
 
 def _claim(content: bytes) -> str:
-    """Return the id of the job with the claim; empty if there is none, or it is void."""
+    """Return the id of the job with the claim; empty if there is no claim or it is void."""
     job_id = content[:40].decode("utf-8", "replace").strip()
     return job_id if count(job_id) is not None else ""
 
@@ -268,10 +268,10 @@ class _MetricLines(TypedDict, total=False):
 
 
 def _metrics(content: bytes, watch: Watch, most: int, skipped: int) -> _MetricLines:
-    """Return the metrics of an answer; a few bytes before those of `watch` come first.
+    """Return the metrics in an answer, which begin a few bytes before the known end of `watch`.
 
-    What is known ends with a whole line, unless a line was too long for an answer and its beginning
-    was skipped. A file that is shorter, or that has no line end there, is another file.
+    The known bytes end with a whole line, unless the start of an overlong line was skipped. A file
+    that is shorter, or has no line end there, is another file.
     """
     offset = _offset(watch)
     overlap = min(offset, BEFORE_BYTES)
@@ -279,10 +279,10 @@ def _metrics(content: bytes, watch: Watch, most: int, skipped: int) -> _MetricLi
     may_be_within = offset == 0 or (b"\n" not in before and offset >= min(most, METRICS_BYTES))
     if len(before) < overlap or not (before.endswith(b"\n") or may_be_within):
         return {"metrics_anew": True}
-    # A line that is still being written is left to the next request.
+    # An incomplete line is left to the next request.
     whole = body[: body.rfind(b"\n") + 1]
     full = len(body) >= most
-    # A line longer than a whole answer would come again for ever: it is skipped.
+    # A line longer than a whole answer would be sent for ever, so it is skipped.
     fields: _MetricLines = {"metrics": whole or (body if full else b""), "more_metrics": full}
     if 0 < skipped <= SKIPPED_BYTES:
         fields["metrics_skipped"] = skipped
@@ -295,10 +295,10 @@ def _metrics(content: bytes, watch: Watch, most: int, skipped: int) -> _MetricLi
 def _believed(
     fields: _MetricLines, content: bytes, watch: Watch, length: int | None
 ) -> _MetricLines:
-    """Return `fields`, or nothing where the site's commands failed.
+    """Return `fields`, or nothing if the site's commands failed.
 
-    A file is shorter than what is known of it only when `wc` says so: where `wc`, `tail` or `head`
-    do not work, fewer bytes come than the file has.
+    A file counts as shorter than known only if `wc` reports it: if `wc`, `tail` or `head` fail,
+    fewer bytes arrive than the file has.
     """
     offset = _offset(watch)
     cut = len(content) < min(offset, BEFORE_BYTES) and (length is None or length >= offset)
@@ -323,7 +323,7 @@ def _sizes(content: bytes, folders: Collection[str]) -> dict[str, dict[int, int]
 
 
 def _lengths(content: bytes, folders: Collection[str]) -> dict[str, int]:
-    """Return the bytes of each folder's metrics."""
+    """Return the number of bytes of each folder's metrics."""
     by_folder: dict[str, int] = {}
     for line in lines(content):
         size, _, path = line.strip().partition(" ")

@@ -1,7 +1,7 @@
-"""The runs' folders of a site, from which a lost history is rebuilt.
+"""Reading a site's run folders, from which a lost history is rebuilt.
 
-Three requests: the accounts that a user has, the paths of all folders, and what some of them
-hold. Of a colleague's, one request brings the newest folders with what they hold.
+Takes three requests: the user's accounts, the paths of all folders, and the contents of some. For a
+colleague, one request returns the newest folders with their contents.
 """
 
 import re
@@ -17,21 +17,21 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
 RECORD_BYTES = 1_000_000
-"""Most bytes of one record that are read. A script and a configuration have some 10 kB."""
+"""Maximum bytes of one record. A script and a configuration take about 10 kB."""
 PAGE = 50
-"""Folders that one request reads."""
+"""Maximum number of folders per request."""
 READING_SECONDS = 120.0
-"""Time limit for reading them: 50 folders on a busy Lustre take some seconds."""
+"""Time limit of that request in seconds: 50 folders on a busy Lustre take some seconds."""
 
 _PATH = re.compile(r"/[A-Za-z0-9._-]+/runs/[A-Za-z0-9._-]+")
 _LONGEST_NAME = 200
-"""Of an account: the profile's pattern is searched in no longer text."""
+"""Maximum characters of an account: the profile's pattern is not applied to longer text."""
 _SIGNS_BYTES = 4096
-"""Most bytes of the signs of one folder that are inspected; they have some 100."""
+"""Maximum bytes of one folder's signs; they take about 100."""
 _JOB = re.compile(r"[0-9]{1,18}")
 _AGE = re.compile(r"-?[0-9]{1,12}")
 
-# A site that names a project's group like its account needs no accounting for this.
+# At a site with groups named like its accounts, this works without accounting.
 _ACCOUNTS = """LC_ALL=C; export LC_ALL
 t=; if command -v timeout >/dev/null 2>&1; then t='timeout 20'; fi
 $t sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null
@@ -47,29 +47,29 @@ class RunFolder:
     record: bytes | None
     """None: there is no record."""
     locked: bool
-    """Whether a submission was begun."""
+    """Whether a submission began."""
     job_id: str | None
-    """From the claim, which the job itself created, or else from the receipt."""
+    """The job's id from its claim, else from the receipt."""
     composed: bool
     """Whether job.sh exists."""
     age: float | None
     """Seconds since its last change, by the site's clock; None if unknown."""
     linked: bool = False
-    """Whether a record, a log or metrics is a link, which may lead out of the folder."""
+    """Whether the record, a log or the metrics is a link, which may lead out of the folder."""
 
 
 @purpose("recover")
 def list_accounts(transport: Transport, pattern: str) -> list[str]:
-    """Return the accounts that fit the profile's `pattern`: Slurm's associations, then the groups.
+    """Return the accounts that match the profile's `pattern`: Slurm's associations, then groups.
 
     Raises:
-        LinkError: the site could not be asked.
+        LinkError: the site cannot be reached.
     """
     return parse_accounts(transport.run(_ACCOUNTS, timeout=60.0).text, pattern)
 
 
 def parse_accounts(text: str, pattern: str) -> list[str]:
-    """Return the names in an answer that match `pattern`, each once."""
+    """Return the distinct names in an answer that match `pattern`."""
     names = (line.partition("|")[0].strip() for line in lines(text))
     short = (name for name in names if 0 < len(name) <= _LONGEST_NAME)
     return list(dict.fromkeys(name for name in short if re.match(pattern, name)))
@@ -77,12 +77,12 @@ def parse_accounts(text: str, pattern: str) -> list[str]:
 
 @purpose("recover")
 def list_folders(transport: Transport, work: str) -> list[str] | None:
-    """Return the paths of all runs' folders below the work root `work`; None if it is missing.
+    """Return the paths of all run folders below the work root `work`; None if it is missing.
 
-    Names that no run can have are left out.
+    Omits names that no run can have.
 
     Raises:
-        LinkError: the site could not be asked.
+        LinkError: the site cannot be reached.
     """
     marker = new_marker()
     script = f"""{record_functions(marker)}
@@ -93,8 +93,7 @@ finish
 exit 0"""
     for words, content in parse_records(transport.run(script, timeout=120.0).out, marker):
         if words == ["folders"]:
-            # A line end in a name makes lines that are not below the work root, or paths that
-            # are not there.
+            # A line end in a name creates lines outside the work root, or paths that do not exist.
             names = [line.removeprefix(".") for line in lines(content) if line.startswith("./")]
             return [work + name for name in names if _PATH.fullmatch(name) and "/../" not in name]
     return None
@@ -105,7 +104,7 @@ def read_folders(transport: Transport, paths: Sequence[str]) -> list[RunFolder]:
     """Return the contents of the folders at `paths`, without missing ones.
 
     Raises:
-        LinkError: the site could not be asked.
+        LinkError: the site cannot be reached.
     """
     calls = "\n".join(f"one {index} {quote(path)}" for index, path in enumerate(paths))
     answer = _answer(transport, calls)
@@ -121,21 +120,21 @@ class FoundFolders:
     """The readable part below some work roots."""
 
     roots: tuple[str, ...]
-    """Those that exist and may be listed."""
+    """Work roots that exist and can be listed."""
     folders: tuple[RunFolder, ...]
     closed: tuple[str, ...]
-    """Runs' folders that may not be entered."""
+    """Run folders that cannot be entered."""
 
 
 @purpose("history")
 def read_newest(transport: Transport, roots: Sequence[str], name: str, most: int) -> FoundFolders:
-    """Return the contents of the newest `most` runs' folders below `roots`, in one request.
+    """Return the contents of the newest `most` run folders below `roots`, in one request.
 
-    `name` is that of one run, or "" for all. No link is followed below a root: anybody may have
-    made it.
+    `name` is one run's, or "" for all. Follows no link below a root, because anybody may have
+    created it.
 
     Raises:
-        LinkError: the site could not be asked.
+        LinkError: the site cannot be reached.
     """
     words = " ".join(map(quote, roots))
     answer = _answer(transport, fill(_NEWEST, roots=words, name=quote(name or "*"), most=str(most)))
@@ -158,7 +157,7 @@ def _below(path: str, roots: Sequence[str]) -> bool:
     )
 
 
-# find follows the roots themselves alone.
+# find follows only the roots themselves.
 _NEWEST = r"""LC_ALL=C; export LC_ALL
 for root in {roots}; do
   if [ -r "$root" ] && [ -x "$root" ]; then begin root; printf '%s\n' "$root"; finish; fi
@@ -174,7 +173,7 @@ done; }"""
 
 
 class _FolderAnswer(NamedTuple):
-    """The records of an answer, by their numbers."""
+    """The records of an answer, by folder number."""
 
     records: dict[int, bytes]
     signs: dict[int, list[str]]
@@ -183,9 +182,9 @@ class _FolderAnswer(NamedTuple):
 
 
 def _answer(transport: Transport, calls: str) -> _FolderAnswer:
-    """Run `calls` of `one NUMBER FOLDER`, each of which prints a folder's content."""
+    """Run `calls` of `one NUMBER FOLDER`, each of which prints a folder's contents."""
     marker = new_marker()
-    # -f first: reading a named pipe would wait for ever.
+    # Test -f first, because reading a named pipe would wait for ever.
     script = f"""{record_functions(marker)}
 one() {{
 cd "$2" 2>/dev/null || return
@@ -224,7 +223,7 @@ exit 0"""
 
 def _folder(path: str, record: bytes | None, signs: Sequence[str]) -> RunFolder:
     values = dict(line.partition(" ")[::2] for line in signs)
-    # A claim that is void names no job: a cancelled run leaves such a one.
+    # A void claim, as left by a cancelled run, names no job.
     ids = [values[name] for name in ("claim", "receipt") if values.get(name, "void") != "void"]
     return RunFolder(
         path=path,

@@ -1,4 +1,4 @@
-"""The log of one attempt on a site: its end, any page, or new lines as it grows."""
+"""Reading the log of one attempt on a site: its end, any page, or new lines."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
 _NO_LOG, _UNREADABLE = 44, 45
-"""Exit codes of the script; tail, wc and the shell itself use others."""
-# busybox's wc reads the whole file; macOS has another stat.
+"""Exit codes of the script; tail, wc and the shell use others."""
+# busybox's wc would read the whole file; macOS has a different stat.
 _SIZE = "$(stat -Lc %s {path} 2>/dev/null || wc -c <{path})"
-# A log grows while it is read: its size is asked for once, and the bytes are those up to it.
+# A log may grow while it is read: its size is read once, and bytes only up to it.
 _END = f"""\
 [ -f {{path}} ] || exit {_NO_LOG}
 size={_SIZE} || exit {_UNREADABLE}; start=$((size > {{last}} ? size - {{last}} : 0))
@@ -21,7 +21,7 @@ echo $start; tail -c +$((start + 1)) {{path}} | head -c $((size - start))"""
 LOG_BLOCK = 65_536
 """Pages begin at multiples of this many bytes, which dd finds without reading earlier ones."""
 MOST_BLOCKS = 16
-"""Most blocks that one request reads."""
+"""Maximum number of blocks per request."""
 _PAGE = f"""\
 [ -f {{path}} ] || exit {_NO_LOG}
 size={_SIZE} || exit {_UNREADABLE}; echo $size
@@ -30,11 +30,11 @@ _GROWS = "until [ -f {path} ]; do sleep 1; done; exec tail -c +{first} -f {path}
 
 
 def read_end(transport: Transport, path: str, last: int) -> tuple[int, bytes] | None:
-    """Return the offset of at most the `last` bytes of a log, and the bytes; None without a log.
+    """Return at most the `last` bytes of a log with their offset; None without a log.
 
     Raises:
         RefusedError: the log cannot be read there.
-        LinkError: the site could not be asked, or its answer is not the end of a log.
+        LinkError: the site cannot be reached, or its answer is not the end of a log.
     """
     return _read(transport, _END.format(path=quote(path), last=last), path, last, "the end")
 
@@ -47,17 +47,17 @@ class LogPage:
     """Offset of its first byte."""
     data: bytes
     size: int
-    """Bytes that the log has in all."""
+    """Total bytes of the log."""
 
 
 def read_page(transport: Transport, path: str, start: int, length: int) -> LogPage | None:
     """Return the blocks of a log with `length` bytes from byte `start` on; None without a log.
 
-    It costs one request, of at most MOST_BLOCKS blocks.
+    Takes one request of at most MOST_BLOCKS blocks.
 
     Raises:
         RefusedError: the log cannot be read there.
-        LinkError: the site could not be asked, or its answer is not a part of a log.
+        LinkError: the site cannot be reached, or its answer is not a part of a log.
     """
     first = start // LOG_BLOCK
     blocks = min(MOST_BLOCKS, max(1, -(-(start + length - first * LOG_BLOCK) // LOG_BLOCK)))
@@ -73,7 +73,7 @@ def read_page(transport: Transport, path: str, start: int, length: int) -> LogPa
 def _read(
     transport: Transport, script: str, path: str, most: int, what: str
 ) -> tuple[int, bytes] | None:
-    """Return the number and the bytes printed by `script`; None without a log."""
+    """Return the number and bytes printed by `script`; None without a log."""
     result = transport.run(script)
     if result.code == _NO_LOG:
         return None
@@ -95,7 +95,7 @@ def _read(
 def stream(
     transport: Transport, path: str, offset: int, stop: Callable[[], bool]
 ) -> Iterator[bytes]:
-    """Yield a log from byte `offset` on, endlessly; b"" in silence, and before it exists.
+    """Yield a log from byte `offset` on, without end; b"" during silence and before it exists.
 
     Raises:
         LinkError: no connection could be made, or it was lost.

@@ -1,4 +1,4 @@
-"""Requests to a scheduler, and its answers."""
+"""The interface of a scheduler: requests and answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from lumitui.remote.site.states import STATES as STATES
 from lumitui.remote.site.states import State as State
 
 if TYPE_CHECKING:
-    # Neither they nor pydantic are needed to poll.
+    # A poll needs neither these nor pydantic.
     from lumitui.remote.scheduler.cluster_overview import ClusterOverview
     from lumitui.remote.scheduler.job_step import GpuReading, StepCall
     from lumitui.remote.site.meters import GpuReadings
@@ -43,41 +43,42 @@ class Submission:
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcome of a submission, as far as the evidence goes."""
+    """The outcome of a submission, as far as the evidence shows."""
 
     state: State
-    """QUEUED, with a job id; REFUSED or NOT_SENT, for certain; or UNKNOWN."""
+    """QUEUED with a job id; REFUSED or NOT_SENT if certain; or UNKNOWN."""
     job_id: str | None = None
     message: str = ""
     """The scheduler's own message, at most MOST_WORDS characters."""
     hidden_at: float | None = None
-    """When the run's folder was out of sight, by the site's clock in epoch seconds."""
+    """When the run's folder was missing, in epoch seconds of the site's clock."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """One run to poll, and the known facts about it."""
+    """One run to poll, and what is known about it."""
 
     run: str
-    """Its id, which is its job's name."""
+    """The run's id, which is its job's name."""
     folder: str
-    """Its folder on the site, in which its job works."""
+    """The run's folder on the site, in which its job runs."""
     job_id: str
     token: str = ""
     """Random text in its job's comment."""
     metrics_offset: int = 0
-    """Bytes of metrics.jsonl that are known."""
+    """Number of known bytes of metrics.jsonl."""
     anew: bool = False
-    """Those bytes belong to another file: it was rewritten and is read from its start."""
+    """Whether those bytes belong to another file: the file was rewritten and is read from its
+    start."""
     has_binding: bool = False
     attempt: int = 1
-    """The last known one; the binding of a later one is new."""
+    """The last known attempt; the binding of a later attempt is new."""
     exits: int = 0
     """The last attempt with a known exit file."""
     attempts_read: int = 0
-    """Bytes of attempts.jsonl that are known."""
+    """Number of known bytes of attempts.jsonl."""
     owner: str = ""
-    """The jobs' owner, the same for all runs of a poll; "" means the user."""
+    """The jobs' owner, the same for all runs of a poll; "" means the current user."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class Hang:
 
     sentence: str
     said: float | None
-    """Time of the last report, by its node's clock; it is repeated every few seconds."""
+    """Time of the last report, by the node's clock; it is repeated every few seconds."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class NewRunFiles:
     """The new contents of a run's folder."""
 
     log_sizes: Mapping[int, int] = field(default_factory=dict)
-    """Bytes of the log, by attempt."""
+    """Log sizes in bytes, by attempt."""
     exits: tuple[ExitFile, ...] = ()
     binding: str | None = None
     """binding.json, if it is new."""
@@ -139,19 +140,19 @@ class NewRunFiles:
     metrics: bytes = b""
     """Complete new lines of metrics.jsonl."""
     metrics_skipped: int = 0
-    """Bytes before them that stay at the site: the rest of a line too long for an answer."""
+    """Bytes before them that stay on the site: the rest of a line too long for an answer."""
     metrics_after: bytes | None = None
-    """The line before them, where it is short; in the same file it is the last one known."""
+    """The line before them, if it is short; in the same file, it is the last known line."""
     metrics_anew: bool = False
-    """The file is not the one with the known bytes; none of its lines are included."""
+    """Whether the file is not the one with the known bytes; none of its lines are included."""
     more_metrics: bool = False
-    """There are more lines than fit into one answer."""
+    """Whether there are more lines than fit into one answer."""
     attempts: bytes = b""
     """Complete new lines of attempts.jsonl."""
     missing: bool = False
-    """The folder itself is not there."""
+    """Whether the folder is missing."""
     cancelled: bool = False
-    """A cancel left its mark there: the run's job is to end, and no attempt is to begin."""
+    """Whether a cancel left its mark: the run's job must end, and no attempt may begin."""
     claim: str = ""
     """The job with the claim, if it is not the run's known job."""
 
@@ -161,17 +162,16 @@ class Poll:
     """The answer to one poll of a site, for all watched runs."""
 
     jobs: Mapping[str, JobStatus]
-    """By run; without an entry, the site does not list the run's job. Another user's job with its
-    id does not count."""
+    """Job by run; without an entry, the site does not list the run's job. Another job with its id
+    does not count."""
     files: Mapping[str, NewRunFiles]
     """By run."""
     warning: str = ""
-    """Why the scheduler did not answer; nothing is then known of the jobs."""
+    """Why the scheduler did not answer; if set, nothing is known about the jobs."""
     clock: float | None = None
     """The site's clock, epoch seconds."""
     gone: frozenset[str] = frozenset()
-    """Runs whose jobs are not (or no longer) in the queue. Their entries in `jobs` come from
-    accounting."""
+    """Runs whose jobs are not in the queue; their entries in `jobs` come from accounting."""
     silent: str = ""
     """Why accounting did not answer for them; empty if it did, or was not queried."""
     others: tuple[str, ...] = ()
@@ -179,17 +179,17 @@ class Poll:
 
 
 class Scheduler(Protocol):
-    """Jobs of one site. One contract test suite runs on every implementation."""
+    """The scheduler of one site. One contract test suite runs on every implementation."""
 
     def submit(self, submission: Submission) -> Answer:
         """Create the job once: a second call for the same submission finds the first one's job.
 
-        What the submit command prints and its exit status prove nothing. QUEUED means that the
-        claim or the queue has the job; REFUSED that the queue has none, and that the claim is
-        taken, so that a job that still appears ends at once.
+        The submit command's output and status prove nothing. QUEUED means that the claim or the
+        queue has the job; REFUSED that the queue has none and the claim is void, so that a job that
+        still appears ends immediately.
 
         Raises:
-            LinkLost: the reply was lost; ask `settle`, never `submit` again.
+            LinkLost: the reply was lost; call `settle`, never `submit` again.
         """
         ...
 
@@ -198,17 +198,17 @@ class Scheduler(Protocol):
     ) -> Answer:
         """Return the outcome of a submission whose reply was lost; creates nothing.
 
-        When the submit step began at least `grace` seconds ago by the site's own clock, `deep` also
-        asks accounting, and `void` takes the claim when there is no sign of a job: a job that still
-        appears then ends at once, and the answer is NOT_SENT or REFUSED. Where the claim is
-        void already, such a job is cancelled.
+        If the submit step began at least `grace` seconds ago by the site's clock, `deep` also
+        queries accounting, and `void` takes the claim if there is no sign of a job: a job that
+        still appears then ends immediately, and the answer is NOT_SENT or REFUSED. If the claim is
+        already void, such a job is cancelled.
         """
         ...
 
     def poll(self, watches: Sequence[Watch]) -> Poll:
         """Poll all `watches` in one request, with at most one query of the queue.
 
-        Accounting is asked only for jobs that the queue no longer has.
+        Queries accounting only for jobs that have left the queue.
         """
         ...
 
@@ -216,16 +216,16 @@ class Scheduler(Protocol):
         """Return nodes, queue, reservations and the site's `budget` command, in one request.
 
         Raises:
-            LinkError: the site could not be asked.
+            LinkError: the site cannot be reached.
         """
         ...
 
     def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> "tuple[GpuReading, ...]":
-        """Return the current GPU use of a running job's nodes; one step of the job, one request.
+        """Return the current GPU use of a running job's nodes, in one step and one request.
 
         Raises:
-            RefusedError: the step could not start, or there is nothing to read.
-            LinkError: the site could not be asked.
+            RefusedError: the step could not start, or the GPUs cannot be read.
+            LinkError: the site cannot be reached.
         """
         ...
 
@@ -234,7 +234,7 @@ class Scheduler(Protocol):
 
         Raises:
             RefusedError: the job is not running, or has no such node.
-            LinkError: the site could not be asked.
+            LinkError: the site cannot be reached.
         """
         ...
 
@@ -246,18 +246,18 @@ class Scheduler(Protocol):
         ...
 
     def cancel(self, watches: Sequence[Watch]) -> Mapping[str, str]:
-        """Cancel the jobs of `watches`: neither they nor later attempts train any more.
+        """Cancel the jobs of `watches`, including later attempts.
 
-        First a mark is left in each run's folder, which every attempt reads before anything else.
-        In the same request, just before, each job is checked to be the run's: nothing is done to
-        another job that has its id. A job that has ended is not an error. A run whose job is not
-        known is marked, and cancelled where the queue has it.
+        First leaves a mark in each run's folder, which every attempt reads before anything else.
+        The same request first checks that each job is the run's, so that another job with its id is
+        never touched. A job that has ended is not an error. A run with an unknown job is marked,
+        and its job is cancelled if the queue has it.
 
         Returns:
-            The runs whose jobs the queue does not have, each with a sentence that says so.
+            The runs whose jobs are not in the queue, each with a sentence.
 
         Raises:
-            OutcomeUnknown: queue and mark do not say that nothing more can start.
-            RefusedError: the scheduler refused, and the job continues.
+            OutcomeUnknown: queue and mark do not confirm that nothing more can start.
+            RefusedError: the scheduler refused; the job continues.
         """
         ...

@@ -1,4 +1,4 @@
-"""Slurm: its commands as sh, and parsers of their output, which never raise.
+"""Slurm: its commands as sh, and parsers of their output, which raise no errors.
 
 No JSON: squeue --json differs between versions (22.05 and 24.05 here). Fields are separated by
 `|`, free text comes last; times are epoch seconds by SLURM_TIME_FORMAT=%s (squeue(1), sacct(1)).
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lumitui.remote.site.meters import GpuReadings
 
 QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%r|%j|%k"
-"""squeue's output for a job, after the marker; a name and a comment may contain anything."""
+"""Format of squeue's line for a job, after the marker; name and comment may contain anything."""
 ACCOUNT_FIELDS = (
     "JobIDRaw,State,Submit,Start,End,Partition,ExitCode,NodeList,UID,JobName,Comment,WorkDir"
 )
@@ -63,8 +63,8 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
                 clock = moment(text.strip())
             case ["queue", "0"]:
                 queue = parse_queue(text, marker)
-                # Words, none of which is a job: squeue failed, whatever its status is. Its own
-                # warnings begin with its name, and a site's squeue may warn each time.
+                # Text without a job: squeue failed, whatever its status. Its warnings begin with
+                # its name, and a site's squeue may warn each time.
                 strange = (line for line in lines(text) if line.strip() and line[:8] != "squeue: ")
                 answered = bool(queue) or not any(strange)
                 warning = "" if answered else f"squeue lists no job, but prints: {_words(text)}"
@@ -78,7 +78,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
                 silent = text.strip()[:300] or "sacct failed"
             case _:
                 pass
-    if warning:  # accounting was asked for jobs that may be in the queue
+    if warning:  # accounting was queried for jobs that may be in the queue
         account, silent = [], ""
     queue = [replace(job, signs=f"{job.signs}|{places.get(job.job_id, '')}") for job in queue]
     jobs = _jobs_of(queue, watches)
@@ -96,7 +96,7 @@ def _words(text: str) -> str:
 
 
 def _jobs_of(jobs: Iterable[JobStatus], watches: Sequence[Watch]) -> dict[str, JobStatus]:
-    """Return the job of each run; of several records with its id the last one of the run counts."""
+    """Return the job of each run; of several records with its id, the run's last counts."""
     by_id: dict[str, list[JobStatus]] = {}
     for job in jobs:
         by_id.setdefault(job.job_id, []).append(job)
@@ -104,17 +104,17 @@ def _jobs_of(jobs: Iterable[JobStatus], watches: Sequence[Watch]) -> dict[str, J
     for watch in watches:
         mine = [job for job in by_id.get(watch.job_id, ()) if is_of(job, watch)]
         if mine:
-            # Each time a job was requeued accounting has a record more.
+            # Accounting has one more record for each requeue.
             by_run[watch.run] = replace(mine[-1], restarts=len(mine) - 1)
     return by_run
 
 
 def is_of(job: JobStatus, watch: Watch) -> bool:
-    """Whether `job`, which has the watched run's id, is the run's.
+    """Return whether `job`, which has the watched job's id, is the run's.
 
-    An id alone proves nothing: a controller that lost its state begins its ids anew. The run's
-    job has its name, its token, or its folder with its script (accounting does not have that); a
-    site may rename jobs and take comments away.
+    An id alone proves nothing: a controller that lost its state restarts its ids. The run's job has
+    its name, its token, or its folder with its script (unknown to accounting); a site may rename
+    jobs and remove comments.
     """
     signs = f"|{job.signs}|"
     return (
@@ -125,7 +125,7 @@ def is_of(job: JobStatus, watch: Watch) -> bool:
 
 
 def parse_queue(text: str, marker: str) -> list[JobStatus]:
-    """Return the jobs that squeue listed; lines without the marker are warnings."""
+    """Return the jobs listed by squeue; lines without the marker are warnings."""
     jobs = []
     for line in lines(text):
         head, _, rest = line.partition("|")
@@ -160,7 +160,7 @@ def _places(text: str, marker: str) -> dict[str, str]:
 def parse_account(text: str) -> list[JobStatus]:
     """Return the records listed by sacct, including several of a requeued job.
 
-    Only State says how a job ended: ExitCode is 0:0 for TIMEOUT and CANCELLED.
+    Only State shows how a job ended: ExitCode is 0:0 for TIMEOUT and CANCELLED.
     """
     jobs = []
     for line in lines(text):
@@ -190,19 +190,19 @@ def parse_account(text: str) -> list[JobStatus]:
 
 
 # A user's variables override options and the script's lines (INPUT ENVIRONMENT VARIABLES of each
-# man page): SBATCH_ACCOUNT, SLURM_HINT and SLURM_EXPORT_ENV would make another job than the preview
-# shows, SQUEUE_QOS hides jobs, SCANCEL_STATE=PENDING lets them run on. The variables that stay say
-# where Slurm is and who asks.
+# man page): with SBATCH_ACCOUNT, SLURM_HINT or SLURM_EXPORT_ENV, the job would differ from the
+# preview; SQUEUE_QOS hides jobs; SCANCEL_STATE=PENDING spares running ones. The variables that stay
+# locate Slurm and identify the user.
 _PLAIN = r"""unset $(env | sed -nE '/^SLURM_(CONF|CONF_SERVER|JWT|SACK_JWKS|SACK_KEY)=/d
 s/^((SBATCH|SRUN|SQUEUE|SACCT|SCANCEL|SLURM)_[A-Z0-9_]*)=.*/\1/p')"""
 CLEAN = f"{_PLAIN}\nLC_ALL=C SLURM_TIME_FORMAT=%s; export LC_ALL SLURM_TIME_FORMAT"
 """sh that unsets the user's own variables and makes Slurm print epoch seconds, in English."""
 
-# Prints the ids of those jobs in the lines `ID|STATE|NAME|COMMENT|FOLDER` that are the run's: they
-# have its name or its token. Where a site takes both away, a job is the run's that works in its
-# folder and whose id `numbers` prints; a user may have started other jobs there manually. Where a
-# line ends with the job's command, that is the run's script, too. A refused request may leave a
-# record that never was a job (24.11).
+# Prints the ids of the run's jobs in lines `ID|STATE|NAME|COMMENT|FOLDER`: those with its name or
+# token. If a site removes both, a job that runs in the run's folder is the run's if `numbers`
+# prints its id, because a user may have started other jobs there manually. If a line ends with the
+# job's command, that must also be the run's script. A refused request may leave a record without a
+# job (24.11).
 _OURS = rf"""ours() {{
   while IFS='|' read -r number state signs; do
     case $number in ''|*[!0-9]*) continue ;; esac
@@ -217,8 +217,8 @@ _OURS = rf"""ours() {{
 queue() {{ squeue --me -a -h -t all -o '%A|%T %r|%j|%k|%Z' 2>&1; }}"""
 
 # A job cancelled before it was eligible (--begin, which a site's filter may add) is listed by name
-# only when the time range reaches that far. Where there is no accounting sacct fails for good, so
-# that its answer is not waited for.
+# only if the time range reaches that far. Without accounting, sacct always fails, so its answer is
+# not awaited.
 _EVIDENCE = rf"""{_OURS}
 mine() {{
   {CLEAN}
@@ -251,14 +251,15 @@ class Slurm:
     """Scheduler over one transport."""
 
     def __init__(self, transport: Transport) -> None:
-        """Ask over `transport`; nothing is sent yet."""
+        """Use `transport`; sends nothing yet."""
         self._transport = transport
         self.commands = 0
-        """Slurm commands run so far, for the footprint."""
+        """Number of Slurm commands run so far, for the footprint."""
 
     def submit(self, submission: Submission) -> Answer:
         """See Scheduler.submit."""
-        # sbatch(1), "filename pattern": in folders too; such a job ends before its first line.
+        # sbatch(1), "filename pattern": also applies to folders; such a job ends before its first
+        # line.
         if wrong := {"%", "\\"} & set(submission.folder):
             signs = " and ".join(sorted(wrong))
             words = f"Slurm cannot write a log below a folder with {signs} in its name"
@@ -320,11 +321,10 @@ class Slurm:
 
 
 def poll_script(marker: str, watches: Sequence[Watch]) -> str:
-    """Return the one request of a poll: the queue, accounting of vanished jobs, files.
+    """Return the one request of a poll: queue, accounting of jobs that left it, files.
 
-    A job whose name the queue does not have is asked where it works and which script it runs, as a
-    site may rename jobs.
-    Accounting is asked from a day before the first of the submissions, by the site's clock.
+    If the queue lacks a job's name, its folder and script are queried, because a site may rename
+    jobs. Accounting is queried from a day before the first submission, by the site's clock.
     """
     lines, parent = [], None
     for watch in watches:

@@ -308,7 +308,7 @@ def list_files(
         InputError: a pattern is absolute or leaves the folder, or more than MOST_FILES files fit.
         RefusedError: there is no such folder, or it cannot be entered.
         AnswerUnusable: the answer is not a list of files.
-        LinkError: the site could not be asked.
+        LinkError: the site cannot be reached.
     """
     _check_patterns(patterns)
     loops = [
