@@ -15,7 +15,7 @@ BARS = "▁▂▃▄▅▆▇"
 """Without the full block, which would touch the bar above."""
 _PLACES = {
     "Resources": "next in line",
-    "Priority": "others are ahead",
+    "Priority": "others ahead",
     "Dependency": "waits for another job",
     "DependencyNeverSatisfied": "can never start: cancel it",
     "BeginTime": "not before its time",
@@ -139,8 +139,10 @@ def _queued(run: Run, now: float) -> str:
         return place or "no start time yet"
     start = run.expected_start
     at = time.strftime("%H:%M", time.localtime(start)) if 0 < start < 1e11 else "no date"
-    left = f"in {words.short_length(start - now)}" if start > now else "due"
-    return f"~{at} {left}{', ' if place else ''}{place}"
+    when = f"~{at}" if start > now else f"~{at} due"
+    if place:
+        return f"{when}, {place}"
+    return f"{when} in {words.short_length(start - now)}" if start > now else when
 
 
 def _cause(run: Run) -> str:

@@ -125,9 +125,8 @@ class MetricsPane(Scroll):
         chart.show(lines, drawn.name if drawn else "")
         if self.has_focus and chart.display:
             chart.focus()
-        beside = self.has_class("beside")  # the chart has the last value of what it draws
-        listed = [one for one in series if one is not drawn or not beside]
-        self.query_one("#series", Static).update(series_table(listed, drawn, self.size.width))
+        others = [one for one in series if one is not drawn]
+        self.query_one("#series", Static).update(series_table(others, self.size.width))
 
 
 def summary_table(found: Figures, width: int) -> RenderableType:
@@ -144,9 +143,7 @@ def summary_table(found: Figures, width: int) -> RenderableType:
     return side_by_side(labelled(rows[:half]), labelled(rows[half:]))
 
 
-def series_table(
-    series: Sequence[FigureSeries], drawn: FigureSeries | None, width: int
-) -> RenderableType:
+def series_table(series: Sequence[FigureSeries], width: int) -> RenderableType:
     """Return a row for each number: its last value, its curve and its bounds."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for justify in ("left", "right", "left", "left"):
@@ -154,13 +151,13 @@ def series_table(
     roomy = width >= ROOMY
     name_width, curve_width = (_NAME, SPARKLINE) if roomy else (14, 16)
     for one in series:
-        name = plain(fit(one.name, name_width).rstrip(), "bold" if one is drawn else "dim")
+        name = plain(fit(one.name, name_width).rstrip(), "dim")
         curve = Text(sparkline(one.curve.values, curve_width), SERIES[0])
         cells = [name, Text(words.number(one.last)), curve]
         if roomy and one.low != one.high:
             cells.append(Text(f"{figure(one.low)} to {figure(one.high)}", "dim"))
         table.add_row(*cells)
-    return table if len(series) > 1 or drawn not in series else Text()
+    return table
 
 
 def log_table(found: LogFigures) -> RenderableType:

@@ -123,7 +123,8 @@ class OverviewPane(Scroll):
             facts = [("nodes", run.nodes_used or "") if row[0] == "size" else row for row in facts]
             facts = [row for row in facts if row[1]]
         elif plotted and width >= TWO_COLUMNS:  # beside the facts
-            facts = [row for row in facts if row[0] not in _FILES]
+            roomy = self.size.height >= _ROOMY[0]
+            facts = [row for row in facts if roomy or row[0] not in _FILES]
             width //= 2
         drawn = (run.id, run.state, told, facts, width, found, plotted)
         if drawn != self._drawn:

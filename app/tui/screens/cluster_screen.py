@@ -182,7 +182,7 @@ class ClusterScreen(FullScreen):
         names = [] if self.has_class("-high") else visible  # without frames
         self.title_text("4 Cluster", *names, more if number else "no site")
         for column in self.query(SiteColumn):
-            if len(column.query("QueueRows, NodeMap")) < 2:
+            if len(column.query("QueueRows, PartitionMap")) < 2:
                 continue  # not composed yet, or being taken away
             name = column.site
             answered, error = self.runs.clusters.last(name), self._errors.get(name)
@@ -225,11 +225,11 @@ class SiteColumn(Vertical):
                 with Vertical(classes="site-details"):
                     yield Static(classes="site-partition frame", markup=False)
                     yield Static(classes="site-job frame", markup=False)
-            yield NodeMap(classes="frame")
+            yield PartitionMap(classes="frame")
 
     def on_mount(self) -> None:
         """Show its last answer; the first column has the focus."""
-        if self.query(NodeMap) and isinstance(self.screen, ClusterScreen):
+        if self.query(PartitionMap) and isinstance(self.screen, ClusterScreen):
             self.screen.reread()
             if self.screen.focused is None:
                 self.take_focus()
@@ -255,7 +255,7 @@ class SiteColumn(Vertical):
         self.overview = overview or ClusterOverview()
         nowhere = [OverviewPart("Partitions", sentence=nothing), *[OverviewPart("")] * 3]
         parts = overview_parts(overview, now) if overview else nowhere
-        self.query_one(NodeMap).show(self.overview.partitions)
+        self.query_one(PartitionMap).show(self.overview.partitions)
         for rows, part in zip(self.query(PartRows), parts, strict=False):
             rows.show(part, self.overview.partitions if part is parts[0] else ())
             # What the site has none of is left out; what it could not give is said.
@@ -312,7 +312,7 @@ class PartsColumn(Vertical):
         column.query_one(".site-details").styles.height = height
 
 
-class NodeMap(Widget):
+class PartitionMap(Widget):
     """The nodes of all partitions, a cell for each or for a few, by what they do."""
 
     _partitions: Sequence[Nodes] = ()

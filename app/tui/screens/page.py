@@ -159,9 +159,13 @@ class FullScreen(Screen[None]):
         rest = Text()
         for part in parts:
             rest.append("  ").append(styled.plain(part, "dim") if isinstance(part, str) else part)
-        tabs = Text("  ").join(Text(tab, "bold" if tab == name else "dim") for tab in TABS)
         room = self.size.width - text.cell_len - rest.cell_len - 3
-        if name not in TABS or tabs.cell_len > room - 1:
+        # All names or, where they do not fit, the digits of the others.
+        for shown in (TABS, [tab if tab == name else tab[0] for tab in TABS]):
+            tabs = Text("  ").join(Text(tab, "bold" if tab == name else "dim") for tab in shown)
+            if tabs.cell_len < room:
+                break
+        if name not in TABS or tabs.cell_len >= room:
             tabs = styled.plain(name, "bold") if isinstance(name, str) else name
         if name in TABS:  # beside the tabs, words would look like one
             tabs.pad_right(room - tabs.cell_len)

@@ -63,7 +63,7 @@ def _state(shown: RowValues, width: int) -> Part:
 def _run(shown: RowValues, width: int) -> Part:
     line = shown.line
     fold = f" +{line.children}" if line.folded else ""
-    guide = line.guide
+    guide = f"{line.guide} " if line.guide else ""
     room = max(8, width - len(guide + fold))
     name, chips = shown.run.id, _chips(shown.run, room)
     return f"{guide}{styled.shorten(name, room - cell_len(chips))}{fold}{chips}", ""
@@ -78,14 +78,6 @@ def _chips(run: Run, room: int) -> str:
 
 def _plain(read: Callable[[Run, float], str]) -> Callable[[RowValues, int], Part]:
     return lambda shown, width: (log_line(read(shown.run, shown.now)), "")
-
-
-def _bar(shown: RowValues, width: int) -> Part:
-    share = row_words.share(shown.run, shown.now)
-    if share is None:
-        return "", ""
-    done = round(share * width)
-    return "━" * done + "╌" * (width - done), "bold red" if share > 0.9 else "green"
 
 
 def _shape(shown: RowValues, width: int) -> Part:
@@ -126,18 +118,17 @@ _COLUMNS = (
     Column("age", "Age", _plain(row_words.age), OrderBy.NEWEST, right=True, least=5),
     Column("site", "Site", _plain(lambda run, now: run.site)),
     Column("size", "Size", _plain(lambda run, now: row_words.size(run)), OrderBy.NODES, right=True),
-    Column("bar", "", _bar, most=6),
     Column("time", "Time", _plain(words.elapsed_of_limit), OrderBy.END, right=True, least=9),
-    Column("shape", "", _shape, most=6),
+    Column("shape", "Curve", _shape, most=6),
     Column("loss", "Loss", lambda row, _: _figure(row.glance.last_loss, 3), right=True),
     Column("speed", "Smp/s", lambda row, _: _figure(row.glance.samples_per_s, 0), right=True),
     Column("cost", "Cost", _plain(row_words.cost), OrderBy.COST, right=True, least=6),
     Column("note", "Note", _note, most=200),
 )
-_OF_ONE = frozenset({"bar", "time", "shape", "loss", "speed", "cost"})
+_OF_ONE = frozenset({"time", "shape", "loss", "speed", "cost"})
 """Columns that a folded series lacks: its first run's values would seem to apply to all."""
 _PRIORITY = (
-    "state", "run", "age", "size", "time", "site", "note", "loss", "bar", "speed", "cost", "shape",
+    "state", "run", "age", "size", "time", "site", "note", "loss", "speed", "cost", "shape",
 )  # fmt: skip
 
 

@@ -43,10 +43,8 @@ async def test_the_title_counts_states_and_rows_say_it_in_words(settings: Settin
     app.tick = lambda *, asked=False: None  # type: ignore[method-assign]
     async with app.run_test(size=(200, 24)) as pilot:
         await sees(pilot, "1 running  1 waiting  1 failed  1 unknown")
-        await sees(pilot, r"○ queued +wait-000001 .*~\d\d:\d\d in (59m|1h00), next in line")
-        await sees(
-            pilot, r"▶ running +train-000001 .*━━━╌╌╌ +31m/1h00 +▇▆▅▃▂▁ +4\.050 +61,000 +8\.[23]"
-        )
+        await sees(pilot, r"○ queued +wait-000001 .*~\d\d:\d\d, next in line")
+        await sees(pilot, r"▶ running +train-000001 .*31m/1h00 +▇▆▅▃▂▁ +4\.050 +61,000 +8\.[23]")
         await sees(pilot, r"✖ failed +fail-000001 .* rank 5, exit 1")
         assert not re.search("failed .*NonZeroExitCode", shown(pilot))
         await sees(pilot, r"\? unknown +lost-000001 .* not settled yet")
