@@ -70,7 +70,7 @@ def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool
     Raises:
         InputError: nothing is left.
     """
-    left = _left(runs, job)
+    left = runs.series.interrupted(str(job.resolve()))
     if left is None:
         raise InputError(f"{job} has no unsent runs.", "Omit --rest to send all of its runs.")
     _send_rest(reply, runs, runs.series.settled(left), yes=yes, force=force)
@@ -130,7 +130,7 @@ def note_rest(runs: "Runs", job: Path) -> None:
 
     First queries the site for a run that may be a job already.
     """
-    if left := _left(runs, job):
+    if left := runs.series.interrupted(str(job.resolve())):
         now = runs.series.settled(left)
         how = f" {_rest_of(now.series)} sends only those; --no-rest drops them."
         say(f"note: {now.sentence}{how if now.left or now.open else ''}")
@@ -147,7 +147,7 @@ def sends_rest(
         InputError: a run was sent, and the job file has changed since.
         LumiError: it is unknown which runs are unsent.
     """
-    left = _left(runs, job)
+    left = runs.series.interrupted(str(job.resolve()))
     if left is None or left.series.kind != "then":
         return False
     now = runs.series.settled(left)
@@ -182,16 +182,6 @@ def note_unsent(runs: "Runs") -> None:
         if not left.series.source:
             how = "The terminal interface (`lumitui`) offers to send those."
         say(f"note: {left.sentence} {how}")
-
-
-def _left(runs: "Runs", job: Path) -> "Standing | None":
-    """Return the newest unfinished series of a job file, even if the last one was dropped."""
-    source = str(job.resolve())
-    if left := runs.series.unfinished(source):
-        return left
-    series = runs.history.series.newest_of(source)
-    now = runs.series.standing(series) if series is not None else None
-    return now if now and (now.left or now.open) else None
 
 
 def plan_ladder(

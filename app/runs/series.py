@@ -197,6 +197,14 @@ class SeriesRuns:
                     return now
         return None
 
+    def interrupted(self, job_file: str) -> Standing | None:
+        """Return the newest unfinished series of a job file, even if the last one was dropped."""
+        if now := self.unfinished(job_file):
+            return now
+        series = self._core.history.series.newest_of(job_file)
+        last = self.standing(series) if series is not None else None
+        return last if last and (last.left or last.open) else None
+
     def refuse_second_ladder(self, parent_id: str) -> None:
         """Refuse a ladder while an earlier one is unfinished, which could send a size twice.
 

@@ -393,6 +393,9 @@ class NewScreen(DraftPage):
         if several:
             title = f"Submit {len(previews)} runs to {first.site.name}?"
             lines = series_terms(previews)
+            earlier = tui(self).runs.series.interrupted(str(first.job_file))
+            if earlier and not previews[-1].follows:
+                lines.append(("earlier", f"{earlier.sentence} This sends all runs again."))
         else:
             title, lines = f"Submit {name} to {first.launch.spec.site}?", terms(first, self._price)
         if forced:
