@@ -1,1 +1,1 @@
-"""Everything stored on a site: code, staged data, environments; and fetches from there."""
+"""Everything stored on a site (code, staged data, environments), and fetching results."""

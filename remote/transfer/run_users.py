@@ -1,4 +1,4 @@
-"""The runs on a site that use its stored data, from any computer."""
+"""The runs on a site that use its stored data, sent from any computer."""
 
 import re
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ users() {
     receipt=RECEIPT,
     making=int(COPYING_SECONDS // 60),
 )
-"""Defines `users FOLDER NAME...`: a line for each name used by the run in `FOLDER/`."""
+"""Defines `users FOLDER NAME...`: prints a line for each name used by the run in `FOLDER/`."""
 _USED = re.compile(r"u ([0-9a-f]{16}|[0-9a-f]{24}) ([0-9]{1,15}|-) young(old)? (.+/([^/]+))/")
 
 
 @dataclass(frozen=True)
 class RunUser:
-    """A run below a work root that uses something; whether it has ended is unknown."""
+    """A run below a work root that uses something; it may have ended."""
 
     run: str
     folder: str
@@ -38,11 +38,11 @@ class RunUser:
     job_id: str
     """Empty: none is known."""
     young: bool
-    """Whether the folder may be in the making still."""
+    """Whether the folder may still be in preparation."""
 
 
 def user_in(line: str, root: str) -> tuple[str, RunUser] | None:
-    """Return the items used by a run below `root`, and the run; None for another line."""
+    """Return the run below `root` in a line, with the items it uses; None for another line."""
     match = _USED.fullmatch(line)
     if match is None:
         return None
@@ -66,10 +66,10 @@ done
 
 @purpose("environments")
 def venv_users(transport: Transport, root: str) -> dict[str, list[RunUser]]:
-    """Return the runs below the work root `root` by their environment.
+    """Return the runs below the work root `root`, by environment.
 
     Raises:
-        AnswerUnusable: the site does not say.
+        AnswerUnusable: the site's answer is unusable.
         LinkError: the site cannot be reached.
     """
     script = fill(_VENV_USERS, root=quote(root), venv=VENV_SCRIPT, script=JOB_SCRIPT)

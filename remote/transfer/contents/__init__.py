@@ -1,1 +1,1 @@
-"""Contents sent to a site: each once, named by its hash, combined into read-only trees."""
+"""Contents sent to a site: stored once under their hashes, combined into read-only trees."""

@@ -9,9 +9,9 @@
     <folder>/.in-<random>/      what arrives now; `.left-...`: what a cut link left
     <folder>/.suspect           the tree of which a copy was found wrong
 
-A blob gets its name after its hash was checked on the site, so nothing half-sent is ever used. Two
-sends at once write different files, and each may join what another one has sent of a large file.
-When that is gone, the content is there, or the file is sent anew.
+A blob gets its name only after the site has checked its hash, so partial data is never used.
+Concurrent sends write different files, and each may join the parts of a large file sent by another.
+If such a part disappears, either the content exists or the file is sent again.
 """
 
 import hashlib
@@ -26,16 +26,16 @@ from lumitui.remote.source.manifest import Manifest, ManifestEntry
 from lumitui.remote.source.scan import FileState, changed, file_state
 
 LARGE = 8 << 20
-"""Minimum bytes of a file sent by itself, which resumes where a cut link left it."""
+"""Minimum bytes of a file sent separately, which resumes after a cut link."""
 BATCH = 256 << 20
-"""Bytes of small files in one request: complete ones are kept even after a cut."""
+"""Bytes of small files per request: complete files are kept even after a cut link."""
 
-# `sums [FILE...]`: hash and name, from openssl where it works: it uses the processor's own
-# instructions. `named FOLDER 1`: the contents in it whose hash is their name; with 0 the others.
-# `weigh FOLDER`: how many files and links, their bytes, and how many can be executed; only stat is
-# asked. `broken ID`: what somebody changed in a tree. `clean ID`: a content that was changed is
-# sent again; without a seal modes say nothing on this file system. `discard` changes no mode of a
-# file, as other trees have the same file.
+# `sums [FILE...]`: hash and name, from openssl if it works, which uses the CPU's hash instructions.
+# `named FOLDER 1`: the contents in it whose hash is their name; with 0, the others. `weigh FOLDER`:
+# the number of files and links, their bytes, and the number of executables, from stat alone.
+# `broken ID`: the changed files of a tree. `clean ID`: discard changed contents, so that they are
+# sent again; without a seal, this file system's modes prove nothing. `discard` changes no file
+# modes, because other trees share the files.
 _BASE = """\
 umask 077
 sums() { {sums}; }
@@ -82,7 +82,7 @@ if [ -n {group} ]; then chgrp {group} . && chmod g+s . || exit 73; fi
 [ -d blobs ] && [ -d parts ] || mkdir -p blobs parts || exit 73
 """
 
-# A tree of which a copy was wrong goes, and each content whose hash is another one than its name.
+# Remove a tree with a wrong copy, and each content whose hash differs from its name.
 _STANDS = """\
 if [ -f .suspect ]; then
   s=$(cat .suspect); rm -f .suspect
@@ -97,9 +97,9 @@ if [ -f {id}.facts ] && [ -d {id} ] && {listed} && has {id} && [ -z "$(broken {i
 fi
 """
 
-# What a cut link left whole becomes blobs. `.in-` of ten minutes ago without a new file is of a
-# process that nobody feeds any more. This comes before anything is created: a disk that such a
-# send filled has room again only afterwards. The links need room: all but the contents goes first.
+# Complete contents from a cut link become blobs. An `.in-` without a new file for ten minutes
+# belongs to a dead process. This runs before anything is created, because it may free a full disk.
+# Links need space too: everything except the contents is removed first.
 ASK = (
     _STANDS
     + """\
@@ -141,8 +141,8 @@ rm -f .try-$$ blobs/.try-$$
 """
 )
 
-# Other sends may join, finish or remove the same parts at any time. `stored`: the content is there,
-# from any send. `again`: a part has gone; without the content the file is sent anew.
+# Other sends may join, finish or remove the same parts at any time. `stored`: the content exists,
+# from any send. `again`: a part is missing; unless the content exists, the file is sent again.
 PARTS = """\
 cd parts || exit 73
 own={own}
@@ -163,8 +163,8 @@ n=$( { wc -c <"$own"; } 2>/dev/null) || again
 [ "$((n))" -eq {length} ] || again
 """
 
-# The others are put behind the first part. One that is longer than it was when the site was asked
-# has a sender still: that one is copied.
+# The other parts are appended to the first. A part longer than when the site was queried still has
+# a sender, so it is copied.
 JOIN = """\
 stored && again
 set -- {counted}
@@ -189,7 +189,7 @@ chmod {mode} "$f" && { ln "$f" $to 2>/dev/null || stored || mv -f "$f" $to; } ||
 }
 rm -f "$f" {chain}; echo made
 """
-# Only what differs from another tree follows, whose contents are taken to be there.
+# Only the differences from another tree follow; its contents are assumed to exist.
 BASED = (
     _STANDS
     + """\
@@ -256,34 +256,34 @@ _SUMS = (
 
 
 def script(folder: str, *steps: str, **values: str | int) -> str:
-    """Return sh that does `steps` in the store at `folder`, with `values` in their places."""
-    # The sums first: what they print in braces is awk's and the shell's.
+    """Return sh that runs `steps` in the store at `folder`, with `values` filled in."""
+    # The sums first: their braces belong to awk and the shell.
     text = "".join((_BASE, *steps)).replace("{sums}", _SUMS)
     return SHA + fill(text, folder=quote(folder), **values)
 
 
 @dataclass(frozen=True)
 class Item:
-    """Files that belong together, with their hashes: the content of one tree."""
+    """The files of one tree, with their hashes."""
 
     name: str
     """Its name in messages."""
     manifest: Manifest
     sources: Mapping[str, Path] = field(repr=False)
     seen: Mapping[str, FileState] = field(repr=False)
-    """The stat of each file when it was read; a file that is not in it is only hashed."""
+    """The stat of each file when it was read; files without one are hashed again."""
     single: str = ""
     """The name of the single file; "" for a folder."""
     sums: bytes | None = None
-    """Of code: the hash of each file, by which every copy of the tree is checked."""
+    """For code: the hash of each file, with which each copy of the tree is checked."""
 
     @property
     def is_code(self) -> bool:
-        """Whether it is copied for each run; otherwise runs share its tree."""
+        """Whether each run gets a copy; otherwise runs share the tree."""
         return self.sums is not None
 
     def unchanged(self, path: str) -> bool:
-        """Whether the file at `path` is unchanged since it was read, according to stat."""
+        """Return whether stat shows no change of the file at `path` since it was read."""
         try:
             state = file_state(os.lstat(self.sources[path]))
         except OSError:
@@ -291,12 +291,12 @@ class Item:
         return self.seen.get(path, state) == state
 
     def changed(self, path: str) -> InputError:
-        """Return the error for a file that was written to while it was read or sent."""
+        """Return the error for a file that changed while it was read or sent."""
         return stage_changed(self.name, path) if self.seen else changed(path)
 
 
 def stage_changed(name: str, path: str) -> InputError:
-    """Return the error for a file of the item `name` that changed meanwhile."""
+    """Return the error for a file of the item `name` that changed during the send."""
     return InputError(
         f"stage: {name}: the file {path!r} changed while it was sent.",
         "Wait until no program writes to it, then send again: lumitui does not upload the same "
@@ -309,9 +309,9 @@ class Blob:
     """One content to send."""
 
     name: str
-    """Its hash, with an `x` at the end where it is executable."""
+    """Its hash, with a trailing `x` if it is executable."""
     entry: ManifestEntry
-    """The first file that has it."""
+    """The first file with this content."""
 
 
 @dataclass(frozen=True)
@@ -320,13 +320,13 @@ class Store:
 
     folder: str
     site: str
-    """Its name for messages; "" if they should advise as for code."""
+    """The site's name for messages; "" for advice about code."""
     group: str = ""
-    """The group that the files get; "": the user's own."""
+    """The group of the files; "": the user's default."""
 
 
 def opened(store: Store) -> str:
-    """Return sh that creates `store` if it is missing."""
+    """Return sh that creates `store` if missing."""
     return fill(_OPEN, folder=quote(store.folder), group=quote(store.group))
 
 
@@ -336,7 +336,7 @@ def blob_name(entry: ManifestEntry) -> str:
 
 
 def blobs_of(item: Item) -> list[Blob]:
-    """Return the contents of an item, each once, in the order of the files."""
+    """Return the distinct contents of an item, in the order of the files."""
     first: dict[str, ManifestEntry] = {}
     for entry in item.manifest.files:
         first.setdefault(blob_name(entry), entry)
@@ -349,7 +349,7 @@ def short_name(blob: Blob) -> str:
 
 
 def values(item: Item, base: str = "") -> dict[str, str | int]:
-    """Return the scripts' variables for an item, and for the tree it is based on."""
+    """Return the scripts' variables for an item and the tree it is based on."""
     entries = item.manifest.entries
     links = [e.target.encode("utf-8", "surrogateescape") for e in entries if e.target]
     name = item.manifest.id

@@ -1,8 +1,8 @@
-"""Sending one item: query the missing parts, send them, combine the tree.
+"""Sending one item: querying the missing parts, sending them, combining the tree.
 
-One request is enough when the site has the item. Otherwise a second one brings the small files and
-makes the tree, with one more for each large file and each further 256 MiB of small ones. A cut link
-loses at most the small file that was under way; a large one continues at its last byte.
+One request suffices if the site has the item. Otherwise, a second request sends the small files and
+creates the tree, with one more for each large file and each further 256 MiB of small files. A cut
+link loses at most the current small file; a large file resumes at its last byte.
 """
 
 import gzip
@@ -37,18 +37,18 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Result, Transport
 
 PATIENCE = 600.0
-"""Seconds that a site may take to hash and list, besides the transfer."""
+"""Maximum seconds for hashing and listing on the site, in addition to the transfer."""
 _MISSING = re.compile(r"m ([0-9]{1,9}) ([0-9]{1,9})")
 _PART = re.compile(r"p (([0-9a-f]{64}x?)-([0-9]{1,15})-[0-9a-f]{8}) ([0-9]{1,15})")
 
 
 @dataclass(frozen=True)
 class ContentPart:
-    """A piece of a large content that the site has."""
+    """A part of a large content that the site has."""
 
     name: str
     offset: int
-    """The byte of the whole at which it begins."""
+    """Its offset in the whole content."""
     size: int
 
 
@@ -64,12 +64,12 @@ class MissingContents:
 
 
 def ask(transport: Transport, store: Store, item: Item) -> MissingContents | None:
-    """Return the parts of `item` that `store` lacks, or None. Creates the store.
+    """Return the parts of `item` that `store` lacks, or None. Creates the store if missing.
 
     Raises:
-        RefusedError: the store cannot be made, or staged files need hard links that it has not.
-        AnswerUnusable: the site does not say what it has.
-        LinkError, LinkLost: as `Transport.run`.
+        RefusedError: the store cannot be created, or lacks the hard links that staged files need.
+        AnswerUnusable: the site's answer is unusable.
+        LinkError, LinkLost: see `Transport.run`.
     """
     script = content_store.opened(store)
     script += content_store.script(store.folder, content_store.ASK, **content_store.values(item))
@@ -105,7 +105,7 @@ def check(result: Result, name: str, store: Store) -> None:
 
 
 def reason(result: Result) -> str:
-    """Return the line of standard error with the reason; tar's own last line never has it."""
+    """Return the line of standard error with the reason, which tar's last line never has."""
     errors = result.err.decode("utf-8", "replace").strip().splitlines()
     reasons = [line for line in errors if "xiting with failure" not in line]
     full = [line for line in reasons if re.search("space|quota", line, re.IGNORECASE)]
@@ -115,7 +115,7 @@ def reason(result: Result) -> str:
 
 
 def wrong(name: str, folder: str) -> RefusedError:
-    """Return the error for contents whose hash on the site differs from here."""
+    """Return the error for contents whose hash on the site differs from the local one."""
     return RefusedError(
         f"{name} was corrupted on its way to {folder}.",
         "Send again; if it happens twice, ask the site's support to check the disk there.",
@@ -154,10 +154,10 @@ def missing_in(result: Result, blobs: Sequence[Blob], folder: str) -> MissingCon
 
 
 def covered(parts: Sequence[ContentPart], size: int) -> tuple[list[tuple[str, int]], int]:
-    """Return the parts that follow on each other from byte 0, and where they end.
+    """Return the parts that cover the content from byte 0 without a gap, and their end.
 
-    Each part comes with the bytes of it that count: a process that a cut link left may have written
-    on after another one began.
+    Each part is returned with its number of bytes to use: the process of a cut link may have
+    continued to write after another send began.
     """
     chain: list[tuple[str, int]] = []
     offset = 0
@@ -175,7 +175,7 @@ def covered(parts: Sequence[ContentPart], size: int) -> tuple[list[tuple[str, in
 
 
 def _reach(parts: Sequence[ContentPart], offset: int) -> int:
-    """Return the last byte of the parts that begin at `offset`."""
+    """Return the end of the longest part that begins at `offset`."""
     return max(part.offset + part.size for part in parts if part.offset == offset)
 
 
@@ -185,14 +185,14 @@ _TRIES = 3  # of a large file from its start: another send may take its part whi
 
 @dataclass(frozen=True)
 class Shipped:
-    """An item on the site, and the effort of getting it there."""
+    """An item on the site, and what its transfer took."""
 
     path: str
-    """Of the file or folder there."""
+    """Path of the file or folder on the site."""
     id: str
     files_sent: int
     bytes_sent: int
-    """Of the files; compressed they may have been fewer."""
+    """Bytes of the sent files, before compression."""
     requests: int
 
 
@@ -202,13 +202,13 @@ def stage(
 ) -> Shipped:
     """Put `item` into the store at `folder`, sending only missing parts; see `run`.
 
-    `site` is its name, for messages; `group` the group that the files get, "": the user's own.
+    `site` is its name for messages; `group` is the group of the files, "": the user's default.
     """
     return ContentUpload(transport, Store(folder, site, group), item, report).run()
 
 
 class ContentUpload:
-    """One item on its way."""
+    """The upload of one item."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class ContentUpload:
         report: Report = lambda progress: None,
         checks: str = "",
     ) -> None:
-        """Nothing is sent yet; `checks` is sh that hashes the tree before it gets its place."""
+        """Send nothing yet; `checks` is sh that verifies the tree's hashes before it is renamed."""
         self.transport, self.store, self.item, self.checks = transport, store, item, checks
         self.meter = Meter(item.name, report)
         self.blobs = blobs_of(item)
@@ -227,13 +227,15 @@ class ContentUpload:
     def run(self, base: Manifest | None = None) -> Shipped:
         """Put the item into the store, sending only missing parts.
 
-        With `base`, a tree that was sent before, nothing is asked: what differs is sent, and
-        everything when that tree has gone.
+        With `base`, a tree sent before, there is no query: only the differences are sent, or
+        everything if that tree is gone.
 
         Raises:
             InputError: a file changed since it was read.
-            RefusedError: the site could not store it (disk full, quota, no permission, no group).
-            LinkError, LinkLost: as `Transport.run`. Repeat it: what has arrived is not sent again.
+            RefusedError: the site could not store the item (disk full, quota, no permission, no
+                group).
+            LinkError, LinkLost: see `Transport.run`. A repeated call does not send again what
+                arrived.
         """
         if base is not None and base.id != self.item.manifest.id:
             had = {blob_name(entry) for entry in base.files}
@@ -272,11 +274,11 @@ class ContentUpload:
     # -- large files, one request each
 
     def _send_large(self, blob: Blob, parts: Sequence[ContentPart]) -> None:
-        """Send one large file from where the site has it; if that is wrong, from its start."""
+        """Send the missing rest of a large file, or if its hash is wrong, the whole file."""
         chain, offset = covered(parts, blob.entry.size)
         if self._send_rest(blob, chain, offset):
             return
-        # What was there is gone now: it was not of this file, or another send took it.
+        # The existing part is gone: it belonged to another file, or another send took it.
         for _ in range(_TRIES):
             self.meter.add(-blob.entry.size)
             if self._send_rest(blob, [], 0):
@@ -284,7 +286,7 @@ class ContentUpload:
         raise wrong(self.item.name, self.store.folder)
 
     def _send_rest(self, blob: Blob, chain: Sequence[tuple[str, int]], offset: int) -> bool:
-        """Send the bytes from `offset` on; return whether the whole file has its hash."""
+        """Send the bytes from `offset` on; return whether the file's hash is right."""
         entry = blob.entry
         if not self.item.unchanged(entry.path):
             raise self.item.changed(entry.path)
@@ -329,20 +331,20 @@ class ContentUpload:
         base: Manifest | None = None,
         linked: bool = True,
     ) -> bool:
-        """Send a batch of small files; with `places`, the item gets its place.
+        """Send a batch of small files; with `places`, also create the item's tree.
 
-        Without `linked` the tree has every content itself.
+        Without `linked`, the tree contains copies instead of links.
 
         Returns:
-            False when the item builds on `base`, and that is not there any more.
+            False if the item is based on `base` and that tree is gone.
         """
         item, random = self.item, secrets.token_hex(4)
         sent = batch if linked else self.blobs
         size = sum(blob.entry.size for blob in sent)
         squeezed = batch_shrinks(item, sent)
         manifest = item.manifest
-        # Contents are hashed as they arrive, but not those of a tree without links; and not every
-        # tool that reads a list of hashes knows a backslash in a name.
+        # Contents are hashed on arrival, except in a tree without links; and not every tool
+        # supports a backslash in a list of hashes.
         hashed = not linked or any("\\" in path for path in item.sources)
         text = content_store.script(
             self.store.folder,
@@ -352,7 +354,7 @@ class ContentUpload:
             content_store.PLACE if places else 'discard "$w"; echo made\n',
             random=random,
             unpack="gzip -dc" if squeezed else "cat",
-            # Of code nothing is kept: the next send is small, or it begins anew.
+            # Partial code is not kept: the next send is small, or starts over.
             leave='discard "$w"' if item.is_code else f'mv "$w" .left-{random} 2>/dev/null',
             count=len(batch),
             facts=quote(f"{len(manifest.entries)} {manifest.size} {_label(item)}"),
@@ -397,5 +399,5 @@ def _batches(blobs: Sequence[Blob]) -> list[list[Blob]]:
 
 
 def _label(item: Item) -> str:
-    """Return the item's name in a list: the one in the job file."""
+    """Return the item's name for lists: that in the job file."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", item.name)

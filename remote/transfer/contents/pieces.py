@@ -1,4 +1,4 @@
-"""The bytes of an item on their way: of large files, and of small ones and the tree as a tar."""
+"""The byte streams of an item: large files, and small files with the tree as a tar."""
 
 import hashlib
 import os
@@ -20,14 +20,14 @@ from lumitui.remote.transfer.contents.shipment_progress import Meter
 
 CHUNK = 1 << 18
 _PIECE = 1 << 20
-"""Maximum compressed bytes per write to the link: smaller ones turn it round more often."""
+"""Maximum compressed bytes per write to the link; smaller writes cost more round trips."""
 _AHEAD = 2  # pieces
 
 
 def gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Return `pieces` as gzip, 256 KiB to 1 MiB at a time; the same input gives the same bytes.
+    """Yield `pieces` as gzip, 256 KiB to 1 MiB at a time; the same input gives the same bytes.
 
-    A thread reads, hashes and compresses ahead, so that the link never waits for that.
+    A thread reads, hashes and compresses ahead, so that the link never waits for it.
     """
     return _ahead(_compressed(pieces))
 
@@ -45,7 +45,7 @@ def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield `pieces`, read ahead by a thread; their exceptions are raised here."""
+    """Yield `pieces`, read ahead by a thread; raises the thread's exceptions."""
     taken: Queue[bytes | BaseException | None] = Queue(_AHEAD)
     stop = threading.Event()
 
@@ -77,7 +77,7 @@ def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield `pieces` in larger ones: each turns the link round once."""
+    """Yield `pieces` joined to larger ones, because each costs a round trip."""
     held = bytearray()
     for piece in pieces:
         held += piece
@@ -100,14 +100,14 @@ def header(
     kind: bytes = tarfile.REGTYPE,
     target: str = "",
 ) -> bytes:
-    """Return the header before one file's content, or of a folder or link."""
+    """Return the tar header of a file, folder or link."""
     raw, to = (text.encode("utf-8", "surrogateescape") for text in (name, target))
     if len(raw) > 100 or len(to) > 100 or size >> 33:
         info = tarfile.TarInfo(name)
         info.size, info.mode, info.mtime = size, stat.S_IMODE(mode), mtime
         info.type, info.linkname = kind, target
         return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
-    # tarfile takes 40 us for one, which a tree of 2,000 links would wait for.
+    # tarfile takes 40 us per header, too long for a tree of 2,000 links.
     fields = b"%07o\0%07o\0%07o\0%011o\0%011o\0" % (stat.S_IMODE(mode), 0, 0, size, mtime)
     before = raw.ljust(100, b"\0") + fields
     after = (kind + to.ljust(100, b"\0") + b"ustar  \0").ljust(356, b"\0")
@@ -116,7 +116,7 @@ def header(
 
 
 def file(name: str, pieces: Iterable[bytes], size: int, mode: int, mtime: int) -> Iterator[bytes]:
-    """Yield one file of a tar, whose content is `pieces` with `size` bytes in total."""
+    """Yield one file of a tar, with `pieces` of `size` bytes in total as content."""
     yield header(name, mtime, size=size, mode=mode)
     yield from pieces
     yield bytes(-size % tarfile.BLOCKSIZE)
@@ -142,17 +142,17 @@ def tar_of(
     base: Manifest | None = None,
     linked: bool = True,
 ) -> Iterator[bytes]:
-    """Yield a tar of the contents `batch` below `work`; with `places` also of the item's tree.
+    """Yield a tar of the contents `batch` below `work`, and with `places` of the item's tree.
 
-    Without `linked` the tree has each file's bytes, for a file system without hard links.
+    Without `linked`, the tree has each file's bytes, for a file system without hard links.
 
-    The tree links to contents of the `base` by their paths there, which repeat: their hashes would
-    not shrink.
+    The tree links to contents of `base` by their paths, which compress well; their hashes would
+    not.
 
     Raises:
         InputError: a file has changed since it was read.
     """
-    now = int(time.time())  # not the local time: sites purge scratch files by age
+    now = int(time.time())  # not the local time: sites delete old scratch files by age
     if item.sums is not None and places:
         yield from file(f"{work}/sums", [item.sums], len(item.sums), 0o400, now)
 
@@ -176,7 +176,7 @@ def _tree(
     base: Manifest | None,
     whole: Callable[[str, ManifestEntry], Iterator[bytes]] | None,
 ) -> Iterator[bytes]:
-    """Yield the folders and links of the item's tree; `whole` replaces a link by a file."""
+    """Yield the folders and links of the item's tree; `whole` yields a file instead of a link."""
     made: set[str] = set()
     same = set(base.entries if base is not None else ())
     for entry in item.manifest.entries:
@@ -214,12 +214,12 @@ def content_of(item: Item, entry: ManifestEntry, offset: int = 0) -> Iterator[by
 def content(
     entry: ManifestEntry, source: Path, offset: int = 0, state: FileState | None = None
 ) -> Iterator[bytes]:
-    """Yield the bytes of the file `source`, which `entry` describes, from `offset` on.
+    """Yield the bytes of the file `source`, described by `entry`, from `offset` on.
 
-    `state` is what stat said when it was hashed; without it a whole file is hashed once more.
+    `state` is the file's stat when it was hashed; without it, the whole file is hashed again.
 
     Raises:
-        InputError: it is no longer what its entry says.
+        InputError: the file differs from its entry.
     """
     digest, rest = hashlib.sha256(), entry.size - offset
     try:
@@ -242,25 +242,25 @@ def content(
 
 
 def shrinks(path: Path, size: int) -> bool:
-    """Whether a sample of the file shrinks by a fifth: pictures and weights do not."""
+    """Return whether a sample of the file compresses by a fifth: pictures and weights do not."""
     sample = b""
     try:
         with open(path, "rb") as file:
-            # Samples that overlap would repeat each other, and so shrink.
+            # Overlapping samples would repeat each other, and so compress.
             step = max(size // _SAMPLES, _SAMPLE)
             for start in range(0, size, step):
                 file.seek(start)
                 sample += file.read(_SAMPLE)
     except OSError:
-        return False  # the next read of it says so
+        return False  # the next read reports it
     return len(zlib.compress(sample, 1)) < 0.8 * len(sample)
 
 
 def batch_shrinks(item: Item, batch: Sequence[Blob]) -> bool:
-    """Whether most files of a sample of `batch` shrink."""
+    """Return whether most files of a sample of `batch` compress."""
     sizes = [blob.entry.size for blob in batch]
     if sum(sizes) < 1 << 20:
-        return True  # headers shrink, and there is nothing else
+        return True  # headers compress, and there is nothing else
     chosen = batch[:: max(1, len(batch) // _SAMPLES)]
     votes = [shrinks(item.sources[blob.entry.path], blob.entry.size) for blob in chosen]
     return 2 * sum(votes) > len(votes)

@@ -1,4 +1,4 @@
-"""The progress of a shipment, and its words for the user."""
+"""The progress of a transfer to a site."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,17 +13,17 @@ _EACH = 0.2  # seconds between two reports
 
 @dataclass(frozen=True)
 class ShipmentProgress:
-    """A moment of a shipment."""
+    """The progress of a transfer at one time."""
 
     name: str
     """The item, by its name in the job file."""
     phase: Phase
     """`reading`: hashed on this machine; `checking`: hashed on the site."""
     done: int = 0
-    """Bytes; those already on the site count as done."""
+    """Transferred bytes, including those already on the site."""
     total: int = 0
     rate: float = 0.0
-    """Bytes per second of late; 0: not known yet."""
+    """Recent rate in bytes per second; 0: unknown."""
 
     @property
     def seconds_left(self) -> float | None:
@@ -35,12 +35,12 @@ Report = Callable[[ShipmentProgress], None]
 
 
 class Meter:
-    """Counts bytes as they pass and reports some five times a second."""
+    """Counts passing bytes and reports about five times a second."""
 
     def __init__(
         self, name: str, report: Report, now: Callable[[], float] = time.monotonic
     ) -> None:
-        """Report on the shipment of `name`."""
+        """Report on the transfer of `name`."""
         self._name, self._report, self._now = name, report, now
         self._phase: Phase = "asking"
         self._done = self._total = 0
@@ -48,19 +48,19 @@ class Meter:
         self._marks: list[tuple[float, int]] = []
 
     def begin(self, phase: Phase, total: int = 0, done: int = 0) -> None:
-        """Enter a phase with `total` bytes, of which `done` are done."""
+        """Begin a phase with `total` bytes, `done` of them already transferred."""
         self._phase, self._total, self._done = phase, total, done
         self._marks = [(self._now(), done)]
         self._tell()
 
     def pass_on(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield `pieces`, and count them."""
+        """Yield `pieces` and count their bytes."""
         for piece in pieces:
             yield piece
             self.add(len(piece))
 
     def add(self, size: int) -> None:
-        """Count `size` bytes more."""
+        """Count another `size` bytes."""
         self._done += size
         if self._now() - self._last >= _EACH:
             self._tell()

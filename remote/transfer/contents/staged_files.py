@@ -1,8 +1,9 @@
-"""Items to stage, read on this machine: one file, or a whole folder, as a manifest.
+"""Local items to stage: one file or a whole folder, read into a manifest.
 
-Unlike code, data is sent whole: no ignore file counts, hidden files and any size are welcome. Links
-inside the folder stay links. A link out of it is refused, unless a pattern of `follow_links:` names
-it: then what it leads to is sent, where neither a name on its way nor the contents show a secret.
+Unlike code, data is sent as a whole: ignore files have no effect, and hidden files and any size are
+allowed. Links inside the folder stay links. A link out of it is refused unless a pattern in
+`follow_links:` matches it; then its target is sent, if neither a name along the link nor the
+contents look like a secret.
 """
 
 import os
@@ -21,24 +22,25 @@ from lumitui.remote.source.secret_names import has_settings, secret_name
 from lumitui.remote.transfer.contents.content_store import Item, stage_changed
 
 MOST_FILES = 200_000
-"""More files in one item load a parallel file system more than they help; packed they are one."""
+"""Maximum number of files in an item: more would burden a parallel file system; pack them
+instead."""
 _MOST_REFUSED = 1000
-"""Maximum number of listed refused files; after that, the rest is not checked."""
-_SEARCHED = 1 << 18  # bytes: a key has less; larger files are searched when they are sent
+"""Maximum number of refused files to list; then the check ends."""
+_SEARCHED = 1 << 18  # bytes; a key file is smaller; larger files are searched when they are sent
 _MOST_SEARCHED = 200
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """The files of an item to send, whatever they look like."""
+    """The files of an item to send even if they look like secrets."""
 
     words: Sequence[str] = ()
-    """Patterns as `ship_secrets:` has them: from the item, or from the folder that it is in."""
+    """Patterns as in `ship_secrets:`, relative to the item or its folder."""
     heeded: set[str] = field(default_factory=set)
-    """Those that match a file that looks like a secret or that others may not read."""
+    """Patterns that match a file which looks like a secret or is unreadable for others."""
 
     def names(self, root: Path, path: str) -> bool:
-        """Whether a pattern matches the file at `path` of the item at `root`."""
+        """Return whether a pattern matches the file at `path` of the item at `root`."""
         own = root.name if path == "." else f"{root.name}/{path}"
         word = covering(self.words, path) or covering(self.words, own)
         if word is not None:
@@ -47,12 +49,12 @@ class Allowed:
 
 
 def looks_like(root: Path, path: str) -> str:
-    """Return the apparent secret of the file at `path` of the folder `root`, or "".
+    """Return what secret the file at `path` of the folder `root` looks like, or "".
 
-    The names of the folders count that the item is in: all of `~/.ssh` is one.
+    The names of parent folders also count: everything in `~/.ssh` is a secret.
 
     Raises:
-        OSError: its contents decide, and cannot be read.
+        OSError: the contents decide, but cannot be read.
     """
     rule = secret_name("/".join([*root.parts[-2:], path]))
     if rule is None or (
@@ -63,21 +65,21 @@ def looks_like(root: Path, path: str) -> str:
 
 
 class StagedFiles(FolderWalk):
-    """The files to stage under one name, before any byte is read: all, or it is refused."""
+    """The files to stage under one name, before reading any: all, or the item is refused."""
 
     def __init__(
         self, name: str, root: Path, allow: Allowed, follow: Follow, enough: int | None = None
     ) -> None:
-        """Stop after `enough` files and links; None: at the maximum that can be sent."""
+        """Stop after `enough` files and links; None: at the maximum."""
         super().__init__(root, follow)
         self.name, self.allow = name, allow
         self.private: list[str] = []
-        """Files that other users of this machine may not read, or "." for the folder."""
+        """Files that other local users may not read, or "." for the folder."""
         self._enough = MOST_FILES + 1 if enough is None else enough
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Total bytes."""
         return sum(info.st_size for info in self.files.values())
 
     @property
@@ -87,11 +89,11 @@ class StagedFiles(FolderWalk):
 
     @property
     def top(self) -> Path:
-        """The folder that the paths of the files are below."""
+        """The folder to which the files' paths are relative."""
         return self.root.parent if self.single else self.root
 
     def find_private(self) -> None:
-        """Record unreadable files for other users, unless a pattern matches them."""
+        """Record files that other users may not read, unless a pattern matches them."""
         paths = [path for path, info in self.files.items() if not info.st_mode & 0o004]
         if not self.single and not self.root.stat().st_mode & 0o004:
             paths = ["."]
@@ -99,7 +101,7 @@ class StagedFiles(FolderWalk):
 
     @property
     def full(self) -> bool:
-        """Whether the walk has met enough."""
+        """Whether the walk should end."""
         return (
             len(self.files) + len(self.links) >= self._enough or len(self.refused) >= _MOST_REFUSED
         )
@@ -128,7 +130,7 @@ class StagedFiles(FolderWalk):
         return ""
 
     def add(self, path: str, info: os.stat_result, real: Path | None = None) -> None:
-        """Add a file, and search it for keys when it is small and behind a link."""
+        """Add a file; search it for keys if it is small and behind a link."""
         super().add(path, info, real)
         if real is not None and len(self.follow.taken) <= _MOST_SEARCHED:
             what = key_in(real, info)
@@ -149,7 +151,7 @@ def key_in(real: Path, info: os.stat_result) -> str:
 
 
 def said_of(real: Path, marks: Iterable[KeyMark]) -> str:
-    """Return the first of the `marks` in the file at `real`, with its line, or ""."""
+    """Return the first of the `marks` in the file at `real` with its line, in words, or ""."""
     for mark in marks:
         shape = shape_of(mark)
         if not shape.settings_only or has_settings(real.name):
@@ -165,18 +167,18 @@ def find(
     *,
     enough: int | None = None,
 ) -> StagedFiles:
-    """Return the files to stage at `place`; reads only names, and small files behind links.
+    """Return the files to stage at `place`; reads only names and small files behind links.
 
     Args:
-        name: what the job file calls it.
+        name: its name in the job file.
         place: the file or folder.
-        allowed: patterns of files that may be sent although they look like secrets.
-        follow: patterns of links out of the folder that are followed.
-        enough: after so many files and links the rest is not looked at; None: all are.
+        allowed: patterns of files to send although they look like secrets.
+        follow: patterns of links out of the folder to follow.
+        enough: maximum number of files and links to inspect; None: all.
 
     Raises:
-        InputError: it is not there or empty, it is the root of all files, or something in it
-            cannot or must not be sent.
+        InputError: the place is missing, empty or the file system's root, or contains something
+            that cannot or must not be sent.
     """
     root, allow = Path(os.path.realpath(place)), Allowed(allowed)
     if root.is_file():
@@ -219,7 +221,7 @@ def find(
 def _single(name: str, place: Path, root: Path, allow: Allowed) -> StagedFiles:
     followed = {root.name: root} if os.path.realpath(place) != os.path.abspath(place) else {}
     try:
-        # The name that the user wrote counts, and those which a link leads to.
+        # Both the user's path and the targets of links count.
         ways = (place, *hops(place), root)
         what = next(filter(None, (looks_like(one.parent, one.name) for one in ways)), "")
         what = what or (key_in(root, root.stat()) if followed else "")
@@ -245,17 +247,17 @@ def read(
     hashes: Hashes | None = None,
     passed: Callable[[int], None] = lambda size: None,
 ) -> Item:
-    """Return the item with the hash of every file; `passed` hears of each portion of bytes.
+    """Return the item with all hashes; `passed` is called with each number of bytes read.
 
     Raises:
-        InputError: a file cannot be read, or changes meanwhile.
+        InputError: a file cannot be read, or changes during the read.
     """
     entries = [ManifestEntry(path, 0, False, "", target) for path, target in staged.links.items()]
     sources, seen = {}, {}
     for path, info in staged.files.items():
         behind = staged.follow.taken.get(path)
         sources[path] = staged.root if staged.single else behind or staged.root / path
-        key = path if behind is None else f"{path}/"  # known only after a search for keys
+        key = path if behind is None else f"{path}/"  # known only after searching for keys
         contents = _contents(staged, sources[path], key, info, hashes, passed)
         if behind is not None:
             _refuse_key(staged, path, behind, contents)

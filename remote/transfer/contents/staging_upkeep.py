@@ -1,4 +1,4 @@
-"""Staged data on a site: listed, and removed when unused."""
+"""Staged data on a site: listing, and removing unused items."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -36,7 +36,7 @@ find blobs parts .in-* .left-* .gone-* ! -type d -links 1 -exec ls -lnd {} + 2>/
 """
 )
 
-# The contents of a removed item go with it, unless another item has them too.
+# The contents of a removed item are removed too, unless another item has them.
 _REMOVE = """\
 for id in {ids}; do
   [ -d "$id" ] || { rm -f "$id.facts" "$id.sealed"; continue; }
@@ -49,8 +49,9 @@ for id in {ids}; do
   rm -f "$w.blobs"; echo "$id"
 done
 """
-# `.left-` and `.gone-` are of nobody any more, nor is `.in-` without a new file in ten minutes.
-# Nothing is created: the disk may have no inodes left. Folders go first: blobs may be theirs.
+# `.left-` and `.gone-` are unused, as is `.in-` without a new file for ten minutes. Creates
+# nothing, because the disk may lack inodes. Folders are removed first, because they may link to
+# blobs.
 _SWEEP = """\
 set --
 for old in .left-* .gone-* .in-*; do
@@ -80,20 +81,20 @@ class StagedItem:
 
     id: str
     name: str
-    """Its name in the job file that sent it."""
+    """Its name in the job file."""
     files: int
     bytes: int
     last_used: float
-    """Epoch seconds of the last send that needed it."""
+    """Time of the last send that needed it, in epoch seconds."""
     in_use: bool
     """Whether an unfinished run needs it."""
     used_by: tuple[str, ...] = ()
-    """The ids of those runs, whichever machine sent them."""
+    """The ids of the runs that need it, from any computer."""
 
 
 @dataclass(frozen=True)
 class Loose:
-    """Data of unfinished sends; the next send of the same item resumes with it."""
+    """Data of unfinished sends, from which the next send of the same item resumes."""
 
     files: int = 0
     bytes: int = 0
@@ -112,16 +113,16 @@ class Stock:
 
 
 FindUnfinished = Callable[[Sequence[RunUser]], Collection[str]]
-"""Returns the ids of those of some runs that may have work to do."""
+"""Returns which of some run ids may be unfinished."""
 
 
 @purpose("stage")
 def stock(transport: Transport, folder: str, find_unfinished: FindUnfinished) -> Stock:
-    """Return the contents of the store at `folder`, and the items of unfinished runs.
+    """Return the contents of the store at `folder`, and which items unfinished runs need.
 
     Raises:
-        AnswerUnusable: the site does not say.
-        LinkError, LinkLost: as `Transport.run`.
+        AnswerUnusable: the site's answer is unusable.
+        LinkError, LinkLost: see `Transport.run`.
     """
     at, work = quote(folder), folder.rpartition("/")[0]
     script = fill(_LIST, folder=at, plain=at, stage=STAGE)
@@ -158,11 +159,11 @@ def remove(
     """Remove items from the store at `folder`; with `sweep`, also data of unfinished sends.
 
     Returns:
-        The ids that were removed, and what went of unfinished sends. `dry` only counts.
+        The removed ids, and the removed data of unfinished sends. `dry` only counts.
 
     Raises:
         RefusedError: something could not be removed.
-        LinkError, LinkLost: as `Transport.run`. It may be repeated.
+        LinkError, LinkLost: see `Transport.run`. Safe to repeat.
     """
     words = " ".join(sorted(one for one in ids if re.fullmatch("[0-9a-f]{24}", one)))
     text = (_REMOVE if words and not dry else "") + (_SWEEP if sweep else "")

@@ -1,1 +1,1 @@
-"""Virtual environments and container images on a site: built, listed, removed."""
+"""Virtual environments and container images on a site: building, listing, removing."""

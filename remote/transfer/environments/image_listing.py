@@ -15,7 +15,7 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
 ASKING_SECONDS = 100
-"""How long images are started on the login node, all together; one after the other."""
+"""Total time limit in seconds for starting images on the login node, one after another."""
 _EACH_SECONDS = 30
 _MOST_IMAGES = 200
 _MOST_PACKAGES = 5_000
@@ -32,10 +32,10 @@ built = runpy.run_path(str(at)) if at else {}
 print(json.dumps({"python": platform.python_version(), "packages": packages,
                   "rocm": built.get("hip"), "cuda": built.get("cuda")}))
 """
-"""Printed by the image's own Python. It does not import torch, which takes seconds and memory."""
+"""Run by the image's Python. Does not import torch, which takes seconds and memory."""
 
-# An image that a link leads to is started once. `timeout` ends what hangs; nice leaves the login
-# node to people.
+# An image behind several links is started once. `timeout` ends hung images; nice keeps the login
+# node responsive.
 _GENERATION = """\
 set +e
 {modules}
@@ -59,15 +59,15 @@ done
 
 @dataclass(frozen=True)
 class ImageContents:
-    """An image's answer about itself."""
+    """What an image reports about itself."""
 
     python: str = ""
     packages: Mapping[str, str] = field(default_factory=dict)
-    """Versions by name, with names normalized as in pip."""
+    """Package versions by name, normalized as in pip."""
     rocm: str = ""
     cuda: str = ""
     why_not: str = ""
-    """Why nothing is known; "": it answered."""
+    """Why nothing is known; "" if the image answered."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Image:
     generation: str
     path: str
     real: str
-    """The file that the path leads to, where it is a link."""
+    """The target, if the path is a link."""
     size: int
     modified: int
     named: Mapping[str, str]
@@ -87,13 +87,13 @@ class Image:
 
     @property
     def key(self) -> str:
-        """Its later identity: another file of the same name is another image."""
+        """Its identity for later lists: a different file of the same name is another image."""
         return f"{self.real} {self.size} {self.modified}"
 
 
 @purpose("images")
 def find_images(transport: Transport, site: Site, keys: Collection[str]) -> list[Image]:
-    """Return the images of `site`; those with a `key` in `keys` are not queried.
+    """Return the images of `site`; images with a `key` in `keys` are not started.
 
     Raises:
         RefusedError: the login node's shell refused.
@@ -163,7 +163,7 @@ def _script(site: Site, keys: Collection[str], marker: str) -> str:
         if container.image or container.listing
     ]
     begin = f"{record_functions(marker)}\nseen='|' end=$(($(date +%s) + {ASKING_SECONDS}))\n"
-    # Modules are a login shell's; each generation loads its own in a shell of its own.
+    # Modules need a login shell; each generation loads its modules in a separate shell.
     shells = [f"bash -lc {quote(begin + part)}" for part in parts]
     return "\n".join(["LC_ALL=C; export LC_ALL", *shells, "exit 0"])
 

@@ -1,4 +1,4 @@
-"""The contents of an image according to its name and the profile's pattern. Pure."""
+"""The contents of an image, from its name and the profile's pattern. Pure."""
 
 import re
 
@@ -6,9 +6,9 @@ _MINOR = "_minor"
 
 
 def versions_in(path: str, pattern: str | None) -> dict[str, str]:
-    """Return the versions that `pattern` finds in an image's path, by name.
+    """Return the versions that `pattern` finds in an image's path, by package.
 
-    Of a name `torch`, the group `torch_minor` is what comes after the first dot: `t210` is 2.10.
+    For a package `torch`, the group `torch_minor` is the part after the first dot: `t210` is 2.10.
     """
     match = re.search(pattern, path) if pattern else None
     groups = {name: text for name, text in match.groupdict().items() if text} if match else {}

@@ -1,4 +1,4 @@
-"""The virtual environments on a site: built on the login host, listed, and removed when unused."""
+"""The virtual environments on a site: building on the login host, listing, removing unused ones."""
 
 import re
 import secrets
@@ -15,7 +15,7 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Result, Transport
 
 _MOST_SAID = 16 << 20
-"""Most bytes that a build may print; pip prints some 100 for each package."""
+"""Maximum bytes of a build's output; pip prints about 100 per package."""
 _KEPT_LINES = 40
 _SHOWN = re.compile(r"^(Collecting|Downloading|Installing|Building|lumitui:) ?\S")
 _REASON = re.compile(r"^lumitui: the environment could not be built: (.*)$")
@@ -25,16 +25,16 @@ _REASON = re.compile(r"^lumitui: the environment could not be built: (.*)$")
 def build(transport: Transport, folder: str, seconds: float, report: Callable[[str], None]) -> None:
     """Build the environment of the run in `folder`, unless it exists or another run builds it.
 
-    The build ends with the connection, and leaves nothing that is used.
+    The build ends with the connection; its partial result is never used.
 
     Args:
         transport: To the login host.
         folder: The run's folder, with its script.
-        seconds: How long a build may take; a wait for another one is of the same order.
-        report: Called with what the build does, a line at a time.
+        seconds: Time limit of a build, and of waiting for another's.
+        report: Called with each line of progress.
 
     Raises:
-        RefusedError: pip, or the site, said no.
+        RefusedError: pip or the site refused.
         LinkError: the link was lost.
     """
     end = f"lumitui-end-{secrets.token_hex(8)}"
@@ -67,7 +67,7 @@ def build(transport: Transport, folder: str, seconds: float, report: Callable[[s
 def reason_of(output: list[str]) -> str:
     """Return why a build failed: pip's last errors, at most two lines."""
     errors = [line.removeprefix("ERROR: ") for line in output if line.startswith("ERROR: ")]
-    # pip's last line repeats which package it was; the one before it says what was searched.
+    # pip's last line repeats the package; the one before it names what was searched.
     if errors:
         return "; ".join(dict.fromkeys(text.rstrip(". ") for text in errors[-2:]))[:MOST_WORDS]
     reasons = [match[1] for line in output if (match := _REASON.match(line))]
@@ -91,8 +91,8 @@ for link in *; do
 done
 """
 
-# A link is removed first, so that nobody finds half of what it led to. `mtime +0` is "older than a
-# day": what a killed build left; one that is under way is younger.
+# The link is removed first, so that nobody uses a partly removed environment. `mtime +0` is "older
+# than a day": the rest of a killed build; a running one is younger.
 _REMOVE = """\
 LC_ALL=C; export LC_ALL; umask 077
 cd {folder} 2>/dev/null || exit 0
@@ -134,12 +134,12 @@ class Venv:
     """Its installed packages, with the versions."""
     kib: int
     used: float | None
-    """Its last use by a job or a send, in epoch seconds by the site's clock."""
+    """Last use by a job or a send, in epoch seconds of the site's clock."""
 
 
 @dataclass(frozen=True)
 class RemovedVenvs:
-    """The result of a removal, or of a dry run."""
+    """The result of a removal or a dry run."""
 
     names: tuple[str, ...]
     """`-`: the rest of a killed build."""
@@ -148,7 +148,7 @@ class RemovedVenvs:
 
 @purpose("environments")
 def list_venvs(transport: Transport, folder: str) -> list[Venv]:
-    """Return the environments in `folder`, the one used last first.
+    """Return the environments in `folder`, most recently used first.
 
     Raises:
         LinkError: the site cannot be reached.
@@ -190,19 +190,18 @@ def remove_venvs(
     unused_days: int = 0,
     dry: bool = False,
 ) -> RemovedVenvs:
-    """Remove environments in `folder`; return which, and their size.
+    """Remove environments in `folder`; return their names and size.
 
     Args:
         transport: To the site.
-        folder: Where they are.
-        keep: The names of those that unfinished runs use; they stay in any case.
-        only: Those to remove; empty: all that were not used for some days, and what killed builds
-            left.
-        unused_days: For how many days an environment was not used that goes.
+        folder: The folder of the environments.
+        keep: Names of those that unfinished runs use, which always stay.
+        only: Names to remove; empty: all unused for some days, and the rests of killed builds.
+        unused_days: Minimum days without use.
         dry: Only count.
 
     Raises:
-        RefusedError: one could not be removed.
+        RefusedError: an environment could not be removed.
         LinkError: the site cannot be reached.
     """
     script = fill(

@@ -1,1 +1,1 @@
-"""A run's files on their way back: listed, hashed, sent, and put in place."""
+"""Fetching a run's files: listed, hashed, sent, and put in place."""

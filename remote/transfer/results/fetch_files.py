@@ -1,7 +1,7 @@
-"""Fetches files of a run: listed, hashed, sent as one stream, and put in place if correct.
+"""Fetches files of a run: lists and hashes them, sends one stream, and keeps correct files.
 
-What a site says is never believed further than one file: a name, a size or a content that cannot
-be right is reported under that file's name, and the other files come.
+An invalid name, size or content from the site affects only that file: it is reported, and the other
+files are fetched.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ __all__ = ["FetchOutcome", "Fetched", "NotFetched", "fetch"]
 
 @dataclass(frozen=True)
 class Fetched:
-    """One remote file that is now on this machine."""
+    """One fetched file."""
 
     name: str
     """Its path below the remote folder."""
@@ -42,7 +42,7 @@ class Fetched:
     size: int
     """Bytes."""
     fresh: bool
-    """Whether it was brought now; False: an equal file was here already."""
+    """Whether it was transferred now; False: an equal file existed already."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class FetchOutcome:
 
     files: tuple[Fetched, ...]
     left: tuple[NotFetched, ...] = ()
-    """Files that changed or vanished, cannot be read, or have no place here."""
+    """Files that changed or vanished, cannot be read, or cannot be written here."""
     links: tuple[str, ...] = ()
-    """Links that were not followed: to nothing, to folders, or out of the folder."""
+    """Links that were not followed: dangling, to folders, or out of the folder."""
     unmatched: tuple[str, ...] = ()
-    """The patterns that brought nothing."""
+    """The patterns without a match."""
     troubles: tuple[str, ...] = ()
     """The site's own messages about unreadable files."""
 
@@ -70,25 +70,25 @@ def fetch(
 ) -> FetchOutcome:
     """Fetch the files below remote `folder` that match `patterns` to `target`.
 
-    `patterns` are shell patterns (`checkpoints/*.pt`), relative to `folder`; a folder that fits
-    brings everything in it. Equal files are not brought again, and a file of which a cut fetch left
-    a part continues where it was. A file that grows meanwhile comes as it was when it was listed;
-    any other file that changes or vanishes is left out, and the rest comes. `stop` ends the fetch
-    between two pieces; whole files and parts stay.
+    `patterns` are shell patterns (`checkpoints/*.pt`) relative to `folder`; a matching folder
+    includes everything in it. Existing equal files are not transferred again, and partly fetched
+    files resume. A file that grows meanwhile is fetched as it was when listed; any other file that
+    changes or vanishes is skipped. `stop` ends the fetch between two pieces; complete files and
+    parts stay.
 
     Raises:
         InputError: a pattern is absolute or leaves the folder, or too many files match.
         RefusedError: the site could not read the folder.
-        AnswerUnusable: the site's answer is not what was requested.
-        LumiError: the disk here is full, or `target` cannot be made.
-        LinkError, LinkLost: as `Transport`; whole files and parts stay.
+        AnswerUnusable: the site's answer does not match the request.
+        LumiError: the local disk is full, or `target` cannot be created.
+        LinkError, LinkLost: see `Transport`; complete files and parts stay.
     """
     listing = list_files(transport, folder, patterns, stop)
     work = _Fetch(transport, folder, target, stop)
     work.parts.sweep(listing.files)
     lost = work.round(listing.files, _is_appended_to)
     if lost and not stop():
-        # Once more, each up to its present size: a file that only grows comes now.
+        # Once more, each up to its current size, which suffices for growing files.
         again = list_again(transport, folder, lost, stop)
         still = work.round(again.files, lambda name: True)
         for name in () if stop() else lost:
@@ -122,7 +122,7 @@ class _Fetch:
         self.left: list[NotFetched] = []
         self.troubles: list[str] = []
         self.digests = Digests()
-        """The site's data on the files in the last round."""
+        """The site's data on the files of the last round."""
         self._over: set[str] = set()
 
     def leave(self, name: str, reason: str) -> None:
@@ -131,7 +131,7 @@ class _Fetch:
         self.left.append(NotFetched(shown(name), reason))
 
     def round(self, sizes: Mapping[str, int], growing: Callable[[str], bool]) -> list[str]:
-        """Fetch files that fit here; return those that did not match the list."""
+        """Fetch the files that fit on the disk; return those that did not match the list."""
         candidates = {name: size for name, size in sizes.items() if self._has_place(name, size)}
         digests = digests_of(self.transport, self.folder, candidates, growing, self.stop)
         self.troubles += digests.troubles
@@ -148,7 +148,7 @@ class _Fetch:
         return [name for name in candidates if name not in self._over]
 
     def _has_place(self, name: str, size: int) -> bool:
-        """Whether `name` can be written here; else skip it before the site reads it."""
+        """Return whether `name` can be written here; otherwise skip it before the site reads it."""
         try:
             self.places.check(name)
             free = self.places.free()
@@ -160,7 +160,7 @@ class _Fetch:
         return True
 
     def _fitting(self, missing: Iterable[list[WantedFile]]) -> Iterator[list[WantedFile]]:
-        """Yield the groups of equal files that fit on the disk together; leave the others."""
+        """Yield the groups of equal files that fit on the disk; skip the others."""
         room = self.places.free()
         for same in missing:
             need = same[0].size * len(same) - self.parts.size(same[0].name)
@@ -172,7 +172,7 @@ class _Fetch:
                 self.leave(item.name, _too_large(item.size, max(0, room)))
 
     def _bring(self, groups: Mapping[str, list[WantedFile]]) -> None:
-        """Fetch the first file of each group of equal files, and copy it to their other names."""
+        """Fetch the first file of each group of equal files, and copy it to the other names."""
         for portion in portions(list(groups)):
             if self.stop():
                 return
@@ -197,7 +197,7 @@ class _Fetch:
             self._add(file.name, file.size, fresh=True)
 
     def _copy(self, file: WantedFile, twin: WantedFile) -> None:
-        """Make a second file of the same content; where that fails, it is requested again."""
+        """Copy a fetched file to another name; if that fails, request the file again."""
         if not self.places.holds(file.name, file.size, file.digest):
             return
         try:
@@ -216,7 +216,7 @@ class _Fetch:
 
 
 def _is_appended_to(name: str) -> bool:
-    """Whether a running job appends to the file, so that its beginning matches the list."""
+    """Return whether a running job appends to the file, so that its start matches the list."""
     last = name.rpartition("/")[2]
     return last == METRICS or fnmatchcase(last, attempt_log("*"))
 

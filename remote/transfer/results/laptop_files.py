@@ -1,11 +1,10 @@
-"""The laptop's side of a fetch: names, partial files, and places.
+"""The local side of a fetch: names, partial files, and targets.
 
-A file is written under another name, kept when the link is cut, and swept when the fetch is over.
-Its part lies in one folder below the target, under the hash of the file's name: twelve killed
-fetches of a file leave one part, the longest name makes none that is too long, and the next fetch
-finds it. Each is locked while it is written (the system frees the lock of a killed process), so
-nobody sweeps or continues the part of a fetch that runs. No file is put in place through a link
-that leads out of the target.
+A file is first written as a part, which is kept if the link is cut, and removed at the end of a
+fetch. Parts are in one folder below the target, under the hash of the file's name, so that killed
+fetches leave only one part per file, long names fit, and the next fetch finds the part. A part is
+locked while it is written (the system releases the lock of a killed process), so nobody removes or
+resumes the part of a running fetch. No file is written through a link that leads out of the target.
 """
 
 import errno
@@ -25,23 +24,23 @@ from lumitui.remote.site.errors import LumiError
 LONGEST_NAME = 4096
 """Maximum bytes of a path (Linux's PATH_MAX), and so of a file's name on the site."""
 LONGEST_PART = 255
-"""Most bytes of one part of a path (NAME_MAX of ext4, XFS, Lustre, APFS and others)."""
+"""Maximum bytes of one path component (NAME_MAX of ext4, XFS, Lustre, APFS and others)."""
 MOST_PARTS = 128
-"""Most folders above a file: a training's results lie five deep."""
+"""Maximum number of folders above a file: a training's results are at most five deep."""
 RESERVED = ".lumitui-fetch"
-"""The folder of partly copied files, below the target of a fetch."""
+"""The folder of partly fetched files, below the target of a fetch."""
 _SHOWN = 60
 
 
 class NameFault(ValueError):
-    """Why a file of that name cannot be fetched, as the end of a sentence."""
+    """Why a file with this name cannot be fetched, as the end of a sentence."""
 
 
 def name_of(path: bytes) -> str:
-    """Return the shortest form of a `path` that begins with `./`, below the folder.
+    """Return the shortest form of a `path` below the folder that begins with `./`.
 
     Raises:
-        NameFault: the name cannot be kept, is no text, or leads out of the folder.
+        NameFault: the name is too long, is not UTF-8, or leads out of the folder.
     """
     if len(path) > LONGEST_NAME:
         raise NameFault(f"its name is longer than {LONGEST_NAME:,} bytes")
@@ -63,7 +62,7 @@ def name_of(path: bytes) -> str:
 
 
 def shown(path: bytes | str) -> str:
-    """Return a name for a message: without `./`, and without the middle of a long one."""
+    """Return a name for a message: without `./`, and shortened in the middle if long."""
     raw = path.encode("utf-8", "surrogateescape") if isinstance(path, str) else path
     text = raw.removeprefix(b"./")
     if len(text) > 4 * _SHOWN:
@@ -75,10 +74,10 @@ CHUNK = 1 << 18
 
 
 class PartialFile:
-    """One file that is being written; it belongs to this process until it is closed."""
+    """One file being written, which belongs to this process until it is closed."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
-        """Take the existing beginning of the file, if a fetch was cut."""
+        """Open the part; keep the bytes of a cut fetch."""
         self._file = os.fdopen(descriptor, "r+b")
         self.path = path
         self._sum = hashlib.sha256()
@@ -90,7 +89,7 @@ class PartialFile:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the written bytes."""
+        """Return the SHA-256 of the written bytes."""
         return self._sum.hexdigest()
 
     def restart(self) -> None:
@@ -106,18 +105,18 @@ class PartialFile:
         self.size += len(piece)
 
     def put(self, path: Path) -> None:
-        """Rename it to `path`; raises OSError if that name is taken."""
+        """Rename the part to `path`; raises OSError if that name is taken."""
         self._file.flush()
         os.replace(self.path, path)
         self._file.close()
 
     def keep(self) -> None:
-        """Leave it for the next fetch."""
-        with suppress(OSError):  # the disk is full: the last piece is lost, the rest serves
+        """Keep the part for the next fetch."""
+        with suppress(OSError):  # on a full disk, the last piece is lost, but the rest is usable
             self._file.close()
 
     def discard(self) -> None:
-        """Remove it."""
+        """Remove the part."""
         self.path.unlink(missing_ok=True)
         self.keep()
 
@@ -126,17 +125,17 @@ class PartialFiles:
     """The folder of parts below one target."""
 
     def __init__(self, target: Path) -> None:
-        """Make nothing yet."""
+        """Create nothing yet."""
         self.folder = target / RESERVED
 
     def size(self, name: str) -> int:
-        """Return the bytes of the part of `name`."""
+        """Return the size of the part of `name`."""
         with suppress(OSError):
             return (self.folder / _key(name)).stat().st_size
         return 0
 
     def open(self, name: str) -> PartialFile:
-        """Return the part of `name`; a new one if another fetch is writing that one.
+        """Return the part of `name`, or a new part if another fetch is writing it.
 
         Raises:
             OSError: the disk refuses.
@@ -147,21 +146,21 @@ class PartialFiles:
                 descriptor = os.open(
                     self.folder / key, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600
                 )
-            except FileNotFoundError:  # or another fetch has just ended and removed the folder
+            except FileNotFoundError:  # another fetch may have just removed the folder
                 if number == 3:
                     raise
                 self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 continue
-            # On a disk without locks nothing is continued, and nothing swept.
+            # On a disk without locks, parts are neither resumed nor removed.
             if _locked(descriptor, self.folder / key) or number == 3:
                 return PartialFile(descriptor, self.folder / key)
             os.close(descriptor)
         raise AssertionError("the last round returns or raises")
 
     def sweep(self, names: Collection[str] = ()) -> None:
-        """Remove unused parts except those of `names`; and the folder if it is empty.
+        """Remove unused parts except those of `names`, and the folder if it is empty.
 
-        An OSError is not a reason to stop a fetch, so none is raised.
+        Raises no OSError, because it must not end a fetch.
         """
         keys = {_key(name) for name in names}
         with suppress(OSError):
@@ -186,7 +185,7 @@ def _key(name: str) -> str:
 
 
 def _locked(descriptor: int, path: Path) -> bool:
-    """Lock an open file; False if another process has it, or it is no longer at `path`."""
+    """Lock an open file; return False if another process has it, or it is no longer at `path`."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
@@ -195,7 +194,7 @@ def _locked(descriptor: int, path: Path) -> bool:
 
 
 KEPT_FREE = 64 << 20
-"""Bytes of the laptop's disk that a fetch leaves free, for the history and the system."""
+"""Bytes of the local disk that a fetch leaves free for the history and the system."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -204,13 +203,13 @@ class PlaceFault(Exception):
 
 
 class FetchTargets:
-    """The places of files below the folder that they are brought to."""
+    """The target paths of fetched files."""
 
     def __init__(self, target: Path) -> None:
-        """Make the folder.
+        """Create the target folder.
 
         Raises:
-            LumiError: it cannot be made.
+            LumiError: the folder cannot be created.
         """
         self.target = target
         try:
@@ -224,7 +223,7 @@ class FetchTargets:
         self._one_case: dict[str, str] = {}
 
     def free(self) -> int:
-        """Return the bytes that may still be written here."""
+        """Return the number of bytes that may still be written."""
         try:
             return max(0, shutil.disk_usage(self.target).free - KEPT_FREE)
         except OSError as error:
@@ -242,7 +241,7 @@ class FetchTargets:
             raise PlaceFault("a folder of that name is here")
 
     def put(self, part: PartialFile, name: str) -> Path:
-        """Make `part` the file `name`, and return its path.
+        """Rename `part` to the file `name` and return its path.
 
         Raises:
             PlaceFault: something else is in its place.
@@ -261,7 +260,7 @@ class FetchTargets:
         return self.target / name
 
     def holds(self, name: str, size: int, digest: str) -> bool:
-        """Whether a file of that content is here already."""
+        """Return whether a file with this content already exists."""
         path = self.target / name
         try:
             info = path.stat()
@@ -284,10 +283,10 @@ class FetchTargets:
         return info.st_size if stat.S_ISREG(info.st_mode) else None
 
     def copied(self, name: str, parts: PartialFiles, twin: str) -> PartialFile:
-        """Return a part of `twin` with the content of the file `name`.
+        """Return a part for `twin` with a copy of the file `name`.
 
         Raises:
-            PlaceFault: it cannot be read or written.
+            PlaceFault: the copy cannot be read or written.
             LumiError: the disk is full.
         """
         with _faults():
@@ -305,7 +304,7 @@ class FetchTargets:
     def _check_case(self, name: str) -> None:
         """Raise PlaceFault if the disk treats `name` as another existing file.
 
-        A disk like macOS's ignores case and keeps one form of composed characters.
+        A disk like macOS's ignores case and normalizes composed characters.
         """
         other = self._one_case.setdefault(_folded(name), name)
         if other != name and self._mode(name):
@@ -314,7 +313,7 @@ class FetchTargets:
                 raise PlaceFault(f"this disk cannot distinguish its name from {other}")
 
     def _stands(self, folder: str) -> bool:
-        """Whether the folder exists; PlaceFault if something else does."""
+        """Return whether the folder exists; raises PlaceFault if something else is in its place."""
         mode = self._mode(folder)
         if stat.S_ISLNK(mode):
             real = Path(os.path.realpath(self.target / folder))
@@ -363,7 +362,7 @@ def _folded(name: str) -> str:
 
 
 def _folders(name: str) -> Iterator[str]:
-    """Yield the folders above `name`, the highest first."""
+    """Yield the folders above `name`, outermost first."""
     parts = name.split("/")
     for count in range(1, len(parts)):
         yield "/".join(parts[:count])

@@ -1,13 +1,12 @@
-"""A site's data on the files of a run's folder: names and sizes, then hashes.
+"""Querying a site about the files of a run's folder: names and sizes, then hashes.
 
-The script of a query prints records `KIND REST`, each ended by a NUL, and last `end`. A NUL is in
-no name, so no name can be taken for the end of a record. What the site's commands write to standard
-error comes as one record `said WORDS`, cut there to SAID_BYTES: who complains without end costs
-nothing, and is ended after COMPLAINTS_BYTES. `whole` comes before them, when nothing ended the
-commands from outside.
+The script of a query prints records `KIND REST`, each ended by a NUL, and finally `end`. Names
+cannot contain a NUL, so they cannot fake the end of a record. The commands' standard error becomes
+one record `said WORDS`, cut on the site to SAID_BYTES; a command that writes more than
+COMPLAINTS_BYTES is ended. `whole` precedes it if no command was ended from outside.
 
-A list reads no file, so one of a terabyte costs no more than a small one, and the laptop decides
-what it has room for before the site hashes a byte.
+A list reads no file, so a file of a terabyte costs no more than a small one, and the laptop decides
+what fits before the site hashes a byte.
 """
 
 import re
@@ -29,9 +28,9 @@ LONGEST_RECORD = 1 << 16
 """Maximum bytes of one record. Linux allows 4,096 in a path (PATH_MAX); a longer name up to this
 limit is reported for its file, and beyond it the answer is not a list of files."""
 SAID_BYTES = 2000
-"""Maximum bytes of the site's own messages to keep: about twenty messages of `find`."""
+"""Maximum bytes of the commands' messages to keep: about twenty messages of `find`."""
 COMPLAINTS_BYTES = 4 << 20
-"""Bytes of complaints after which their writer is ended (SIGPIPE): 20,000 long names."""
+"""Bytes of messages after which their writer is ended (SIGPIPE): 20,000 long names."""
 SILENT_SECONDS = 120.0
 """Seconds without a byte after which a list fails. `find` prints at least every hundred names, for
 which a busy Lustre takes seconds; a hung site stays silent for ever."""
@@ -64,16 +63,17 @@ def ask(
 
     Args:
         transport: the site.
-        folder: the folder there that `body` runs in.
+        folder: the folder on the site in which `body` runs.
         body: sh that prints records; its standard error is for messages.
         stop: ends the query when it returns true.
-        most: most bytes of the whole answer.
-        hashed: seconds that the site may hash, during which nothing comes.
+        most: maximum bytes of the whole answer.
+        hashed: maximum seconds of silence while the site hashes.
 
     Raises:
         RefusedError: the folder cannot be entered.
-        AnswerUnusable: the answer is not a list of records, too long, or not whole in time.
-        LinkError, LinkLost: as `Transport.stream`.
+        AnswerUnusable: the answer is not a list of records, too long, or incomplete after the time
+            limit.
+        LinkError, LinkLost: see `Transport.stream`.
     """
     script = fill(
         _SCRIPT,
@@ -104,9 +104,9 @@ def ask(
 
 @contextmanager
 def ended(chunks: Iterator[bytes]) -> Iterator[Iterator[bytes]]:
-    """End a stream when the block ends, so that a stored error keeps no process on the site.
+    """End a stream with the block, so that a stored error keeps no process on the site.
 
-    After its last record a script ends by itself in a moment, which is quicker than to end it.
+    After its last record, a script ends by itself, which is faster than ending it.
     """
     try:
         yield chunks
@@ -154,7 +154,7 @@ PORTION = 1 << 18
 """Maximum bytes of names in one request, at four bytes a character: the limit of one command's
 words on macOS; also, the site's shell reads its script byte by byte."""
 MOST_TROUBLES = 5
-"""Maximum lines of the site's own messages to keep."""
+"""Maximum lines of the commands' messages to keep."""
 _KILLED = 126  # sh's status from 126 on: not started, not found, or 128 and the signal
 
 SIZES = r"""
@@ -189,9 +189,9 @@ links() {
 One process gives the sizes of many files, one a line; when one of them vanished, they are asked one
 by one."""
 
-# A link that a pattern itself names is followed to a file anywhere and to a folder inside; a link
-# in a folder that is walked through only to a file inside. The matches are walked a hundred at a
-# time, because the words of a command have a limit.
+# A link that matches a pattern is followed to any file, and to a folder inside; a link within a
+# walked folder only to a file inside. Matches are walked a hundred at a time, because a command's
+# arguments are limited.
 _LIST = """\
 code={code}
 eval "$code"
@@ -225,20 +225,20 @@ class NotFetched:
 
 
 class FileListing:
-    """The matching files, record by record on arrival; see `fetch.FetchOutcome`."""
+    """The matching files, collected from records as they arrive; see `FetchOutcome`."""
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
-        """Nothing was listed yet."""
+        """Start with an empty list."""
         self.files: dict[str, int] = {}
-        """The bytes of each file, by its name below the folder."""
+        """The size of each file in bytes, by its name below the folder."""
         self.left: dict[str, NotFetched] = {}
-        """Files that cannot be fetched, whatever is tried."""
+        """Files that can never be fetched."""
         self.links: dict[str, None] = {}
         self._patterns = patterns
         self._sizeless = set[str]()
         self._matches: dict[str, set[bytes]] = {}  # to the numbers of the patterns
         self._words: list[str] = []
-        self._trouble = ""  # the command that failed, without its words
+        self._trouble = ""  # the failed command, without its arguments
 
     @property
     def troubles(self) -> list[str]:
@@ -247,12 +247,12 @@ class FileListing:
 
     @property
     def unmatched(self) -> list[str]:
-        """The patterns that brought nothing."""
+        """The patterns without a match."""
         brought = set[bytes]()
         for name in (*self.files, *self.left):
             for above in _above(name):
                 brought |= self._matches.get(above, set())
-        if self._trouble:  # what matches may not have been listed
+        if self._trouble:  # matching files may be missing from the list
             brought = brought.union(*self._matches.values())
         return [
             pattern
@@ -261,7 +261,7 @@ class FileListing:
         ]
 
     def take(self, kind: str, rest: bytes) -> None:
-        """Store one record; AnswerUnusable if it does not belong to a list."""
+        """Store one record; raises AnswerUnusable if it does not belong to a list."""
         first, _, second = rest.partition(b" ")
         if kind == "file":
             self._file(first, second)
@@ -302,11 +302,11 @@ class FileListing:
 def list_files(
     transport: Transport, folder: str, patterns: Sequence[str], stop: Callable[[], bool]
 ) -> FileListing:
-    """Return the files below `folder` that fit `patterns`.
+    """Return the files below `folder` that match `patterns`.
 
     Raises:
-        InputError: a pattern is absolute or leaves the folder, or more than MOST_FILES files fit.
-        RefusedError: there is no such folder, or it cannot be entered.
+        InputError: a pattern is absolute or leaves the folder, or more than MOST_FILES files match.
+        RefusedError: the folder is missing or cannot be entered.
         AnswerUnusable: the answer is not a list of files.
         LinkError: the site cannot be reached.
     """
@@ -351,7 +351,7 @@ def portions(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _check_patterns(patterns: Sequence[str]) -> None:
-    """Raise an InputError that lists all `patterns` that lead out of the folder."""
+    """Refuse `patterns` that lead out of the folder, with an InputError that lists them."""
     outside = [
         repr(pattern)
         for pattern in dict.fromkeys(patterns)
@@ -378,7 +378,7 @@ def _list(
 ) -> None:
     with closing(ask(transport, folder, body, stop, most=MOST_LIST_BYTES)) as records:
         for number, (kind, rest) in enumerate(records):
-            # A file is matched, or is below a match: at most two records each, and some words.
+            # A file matches or is below a match: at most two records each, plus messages.
             if len(listing.files) + len(listing.left) > MOST_FILES or number > 3 * MOST_FILES:
                 raise InputError(
                     f"More than {MOST_FILES:,} files of the run match.",
@@ -388,10 +388,10 @@ def _list(
 
 
 def _failure(rest: bytes) -> str:
-    """Return the message for a failed command without its own message.
+    """Return the message for a command that failed without a message.
 
     Raises:
-        AnswerUnusable: it did not end by itself: a signal ended it, or it could not be started.
+        AnswerUnusable: a signal ended the command, or it could not be started.
     """
     command, _, digits = rest[:40].decode("ascii", "replace").partition(" ")
     status = count(digits) or 0
@@ -405,7 +405,7 @@ def _failure(rest: bytes) -> str:
 
 
 def _above(name: str) -> Iterator[str]:
-    """Yield `name` and every folder above it; the run's own folder is `.`."""
+    """Yield `name` and every folder above it; the run's folder is `.`."""
     yield name
     while name := name.rpartition("/")[0]:
         yield name
@@ -413,8 +413,8 @@ def _above(name: str) -> Iterator[str]:
 
 
 HASHED_PER_SECOND = 50_000_000
-"""Bytes that a site hashes in a second at the least: a busy login node reads Lustre at 100 MB/s."""
-_ROOM = 4096 + 200  # bytes of the answer for one file, with the site's own words
+"""Minimum hashing rate in bytes per second: a busy login node reads Lustre at 100 MB/s."""
+_ROOM = 4096 + 200  # bytes of the answer for one file, with messages
 
 # sha256sum escapes odd names, so such files are hashed one at a time, from standard input.
 _SUMS = (
@@ -437,15 +437,15 @@ _SUM = re.compile(rb"([0-9a-f]{64})  ?[ *]?(\./.*)", re.DOTALL)
 
 @dataclass
 class Digests:
-    """A site's data on the content of files."""
+    """The hashes that a site returned."""
 
     sums: dict[str, str] = field(default_factory=dict)
-    """SHA-256 by name, without missing and unreadable files."""
+    """SHA-256 by file name, without missing and unreadable files."""
     troubles: list[str] = field(default_factory=list)
     """The site's own messages about unreadable files."""
 
     def why(self, name: str) -> str:
-        """Return why the site gave no hash of a file, as the end of a sentence."""
+        """Return why the site returned no hash of a file, as the end of a sentence."""
         mine = [words for words in self.troubles if name in words] or self.troubles
         return (
             f"it cannot be read: {mine[0].rstrip('.')}"
@@ -461,7 +461,7 @@ def digests_of(
     growing: Callable[[str], bool],
     stop: Callable[[], bool],
 ) -> Digests:
-    """Return the hashes of the files in `sizes`; of a `growing` file its first bytes only.
+    """Return the hashes of the files in `sizes`; for `growing` files, of their first bytes only.
 
     Raises:
         RefusedError, LinkError: as `list_files`.

@@ -1,14 +1,13 @@
-"""The content of files as one stream: a line, then exactly the requested bytes.
+"""The contents of files as one stream: a line per file, then exactly the requested bytes.
 
     MARK 0 0
     ...bytes of the first file...MARK 1 4096
     ...bytes of the second file, from its 4,097th...MARK end
 
-MARK is random, so no content has it. The laptop knows how many bytes each file has, so the stream
-needs no format of its own: nothing in it is believed but the order of the files and where each
-begins, and a file is kept only when its hash is right. Where a file ends too early the next line
-shows it, and the other files are not harmed. Small files that nothing writes to follow one another
-after one line, which saves the site a process for each.
+MARK is random, so it is in no content. The laptop knows each file's size, so the stream needs no
+further format: it trusts only the order of the files and their offsets, and keeps a file only if
+its hash is right. If a file ends early, the next line shows it, without affecting other files.
+Small files that nothing writes to share one line, which saves the site a process per file.
 """
 
 import re
@@ -31,7 +30,7 @@ transport watches the connection itself."""
 LEAST_BYTES = 32_768
 """About 100 bytes a second: a modem is faster, and lumitui gives up on a slower site."""
 MOST_SURPLUS = 1 << 20
-"""Maximum extra bytes to skip before giving up the stream."""
+"""Maximum extra bytes to skip before ending the stream."""
 SMALL = 1 << 16
 """Maximum bytes of a file sent together with others: one process then sends a hundred of them."""
 TOGETHER = 100
@@ -39,12 +38,12 @@ TOGETHER = 100
 MOST_TOGETHER = 1 << 20
 """Maximum bytes of files sent together."""
 MOST_AT_ONCE = 64
-"""Most parts that are opened ahead to be continued; a laptop allows 256 open files."""
+"""Maximum number of parts to open ahead; a laptop allows 256 open files."""
 
 _LINE = re.compile(rb" (?:(end)|([0-9]{1,6}) ([0-9]{1,15}))\n")
 _LONGEST_LINE = 32
 
-# A file whose beginning is here continues where it was, if its beginning is still the same.
+# A partly fetched file resumes if its start is still the same.
 _SCRIPT = """\
 {sha}
 cd {folder} || exit 66
@@ -70,7 +69,7 @@ printf '%s end\\n' $m
 
 
 Open = Callable[[str, bool], PartialFile | None]
-"""Returns the part of a name; for True, only one that has bytes already, else None."""
+"""Returns the part of a name; with True, only a part that already has bytes, else None."""
 
 
 @dataclass
@@ -79,24 +78,24 @@ class WantedFile:
 
     name: str
     size: int
-    """Bytes; the site's further bytes are not requested."""
+    """Number of bytes to request; the site may have more."""
     digest: str
     """SHA-256 of these bytes."""
     steady: bool
     """Whether no known program writes to it, so that it may be sent together with others; if one of
-    them changes after all, they are requested one by one."""
+    them still changes, they are requested one by one."""
     part: PartialFile | None = None
-    """Its local part; once it has ended, complete with the right hash, or None."""
+    """Its local part; once ended: complete with the right hash, or None."""
     fault: str = ""
     """Why it cannot be written here."""
     skip: int = 0
-    """Bytes that were here already."""
+    """Number of bytes already here."""
     left: int = 0
     """Remaining bytes."""
 
     def resume(self, open_part: Open) -> None:
-        """Take the part that an earlier fetch left."""
-        with suppress(OSError):  # it comes from its beginning, where this error is reported
+        """Use the part of an earlier fetch."""
+        with suppress(OSError):  # the file is requested from its start, which reports this error
             self.part = open_part(self.name, True)
         if self.part is not None:
             if self.part.size > self.size:
@@ -104,7 +103,7 @@ class WantedFile:
             self.skip = self.part.size
 
     def begin(self, offset: int, open_part: Open) -> None:
-        """Wait for the bytes from `offset` on."""
+        """Expect the bytes from `offset` on."""
         self.left = self.size - offset
         try:
             if self.part is None:
@@ -115,9 +114,9 @@ class WantedFile:
             self.fault = why(error)
 
     def write(self, data: bytes) -> int:
-        """Take `data`; return how many bytes of it the file does not have."""
+        """Accept `data`; return the number of its bytes beyond the file."""
         piece = data[: max(0, self.left)]
-        self.left -= len(data)  # below 0: more came than the file has
+        self.left -= len(data)  # below 0: more bytes than the file has
         if self.part is not None and piece:
             try:
                 self.part.write(piece)
@@ -127,7 +126,7 @@ class WantedFile:
         return len(data) - len(piece)
 
     def end(self) -> "WantedFile":
-        """Drop files that differ from the list."""
+        """Drop the part if it differs from the list."""
         if self.part is not None and (self.left or self.part.digest != self.digest):
             self.part.discard()
             self.part = None
@@ -136,7 +135,7 @@ class WantedFile:
 
 @dataclass
 class _Unit:
-    """Files after one line: one, or small ones without anything between them."""
+    """The files after one line: one file, or several small ones without separators."""
 
     files: list[WantedFile]
     at: int = 0
@@ -157,15 +156,15 @@ def transfer(
     open_part: Open,
     stop: Callable[[], bool],
 ) -> Iterator[WantedFile]:
-    """Yield each file as it ends; the caller puts its part in place, or closes it.
+    """Yield each file as it ends; the caller puts its part in place or closes it.
 
-    A file without a part came otherwise than it was listed, or has a fault. Files that did not come
-    are not yielded. Parts of a cut stream stay. `stop` ends the stream when it returns true.
+    A file without a part differed from the list or has a fault. Files that did not arrive are not
+    yielded. Parts of a cut stream stay. `stop` ends the stream when it returns true.
 
     Raises:
-        AnswerUnusable: the site sent what was not asked for.
-        LumiError: the disk here is full.
-        LinkError: the site sends nothing, or too slowly; LinkLost as `Transport.stream`.
+        AnswerUnusable: the stream does not match the request.
+        LumiError: the local disk is full.
+        LinkError: the site sends nothing or too slowly. LinkLost: see `Transport.stream`.
     """
     try:
         opened = 0
@@ -231,7 +230,7 @@ class _Stream:
             while (at := held.find(mark)) >= 0:
                 line = _LINE.match(held, at + len(mark))
                 if line is None and len(held) - at - len(mark) < _LONGEST_LINE:
-                    break  # the rest of the line is still to come
+                    break  # the rest of the line has not arrived
                 if line is None:
                     raise _wrong("a line in it has an unexpected form")
                 if at:
@@ -261,7 +260,7 @@ class _Stream:
             yield chunk
 
     def _next(self, number: int, offset: int) -> _Unit:
-        """Return the unit that begins; AnswerUnusable when it is not the next one."""
+        """Return the unit that begins; raises AnswerUnusable if it is not the next one."""
         self._at += 1
         if number != self._at or number >= len(self._units):
             raise _wrong("its files are in a different order")
@@ -272,7 +271,7 @@ class _Stream:
         return unit
 
     def _filled(self, unit: _Unit, data: bytes) -> Iterator[WantedFile]:
-        """Write `data` to the files of `unit`, and yield those followed by another."""
+        """Write `data` to the files of `unit`; yield those that are complete."""
         while True:
             piece = data if unit.is_last else data[: unit.file.left]
             self._surplus += unit.file.write(piece)

@@ -1,1 +1,1 @@
-"""Code on the site: sent once, named by its hash, copied for a job and pruned."""
+"""Code on the site: sent once, named by its hash, copied for each run, and pruned."""

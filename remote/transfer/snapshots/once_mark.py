@@ -1,8 +1,8 @@
-"""A mark on the site that a run is the one of its place in a series, or of a resubmission.
+"""A mark on the site that makes a run unique for its place in a series or its resubmission.
 
-Two copies of a history, on two laptops, know the same plan and not of each other. The mark is a
-link whose name both know, so that one of them makes it. It is made with the run's folder, before
-the submit step. A run that can have no job any more gives its place to the next number.
+Two copies of a history on two laptops have the same plan without knowing of each other. The mark is
+a link whose name both compute, so that only one can create it. It is created with the run's folder,
+before the submit step. A run that can no longer have a job gives its place to the next number.
 """
 
 import re
@@ -16,7 +16,7 @@ from lumitui.remote.site.shell_text import fill
 SENT = "sent"
 """The folder of the marks, beside `runs/`."""
 _LONGEST = 2 * COPYING_SECONDS
-"""A send that began earlier and has no lock is abandoned: copying and building take less."""
+"""Seconds after which a send without a lock counts as abandoned: copying and building take less."""
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -25,19 +25,19 @@ class Once:
     """The unique identity of a run."""
 
     keys: tuple[str, ...]
-    """Names of marks, the same in each copy of the history."""
+    """Names of marks, the same in all copies of the history."""
     gone: tuple[str, ...]
     """Earlier attempts that this history considers unsent; the site decides."""
     run: str
     host: str
-    """This laptop's name, for the user of another one."""
+    """This laptop's name, to show on another one."""
 
 
 class AlreadySent(RefusedError):
     """Another laptop has sent the same run, or is sending it."""
 
     def __init__(self, run: str, host: str, since: float | None, job: str, *, begun: bool) -> None:
-        """Report its sender and time; `begun`: its submit step has been reached."""
+        """Report sender and time; `begun`: whether its submit step was reached."""
         at = time.strftime(" at %Y-%m-%d %H:%M", time.localtime(since)) if since else ""
         verb, by = "already sent" if begun else "being sent", f" by {host}" if host else ""
         super().__init__(
@@ -48,7 +48,7 @@ class AlreadySent(RefusedError):
         self.run, self.job = run, job
 
 
-# In the run's folder, under set -e. `undo` calls unmark.
+# Runs in the run's folder, under set -e. `undo` calls unmark.
 _SCRIPT = r"""
 unmark() {
   for key in {keys}; do
@@ -89,7 +89,7 @@ done
 
 
 def once_script(once: Once) -> str:
-    """Return the lines that mark a run, or exit with 8 if another one has its place."""
+    """Return sh that marks a run, or exits with 8 if another run has its place."""
     return fill(
         _SCRIPT,
         keys=_names(once.keys),

@@ -1,4 +1,4 @@
-"""A run's folder on a site, created by one request: files, code, links and checkpoints."""
+"""Creating a run's folder on a site in one request: files, code, links and checkpoints."""
 
 import gzip
 import time
@@ -37,38 +37,38 @@ class Plan:
     """The contents of a run's folder."""
 
     folder: str
-    """Its path on the site, absolute; it must not be there yet."""
+    """Its absolute path on the site; must not exist yet."""
     files: Sequence[PlacedFile]
     snapshot: str
-    """The path of the snapshot to copy for the run."""
+    """Path of the snapshot to copy for the run."""
     links: Mapping[str, str]
-    """Names below the code, each with its link's target."""
+    """Links below the code: name to target."""
     checkpoints_from: str | None
-    """The folder of the run whose checkpoints to copy; `files` then has RECORD_FROM_SCRATCH."""
+    """Folder of the run whose checkpoints to copy; then `files` includes RECORD_FROM_SCRATCH."""
     needs_checkpoints: bool
-    """Whether it is an error if they are missing."""
+    """Whether missing checkpoints are an error."""
     staged: Mapping[str, str] = field(default_factory=dict)
-    """The staged items of the run: name to path on the site."""
+    """Staged items of the run: name to path on the site."""
     staged_from: str | None = None
-    """The folder of the run whose staged items it shares; None: `staged` has them."""
+    """Folder of the run whose staged items it shares; None: `staged` has them."""
     once: Once | None = None
-    """The unique identity of the run; None: another run like it may be sent."""
+    """Unique identity of the run; None: it may be sent repeatedly."""
 
 
 class SnapshotGone(RefusedError):
-    """The snapshot is not on the site any more, or it is damaged."""
+    """The snapshot is no longer on the site, or is damaged."""
 
 
 @purpose("send")
 def prepare(transport: Transport, plan: Plan) -> bool:
-    """Make the folder of `plan`, and return whether checkpoints were there to be copied.
+    """Create the folder of `plan`; return whether checkpoints were copied.
 
-    What could not be finished is removed again.
+    Removes a folder that could not be completed.
 
     Raises:
-        SnapshotGone: the snapshot is gone or damaged.
+        SnapshotGone: the snapshot is missing or damaged.
         AlreadySent: another laptop has sent this run.
-        RefusedError: the checkpoints are gone, or the disk refused.
+        RefusedError: the checkpoints are missing, or the disk refused.
         LinkError: the link was lost.
     """
     limit = preparing_seconds(copies_checkpoints=plan.checkpoints_from is not None)
@@ -109,7 +109,7 @@ def _packed(files: Sequence[PlacedFile]) -> bytes:
     """Return `files` as one compressed tar."""
     pieces, now = list[bytes](), int(time.time())
     for one in files:
-        # Bytes of a secret that are not UTF-8 arrive as they are.
+        # Keeps bytes of a secret that are not UTF-8.
         data = one.text.encode("utf-8", "surrogateescape")
         pieces += file(one.name, [data], len(data), one.mode, now)
     return gzip.compress(b"".join([*pieces, END]))
@@ -121,14 +121,14 @@ def _script(plan: Plan) -> str:
         "set -e",
         "umask 077",
         f"mkdir -p {quote(plan.folder.rpartition('/')[0])}",
-        f"mkdir -m 700 {folder}",  # a default ACL above outweighs the umask
+        f"mkdir -m 700 {folder}",  # a parent's default ACL overrides the umask
         "made=",
         "unmark() { :; }",
         f"remove() {{ unmark; chmod -R u+w {folder}; cd / && rm -rf {folder}; }}",
         'undo() { [ -n "$made" ] || remove; }',
         "trap undo EXIT; trap 'exit 74' HUP INT TERM PIPE",
         f"cd {folder}",
-        "tar -xzmf -",  # its files are dated by the site: it purges scratch by age
+        "tar -xzmf -",  # touch the files, because sites delete old scratch files by age
     ]
     if plan.once is not None:
         lines.append(once_script(plan.once))
@@ -150,7 +150,7 @@ def _link_lines(links: Mapping[str, str]) -> list[str]:
         lines += [
             *(f"[ ! -e {one} ] || [ -d {one} ] || {refuse}" for one in above),
             f"mkdir -p {quote(path.rpartition('/')[0])}",
-            # ln would put the link into a folder that is there.
+            # ln would put the link into an existing folder.
             f"[ ! -e {quote(path)} ] && [ ! -L {quote(path)} ] || {refuse}",
             f"ln -s -- {quote(target)} {quote(path)}",
         ]

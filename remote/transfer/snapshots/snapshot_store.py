@@ -1,9 +1,9 @@
-"""The snapshots on a site: sent, copied for a run, listed and pruned.
+"""The snapshots on a site: sending, copying for runs, pruning.
 
-A snapshot is one state of the code: `<id>/`, read-only, with its checksums in `<id>.sums`; the
-store is `contents.content_store`'s. Snapshots share the contents that did not change. Runs have
-copies, checked by the checksums: with hard links one run's writes would change another's. A copy
-that is wrong marks its snapshot, and the next send mends it.
+A snapshot is one state of the code: `<id>/`, read-only, with checksums in `<id>.sums`, in a store
+of `contents.content_store`. Snapshots share unchanged contents. Each run has a copy, verified by
+the checksums: with hard links, one run's writes would change another's code. A wrong copy marks its
+snapshot as suspect, and the next send repairs it.
 """
 
 import re
@@ -43,9 +43,9 @@ the processor's own instructions for them: 24 MB in 2,000 files cost it 60 ms of
 which 50 are reading, and sha256sum 110. Where openssl is missing or prints anything else than LIST,
 sha256sum decides: a name with a backslash is written otherwise in LIST."""
 
-# 4: the snapshot is not there (a prune may take it at any moment), 5: it is not whole. The
-# checksums are copied first, so that the copy is checked whatever happens to the original. Equal
-# files of a snapshot are one file. busybox's cp leaves them so: a write would change both.
+# 4: the snapshot is missing (a prune may remove it at any time), 5: it is incomplete. The checksums
+# are copied first, so that the copy is checked whatever happens to the original. Equal files of a
+# snapshot are hard links, which busybox's cp preserves: a write would change both.
 _COPY = """\
 (
 {sha}umask 077
@@ -71,10 +71,10 @@ mv "$w" "$t"
 
 
 def copy_script(snapshot: str, target: str) -> str:
-    """Return a shell command that gives a run its own writable, verified copy of `snapshot`.
+    """Return a shell command that creates a run's writable, verified copy of `snapshot`.
 
-    When it fails it leaves nothing at `target`: with status 4 it prints `no-snapshot`, with 5
-    `damaged-snapshot`. When `target` is there it does nothing, so that it may be repeated.
+    On failure, it leaves nothing at `target`; with status 4 it prints `no-snapshot`, with 5
+    `damaged-snapshot`. If `target` exists, it does nothing, so it can be repeated.
     """
     return fill(
         _COPY,
@@ -98,22 +98,22 @@ def sync(
     where: Callable[[str], Path],
     base: Manifest | None = None,
 ) -> Shipped:
-    """Put `manifest` on the site as a snapshot below `folder`, sending only missing parts.
+    """Store `manifest` on the site as a snapshot below `folder`, sending only missing parts.
 
-    One request is enough when the snapshot is there already, or when `base`, one sent before, is
-    there. Otherwise a second one sends what is missing.
+    One request suffices if the snapshot, or the earlier one `base`, exists. Otherwise, a second
+    request sends the missing parts.
 
     Args:
         transport: the site.
-        folder: the folder of the project's snapshots there; made when it is missing.
+        folder: the folder of the project's snapshots; created if missing.
         manifest: the files of the snapshot.
-        where: returns the local file of a path of the manifest (`scan.source_of`).
-        base: the last snapshot that is known to have been there.
+        where: returns the local file for a path in the manifest (`scan.source_of`).
+        base: the last snapshot known to exist there.
 
     Raises:
-        InputError: a file changed since `manifest` was made.
-        RefusedError: the site could not store it (disk full, quota, no permission).
-        LinkError, LinkLost: as `Transport.run`. It may be repeated: nothing half-made is used.
+        InputError: a file changed since `manifest` was created.
+        RefusedError: the site could not store the snapshot (disk full, quota, no permission).
+        LinkError, LinkLost: see `Transport.run`. Safe to repeat: partial data is never used.
     """
     sources = {entry.path: where(entry.path) for entry in manifest.files}
     item = Item("the code", manifest, sources, {}, sums=manifest.checksum_text().encode())
@@ -129,8 +129,8 @@ def sync(
 def refuse_names(manifest: Manifest, folder: str) -> None:
     """Raise RefusedError if the site may not be able to store or verify a name.
 
-    Two names that differ only in case are one file on a disk like macOS's; busybox's sha256sum does
-    not find a name with a backslash in a list.
+    Names that differ only in case are one file on a disk like macOS's; busybox's sha256sum does not
+    support a backslash in a list.
     """
     for entry in manifest.entries:
         if "\\" in entry.path:
@@ -151,7 +151,7 @@ def refuse_names(manifest: Manifest, folder: str) -> None:
 
 
 MOST_BYTES = 16 << 20
-"""Most bytes of the checksums of one snapshot: some 100,000 files."""
+"""Maximum bytes of one snapshot's checksums: about 100,000 files."""
 _LINE = re.compile(r"\\?([0-9a-f]{64})  \./(.+)")
 _ONE = """\
 echo "= {id}"; [ -f {sums} ] && head -c {most} {sums}; echo
@@ -161,12 +161,12 @@ echo "= {id}"; [ -f {sums} ] && head -c {most} {sums}; echo
 def read_sums(
     transport: Transport, folder: str, snapshots: Sequence[str]
 ) -> dict[str, dict[str, str]]:
-    """Return the hash of each file of `snapshots` in `folder`, by the snapshot's id and its path.
+    """Return the hash of each file of `snapshots` in `folder`, by snapshot id and path.
 
-    A snapshot that is not there any more, or whose checksums cannot be read, is left out.
+    Omits missing snapshots and those with unreadable checksums.
 
     Raises:
-        LinkError, LinkLost: as `Transport.run`.
+        LinkError, LinkLost: see `Transport.run`.
     """
     script = "".join(
         _ONE.format(id=one, sums=quote(f"{folder}/{one}.sums"), most=MOST_BYTES)
@@ -190,9 +190,9 @@ def read_sums(
     return {one: files for one, files in sums.items() if files and one not in broken}
 
 
-# A snapshot is renamed before it is removed, so that nobody finds half of it. A content goes with
-# the last snapshot that has it. mtime +0 is "older than a day": leftovers of cut connections. du
-# counts a file where it first meets it, so what stays comes first.
+# A snapshot is renamed before it is removed, so that nobody uses a part of it. A content is removed
+# with the last snapshot that has it. mtime +0 is "older than a day": remains of cut connections. du
+# counts a shared file only once, so what stays comes first.
 _PRUNE = """\
 dry={dry}
 stay= gone= beside=
@@ -250,9 +250,10 @@ class Pruned:
 
     snapshots: tuple[str, ...]
     files: int
-    """Files, links and folders, as a quota counts them; with leftovers of cut connections."""
+    """Number of files, links and folders, as counted by quotas, including remains of cut
+    connections."""
     bytes: int
-    """Space that was freed, as `du` counts it."""
+    """Freed space, as counted by `du`."""
 
 
 def prune_script(folder: str, keep: Collection[str], *, dry: bool = False) -> str:
@@ -264,14 +265,14 @@ def prune_script(folder: str, keep: Collection[str], *, dry: bool = False) -> st
 
 @purpose("prune")
 def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool = False) -> Pruned:
-    """Remove all snapshots below `folder` except those with ids in `keep`; `dry` only counts.
+    """Remove all snapshots below `folder` except ids in `keep`; `dry` only counts.
 
-    Runs have their own copies, so a prune takes nothing from a run.
+    Runs have their own copies, so pruning does not affect them.
 
     Raises:
         RefusedError: something could not be removed.
-        AnswerUnusable: the site does not say what was removed.
-        LinkError, LinkLost: as `Transport.run`. It may be repeated.
+        AnswerUnusable: the site's answer is unusable.
+        LinkError, LinkLost: see `Transport.run`. Safe to repeat.
     """
     result = transport.run(prune_script(folder, keep, dry=dry), timeout=600.0)
     if result.code:
