@@ -249,9 +249,15 @@ def _write_new(path: Path, text: str) -> None:
 
 
 def _silent(run: Run) -> LumiError:
+    probe = f"lumitui site check {run.site} --probe"
+    if not run.state.is_final:
+        hint = f"Once `lumitui status` shows its end, run `{probe} --run {run.id}`."
+        return LumiError(f"{run.id} is {run.state}, so it has no report yet.", hint)
     if run.state is State.DONE:
-        return RefusedError(f"{run.id} left no report.", f"Run `lumitui logs {run.id}`.")
-    return LumiError(f"{run.id} is {run.state} without a report.", f"Run `lumitui show {run.id}`.")
+        hint = f"Read `lumitui logs {run.id}`, then measure again: `{probe}`."
+        return RefusedError(f"{run.id} left no report.", hint)
+    hint = f"`lumitui why {run.id}` names the cause; to measure again, run `{probe}`."
+    return LumiError(f"{run.id} is {run.state} without a report.", hint)
 
 
 def _unwritten(path: Path, error: OSError) -> LumiError:

@@ -139,7 +139,7 @@ def partitions(text: str, site: Site) -> Iterator[Finding]:
             do = f"Set them in your own profile, {site.name}.yaml (see `lumitui docs sites`)."
             yield Finding(title, "warning", f"{real}; the profile has {planned}", do)
         elif state != "UP":
-            yield Finding(title, "warning", f"is {state}", "Jobs wait until it is up again.")
+            yield Finding(title, "warning", f"is {state}", "Until it is up, use another.")
         else:
             words = f"{partition.max_time}, {partition.max_nodes} nodes"
             yield Finding(title, "note", words)

@@ -167,7 +167,10 @@ def _shape_facts(shape: _Shape, report: NodeReport, site: Site) -> Iterator[Prof
 def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[ProfileChange]:
     gpus = report.gpus
     if not gpus:
-        notes.append("No driver reports a GPU on the node, so the cores near each GPU are unknown.")
+        notes.append(
+            "No driver reports a GPU on the node, so the cores near each GPU are unknown. Measure "
+            "a node of another partition, or ask the site for them."
+        )
         return
     if report.sliced:
         notes.append("MIG divides the GPUs; cores are near a whole GPU, not near a part.")
@@ -189,7 +192,7 @@ def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[
         yield ProfileChange(("node", "gpu_numa"), numbers, "/sys/bus/pci/devices/*/numa_node")
     parts, why = shares([gpu.cores & shape.usable for gpu in gpus])
     if not parts:
-        notes.append(f"The cores of the GPUs are unknown: {why}.")
+        notes.append(f"The cores of the GPUs are unknown: {why}. Ask the site for them.")
         return
     lists = tuple(format_cores(part) for part in parts)
     yield ProfileChange(("node", "gpu_cores"), lists, "/sys/bus/pci/devices/*/local_cpulist")
@@ -344,7 +347,7 @@ def _without_excuse(site: Site) -> Iterator[ProfileChange]:
 
 def _notes(report: NodeReport, site: Site) -> Iterator[str]:
     if not report.complete:
-        yield f"The report of {report.host} is incomplete; lumitui ignores the missing parts."
+        yield f"The report of {report.host} is incomplete; measure again for the missing parts."
     if report.gpus and len(report.gpus) != site.node.gpus:
         yield (
             f"The node has {len(report.gpus)} GPUs, but the profile has {site.node.gpus}. Check "

@@ -102,7 +102,8 @@ def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
             run = runs.history.get(options["run"])
             if run.site != site_name:
                 raise InputError(
-                    f"{run.id} ran at {run.site}, not at {site_name}.", "Choose another."
+                    f"{run.id} ran at {run.site}, not at {site_name}.",
+                    f"Run `lumitui site check {run.site} --probe --run {run.id}`.",
                 )
         else:
             run = _sent(runs, site_name, account, options)

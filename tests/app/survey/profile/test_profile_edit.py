@@ -6,13 +6,16 @@ import pytest
 
 from lumitui.app.runs import Runs
 from lumitui.app.survey.profile.profile_edit import Edited, edited
-from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.site.states import State
 from lumitui.remote.survey.profile.node_facts import NodeFacts, ProfileChange, compare
 from lumitui.remote.survey.profile.node_report import read
+from tests.support.jobs.made_runs import a_run
 from tests.support.program.command_line import lt
 from tests.support.program.home import Home
 from tests.support.replies.surveyed import NODE, SURVEY, text_from
+from tests.support.servers.transports import FixedAnswer
 
 
 def change(own: Path, name: str, measured: NodeFacts | None = None) -> Edited:
@@ -95,3 +98,21 @@ def test_a_probe_says_its_price_and_nothing_that_a_person_cannot_change(home: Ho
     assert "Send a job to new that measures one node of whole" in asked.stderr
     assert asked.stderr.index("billing units") < asked.stderr.index("Cannot ask for confirmation")
     assert "Nothing binds the ranks" not in asked.stderr
+
+
+@pytest.mark.parametrize(
+    ("state", "words", "step"),
+    [
+        (State.UNKNOWN, "is unknown, so it has no report yet", "--probe --run node-probe-000001`"),
+        (State.DONE, "left no report", "`lumitui logs node-probe-000001`, then measure again"),
+        (State.FAILED, "is failed without a report", "`lumitui why node-probe-000001` names"),
+    ],
+)
+def test_a_probe_without_a_report_names_the_next_step(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, state: State, words: str, step: str
+) -> None:
+    monkeypatch.setattr(runs.surveys, "_transport", lambda run: FixedAnswer(b""))
+    run = a_run("node-probe-000001", name="node-probe", site="lumi", state=state)
+    with pytest.raises(LumiError, match=words) as raised:
+        runs.surveys.looked(run)
+    assert step in raised.value.hint and "lumitui site check lumi --probe" in raised.value.hint
