@@ -134,37 +134,6 @@ def test_torchrun_gets_no_option_that_came_after_its_images_torch(
     assert sent == ["USR1@60" if handled else "TERM@60"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "amount"),
-    [
-        ({"nodes": 4, "time": "24:00:00"}, 384),
-        ({"partition": "small-g", "gpus_per_node": 1, "time": "01:00:00"}, 0.5),
-        (
-            {
-                "partition": "small-g",
-                "gpus_per_node": 1,
-                "cpus_per_task": 16,
-                "memory": "256G",
-                "time": "01:00:00",
-            },
-            2.5,
-        ),
-        # The onboarding's own example: one GCD with the memory of three slices.
-        (
-            {"partition": "small-g", "gpus_per_node": 1, "memory": "180G", "time": "01:00:00"},
-            1.5,
-        ),
-        ({"partition": "dev-g", "gpus_per_node": 1, "memory": "60G", "time": "01:00:00"}, 0.5),
-        ({"partition": "small-g", "exclusive": True, "time": "01:00:00"}, 4),
-        ({"partition": "small-g", "gpus_per_node": 1, "memory": "0"}, 4),
-        ({"partition": "small-g", "gpus_per_node": 1, "memory": "61440"}, 0.5),
-    ],
-)
-def test_the_price_is_the_sites_formula(changes: dict[str, object], amount: float) -> None:
-    # The first and third are worked examples of the user guide's billing page.
-    assert compose(job(**changes), LUMI).price.amount == amount
-
-
 def test_an_image_at_a_site_without_containers_is_refused_with_the_line_to_add() -> None:
     site = LUMI.model_copy(update={"containers": {}, "default_container": None})
     with pytest.raises(InputError) as caught:

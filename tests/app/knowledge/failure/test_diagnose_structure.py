@@ -13,16 +13,6 @@ from tests.support.jobs.failed_logs import why
 from tests.support.jobs.small_jobs import hello_job
 
 
-def test_a_step_that_waited_until_the_time_limit_is_the_cause_of_it() -> None:
-    log = (
-        "srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)\n"
-        "slurmstepd: error: *** JOB 7 ON nid1 CANCELLED AT 2025-04-01T02:00:11 DUE TO TIME LIMIT "
-        "***\n"
-    )
-    found = diagnose(RunEnd(State.TIMEOUT, "TIMEOUT", log=log))
-    assert [item.id for item in found][:2] == ["step-waited", "time-limit"]
-
-
 def test_a_row_of_an_unknown_cause_shows_the_line_that_says_most() -> None:
     first = why("step 1\nsolver failed to make the thing\nbye\n")[0]
     assert (first.id, first.brief) == ("unknown", "solver failed to make the thing")

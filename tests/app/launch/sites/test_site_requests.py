@@ -186,9 +186,20 @@ def test_a_site_without_images_of_its_own_wants_one_named() -> None:
     ("name", "partition", "changes", "per_hour", "unit"),
     [
         ("lumi", "standard-g", {"nodes": 2}, 8, "GPU-hours"),
+        # The user guide's billing page, with 2.5 as its example; 1.5 is the onboarding's.
+        ("lumi", "standard-g", {"nodes": 4}, 16, "GPU-hours"),
+        ("lumi", "small-g", {"gpus_per_node": 1}, 0.5, "GPU-hours"),
+        ("lumi", "small-g", {"gpus_per_node": 1, "cpus_per_task": 16, "memory": "256G"}, 2.5,
+         "GPU-hours"),
+        ("lumi", "small-g", {"gpus_per_node": 1, "memory": "180G"}, 1.5, "GPU-hours"),
+        ("lumi", "dev-g", {"gpus_per_node": 1, "memory": "60G"}, 0.5, "GPU-hours"),
+        ("lumi", "small-g", {"exclusive": True}, 4, "GPU-hours"),
+        ("lumi", "small-g", {"gpus_per_node": 1, "memory": "0"}, 4, "GPU-hours"),
+        ("lumi", "small-g", {"gpus_per_node": 1, "memory": "61440"}, 0.5, "GPU-hours"),
         ("roihu", "gpularge", {"nodes": 2}, 1600, "GPU BU"),
         # 40 cores, 4 x 80 GiB, 4 GPUs: 40 + 32 + 240; then 200 GiB of disk more
         ("puhti", "gpu", {}, 312, "GPU BU"),
+        ("puhti", "gpu", {"exclusive": True, "gpus_per_node": 1}, 317.3, "GPU BU"),
         ("puhti", "gpu", {"local_disk": 200}, 313.2, "GPU BU"),
         ("puhti", "gpu", {"gpus_per_node": 1, "memory": "64G"}, 76.4, "GPU BU"),
         ("mahti", "gpusmall", {"gpus_per_node": 2, "local_disk": 100}, 201, "GPU BU"),
@@ -197,12 +208,13 @@ def test_a_site_without_images_of_its_own_wants_one_named() -> None:
         ("mn5", "acc_ehpc", {"gpus_per_node": 2}, 40, "core-hours"),
         ("mn5", "acc_ehpc", {"gpus_per_node": 2, "nodes": 2}, 160, "core-hours"),
     ],
-)
+)  # fmt: skip
 def test_the_price_is_the_sites_formula(
     name: str, partition: str, changes: dict[str, object], per_hour: float, unit: str
 ) -> None:
-    price = launched(name, partition, **changes).price
+    price = launched(name, partition, time="02:00:00", **changes).price
     assert (round(price.per_hour, 6), price.unit) == (per_hour, unit)
+    assert price.amount == pytest.approx(2 * per_hour)
 
 
 def priced(partition: str, nodes: int, gpus: int, time: str, memory: str | None) -> Price | None:
