@@ -94,6 +94,7 @@ def lumitui(ctx: click.Context) -> int:
         5  the job failed
         6  outcome unknown
         7  the job can never start
+       70  lumitui crashed
       124  the wait timed out
       130  interrupted
     """  # noqa: D301 - click needs the backspace itself, or it wraps the list

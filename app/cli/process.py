@@ -19,7 +19,7 @@ import click
 from lumitui.app.cli.output import Reply, StdoutLost, say_error
 from lumitui.app.cli.session import WAY_OUT, own_settings
 from lumitui.app.job.settings import version
-from lumitui.app.runs import InputError, LumiError
+from lumitui.app.runs import InputError, InternalError, LumiError
 
 INTERRUPTED = 130
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW", re.IGNORECASE)
@@ -218,7 +218,7 @@ def _without_stdout(lost: StdoutLost, code: int) -> int:
     return code or LumiError.exit_code
 
 
-def _crashed(error: Exception, verb: str, folder: Path) -> LumiError:
+def _crashed(error: Exception, verb: str, folder: Path) -> InternalError:
     """Write the crash report to `folder`, and return the error for the user."""
     if os.environ.get("LUMITUI_DEBUG"):
         click.echo(crash_report(error, verb, os.environ), err=True)
@@ -231,11 +231,11 @@ def _crashed(error: Exception, verb: str, folder: Path) -> LumiError:
         with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
             file.write(crash_report(error, verb, os.environ))
     except OSError as failure:
-        return LumiError(
+        return InternalError(
             f"{message} Could not write a report: {failure.strerror}.",
             "Set LUMITUI_DEBUG=1 to see the traceback.",
         )
-    return LumiError(message, f"Please send the report {path}; LUMITUI_DEBUG=1 also prints it.")
+    return InternalError(message, f"Please send the report {path}; LUMITUI_DEBUG=1 also prints it.")
 
 
 def crash_report(error: Exception, verb: str, environ: Mapping[str, str]) -> str:

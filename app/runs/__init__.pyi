@@ -191,6 +191,7 @@ from lumitui.remote.site import walltime as walltime
 from lumitui.remote.site.errors import AnswerNeeded as AnswerNeeded
 from lumitui.remote.site.errors import HistoryError as HistoryError
 from lumitui.remote.site.errors import InputError as InputError
+from lumitui.remote.site.errors import InternalError as InternalError
 from lumitui.remote.site.errors import LinkError as LinkError
 from lumitui.remote.site.errors import LumiError as LumiError
 from lumitui.remote.site.errors import NeverStarts as NeverStarts

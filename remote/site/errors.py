@@ -80,6 +80,12 @@ class NeverStarts(LumiError):
     exit_code = 7
 
 
+class InternalError(LumiError):
+    """A defect of lumitui, whose traceback is in a crash report."""
+
+    exit_code = 70  # EX_SOFTWARE of sysexits.h
+
+
 class WaitTimedOut(LumiError):
     """The time limit for waiting passed; the job continues."""
 

@@ -15,6 +15,7 @@ from lumitui.app.runs import LumiError, Sites
 from lumitui.app.runs.rulebook import topics
 from lumitui.remote.site.errors import (
     InputError,
+    InternalError,
     LinkLost,
     NeverStarts,
     OutcomeUnknown,
@@ -57,6 +58,7 @@ def exit_codes(kind: type[LumiError]) -> set[int]:
         (RunFailed, "The job itself failed"),
         (OutcomeUnknown, "The outcome is unknown"),
         (NeverStarts, "it can never start"),
+        (InternalError, "lumitui crashed"),
         (WaitTimedOut, "The wait timed out"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from lumitui.app.job.spec import JobSpec
@@ -115,8 +116,8 @@ def _data(text: str, at: Position) -> list[JobPath]:
 
 def _option(words: tuple[CommandWord, ...], name: str, role: Role) -> list[JobPath]:
     paths: list[JobPath] = []
-    for word, following in zip(words, (*words[1:], None), strict=True):
-        if word.known == name and following is not None:
+    for word, following in pairwise(words):
+        if word.known == name:
             paths += _known(following, role)
     return paths
 

@@ -109,17 +109,17 @@ def test_a_defect_is_one_sentence_and_a_private_report(
     monkeypatch.setenv("MY_TOKEN", "hunter2hunter2")
     monkeypatch.setattr(tables, "history_table", broken)
     monkeypatch.setattr(Runs, "refresh", broken)
-    assert run_verb(lumitui, ["status", "--json"]) == 1
+    assert run_verb(lumitui, ["status", "--json"]) == 70
     out, err = capsys.readouterr()
     assert "Traceback" not in out + err
-    assert json.loads(out)["error"]["exit_code"] == 1
+    assert json.loads(out)["error"]["exit_code"] == 70
     (report,) = home.data.glob("crash-*.txt")
     assert str(report) in err
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
     text = report.read_text()
     assert "ZeroDivisionError" in text and "hunter2" not in text
     monkeypatch.setenv("LUMITUI_DEBUG", "1")
-    assert run_verb(lumitui, ["status"]) == 1
+    assert run_verb(lumitui, ["status"]) == 70
     assert "Traceback" in capsys.readouterr().err
 
 

@@ -11,7 +11,7 @@ from lumitui.app.cli.inquiry import cluster_option
 from lumitui.app.cli.output import Reply, put, put_bytes, say, show
 from lumitui.app.cli.script_file import script_bytes, scripts_of
 from lumitui.app.cli.session import core, json_option, profiles, refuse_options, sites_beginning
-from lumitui.app.runs import InputError, comment
+from lumitui.app.runs import InputError, LumiError, comment
 
 if TYPE_CHECKING:
     from lumitui.app.runs import CheckedScript, Site
@@ -83,6 +83,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
 
     changed = False
     checked: list[CheckedScript] = []
+    crash: Exception | None = None
     chosen = {"select": _names(options["select"]), "ignore": _names(options["ignore"])}
     fixes = options["fix"] or options["diff"]
     with _scripts(options) as checks:
@@ -93,7 +94,14 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
             text = script_bytes(path).decode(errors="surrogateescape")
             site = _site(checks, text, path, options)
             asks = options["cluster"]
-            one, after = checks.check(path, text, site, **chosen, fix=fixes, ask=asks)
+            try:
+                one, after = checks.check(path, text, site, **chosen, fix=fixes, ask=asks)
+            except LumiError:
+                raise
+            except Exception as defect:  # the other scripts' findings must not be lost with it
+                crash = crash or defect
+                say(f"{comment(path)}: not checked, because lumitui crashed.")
+                continue
             if fixes:
                 changed |= after.text != text
                 _show_change(checks, text, after, diff=options["diff"])
@@ -102,8 +110,12 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
         found = any(one.findings for one in checked)
         more = " None has a mechanical fix." if found and not changed else ""
         say(f"{findings_summary(tuple(checked))}{more}")
+        if crash is not None:
+            raise crash
         return 1 if changed else 0
     _print(reply, tuple(checked), options)
+    if crash is not None:
+        raise crash
     failing = _SEVERITIES[_SEVERITIES.index(options["fail_on"]) :]
     return int(any(item.severity in failing for one in checked for item in one.findings))
 

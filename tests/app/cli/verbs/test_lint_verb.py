@@ -1,10 +1,16 @@
 """`lumitui lint` as a person, a pipe and a CI use it."""
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from lumitui.app.cli.main import lumitui
+from lumitui.app.cli.process import run_verb
+from lumitui.app.knowledge.finding_text import CheckedScript
+from lumitui.app.knowledge.script_check import Checking
+from lumitui.remote.site.errors import InternalError
 from tests.support.program.command_line import PROGRAM, Here, envelope, environ, lt, told
 from tests.support.program.home import Home
 
@@ -45,6 +51,30 @@ def test_a_finding_is_printed_with_its_place_and_the_exit_code_is_1(
     assert done.stdout.startswith(f"{script}:8:1: warning {RULE} `# SBATCH")
     assert "checked for lumi, because of the partition small-g" in done.stderr
     assert "Found 1 warning in 1 script. --fix changes 1 of them." in done.stderr
+
+
+def test_a_crash_loses_no_other_script_and_has_an_exit_code_of_its_own(
+    home: Home, script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = Checking.check
+
+    def broken(self: Checking, path: str, text: str, folder: str = "") -> CheckedScript:
+        if path.endswith("broken.sh"):
+            raise ZeroDivisionError
+        return check(self, path, text, folder)
+
+    monkeypatch.setattr(Checking, "check", broken)
+    (script.parent / "broken.sh").write_text(CLEAN)
+    words = ["lint", "--site", "lumi", str(script.parent / "broken.sh"), str(script)]
+    assert run_verb(lumitui, words) == InternalError.exit_code != 1
+    out, err = capsys.readouterr()
+    assert f"{script}:8:1: warning {RULE}" in out
+    assert "broken.sh: not checked, because lumitui crashed." in err
+    assert "Internal error in `lint`: ZeroDivisionError." in err
+    assert run_verb(lumitui, [*words, "--json"]) == InternalError.exit_code
+    reply = json.loads(capsys.readouterr().out)
+    assert [item["rule"] for item in reply["data"][0]["findings"]] == [RULE]
+    assert reply["error"]["exit_code"] == InternalError.exit_code
 
 
 def test_a_script_without_findings_exits_0(here: Here, script: Path) -> None:

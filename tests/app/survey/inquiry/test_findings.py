@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.job.spec import parse_job
+from lumitui.app.knowledge.bash import read_script
 from lumitui.app.survey.inquiry import job_paths
 from lumitui.app.survey.inquiry.findings import findings
 from lumitui.app.survey.inquiry.job_paths import InquiryNeeds, JobPath, Role
@@ -160,6 +161,21 @@ def test_a_refusal_that_is_explained_is_not_said_twice() -> None:
         trial=Trial(False, None, "Invalid account"),
     )
     assert [one.rule for one in said(changed)] == ["cluster-account"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "paths"),
+    [
+        ("", []),
+        (" --deepspeed_config", []),
+        (" --deepspeed_config ~/ds.json", [("~/ds.json", "config")]),
+    ],
+)
+def test_the_paths_of_a_script_are_those_of_its_arguments(
+    arguments: str, paths: list[tuple[str, Role]]
+) -> None:
+    job = read_script(f"#!/bin/bash\nsrun python train.py{arguments}\n", site=LUMI)
+    assert [(one.path, one.role) for one in job_paths.of_job(job, LUMI)] == paths
 
 
 def test_the_paths_of_a_job_file_have_its_fields() -> None:
