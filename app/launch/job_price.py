@@ -15,13 +15,17 @@ _GIB = {"K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "": 1 / 1024}
 
 def price_of(place: Placement, layout: RankLayout) -> Price:
     """Return the bill if the job runs to its time limit, or a chain through all its limits."""
-    spec, site = place.spec, place.site
-    cores = layout.cpus_per_task * layout.tasks_per_node
-    memory = memory_gib(place, layout)
-    gpus = layout.gpus_per_node
-    billing = place.partition.billing
-    if spec.exclusive or _bills_whole_nodes(billing, spec.nodes):
-        cores, memory, gpus = len(site.node.usable_cores), site.node.memory_gib, site.node.gpus
+    spec, site, billing = place.spec, place.site, place.partition.billing
+    node = site.node
+    if _bills_whole_nodes(billing, spec.nodes):
+        cores, memory, gpus = len(node.usable_cores), float(node.memory_gib), node.gpus
+    elif place.whole_nodes:
+        # AllocTRES of such a job, whatever it requests, has all cores and GPUs of its nodes.
+        cores, gpus = len(node.usable_cores), node.gpus
+        memory = memory_gib(place, layout, gpus) or node.memory_gib
+    else:
+        cores, gpus = layout.cpus_per_task * layout.tasks_per_node, layout.gpus_per_node
+        memory = memory_gib(place, layout)
     rate = node_rate(billing, cores, memory, gpus, spec.local_disk or 0)
     per_hour = rate * spec.nodes
     hours = spec.chain * walltime.seconds_of(spec.time) / 3600
@@ -103,16 +107,18 @@ def memory_options(place: Placement, layout: RankLayout) -> list[str]:
     return [f"--mem-per-gpu={site.memory_per_gpu}"] if site.memory_per_gpu else []
 
 
-def memory_gib(place: Placement, layout: RankLayout) -> float:
+def memory_gib(place: Placement, layout: RankLayout, gpus: int | None = None) -> float:
     """Return the memory per node that `memory_options` requests, in GiB; 0: the site decides.
 
-    `--mem=0` requests all memory of a node (sbatch(1)).
+    `--mem=0` requests all memory of a node (sbatch(1)). `gpus`: the GPUs per node that
+    `--mem-per-gpu` counts. [default: those of the layout]
     """
     for option in memory_options(place, layout):
         match = re.match(r"^(--mem|--mem-per-gpu)=(\d+)([KMGT]?)$", option)
         if match:
             if int(match[2]) == 0:
                 return place.site.node.memory_gib
-            share = layout.gpus_per_node if match[1] == "--mem-per-gpu" else 1
+            each = layout.gpus_per_node if gpus is None else gpus
+            share = each if match[1] == "--mem-per-gpu" else 1
             return int(match[2]) * _GIB[match[3]] * share
     return 0.0

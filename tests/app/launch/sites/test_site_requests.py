@@ -13,6 +13,7 @@ from lumitui.app.launch.layout import layout_of
 from lumitui.app.launch.placement import placement_of
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.partition import SumBilling
 from lumitui.remote.site.profile import Site
 from tests.support.jobs.sites.lumi_job import JOB, LUMI
 from tests.support.jobs.sites.site_jobs import asked, job, launched, site
@@ -215,6 +216,13 @@ def test_the_price_is_the_sites_formula(
     price = launched(name, partition, time="02:00:00", **changes).price
     assert (round(price.per_hour, 6), price.unit) == (per_hour, unit)
     assert price.amount == pytest.approx(2 * per_hour)
+
+
+def test_a_whole_node_is_billed_with_the_gpus_that_the_job_does_not_use() -> None:
+    whole = LUMI.partitions["standard-g"].model_copy(update={"billing": SumBilling(per_gpu_hour=1)})
+    lumi = LUMI.model_copy(update={"partitions": LUMI.partitions | {"standard-g": whole}})
+    spec = changed(JOB, {"nodes": 2, "gpus_per_node": 1, "time": "00:30:00"}, "t")
+    assert compose(spec, lumi).price == Price(8, "GPU-hours", 16)
 
 
 def priced(partition: str, nodes: int, gpus: int, time: str, memory: str | None) -> Price | None:
