@@ -213,6 +213,8 @@ def billed(run: "Run", now: float) -> str:
     about = f"about {price(spent)} {run.price.unit}"
     if run.attempt > 1 and spent and not run.attempts:
         about += " in its last attempt"
+    if run.state.is_final and spent > run.price.amount and price(spent) != most:
+        return f"{about} ({most} for its time limit, which it exceeded)"
     if run.state.is_final:
         return f"{about if spent else 'nothing'} (of at most {most})"
     so_far = as_of(run, now) or "so far"

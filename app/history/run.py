@@ -285,12 +285,15 @@ class Run:
     def billed(self, now: float) -> float:
         """Return the approximate cost so far, in the unit of its price.
 
-        Counts no time after the site's last answer, because the cost would drop again if the job
-        had already ended. For a requeued run without `chain:`, only the last attempt's time is
-        known.
+        Exceeds the price at the time limit only if the end is known: Slurm may end a job after its
+        limit (OverTimeLimit, KillWait) and bills that time. Counts no time after the site's last
+        answer, because the cost would drop again if the job had already ended. For a requeued run
+        without `chain:`, only the last attempt's time is known.
         """
         seen = min(now, self.updated) if self.updated else now
-        return min(self.price.per_hour * self.ran(seen) / 3600, self.price.amount)
+        spent = self.price.per_hour * self.ran(seen) / 3600
+        is_known = self.ended is not None and self.state.is_final
+        return spent if is_known else min(spent, self.price.amount)
 
     def ran(self, now: float) -> float:
         """Return the seconds it has run so far; with `chain:`, in all attempts together."""

@@ -74,12 +74,17 @@ _NEVER = 1e12
 """Sort key of an unfinished run in the list by end, which begins with those."""
 # Same as Run.billed and Run.elapsed.
 _OVER = ", ".join(f"'{state}'" for state in State if state.is_final or state is State.UNKNOWN)
-_COST = (
-    "-min(r.most, r.rate / 3600 * CASE"
+_SPENT = (
+    "r.rate / 3600 * CASE"
     " WHEN r.started IS NULL THEN 0.0"
     f" WHEN r.state IN ({_OVER}) THEN max(0.0, coalesce(r.ended, r.updated) - r.started)"
     " WHEN r.updated > 0 THEN max(0.0, min({now}, r.updated) - r.started)"
-    " ELSE max(0.0, {now} - r.started) END)"
+    " ELSE max(0.0, {now} - r.started) END"
+)
+_FINAL = ", ".join(f"'{state}'" for state in State if state.is_final)
+_COST = (
+    f"-CASE WHEN r.ended IS NOT NULL AND r.state IN ({_FINAL}) THEN {_SPENT}"
+    f" ELSE min(r.most, {_SPENT}) END"
 )
 _FIRST_KEY = {
     OrderBy.STATE: _STATE,

@@ -107,6 +107,11 @@ def test_what_a_run_cost() -> None:
     # 16 GPU-hours an hour, 32 at most.
     done = replace(RUNNING, state=State.DONE, ended=NOW)
     assert words.billed(done, NOW) == "about 2 GPU-hours (of at most 32)"
+    started = NOW - 2 * 3600 - 225  # Slurm ended it after its limit, and bills that time.
+    late = replace(done, started=started)
+    assert words.billed(late, NOW) == (
+        "about 33 GPU-hours (32 for its time limit, which it exceeded)"
+    )
     again = replace(done, attempt=2)
     assert words.billed(again, NOW).startswith("about 2 GPU-hours in its last attempt (of")
     assert words.billed(RUNNING, NOW) == "about 2 GPU-hours so far, at most 32"
