@@ -248,8 +248,16 @@ def _wrapped(title: str, text: str) -> list[str]:
 _TEXT_WIDTH = 96
 
 
+class _Keys(dict[str, object]):
+    """The keys of a job file, each on a line of its own."""
+
+
 class _Dumper(yaml.SafeDumper):
     """Puts texts with invisible characters into double quotes, so that they are escaped."""
+
+    def represent_keys(self, data: _Keys) -> yaml.MappingNode:
+        """Return the node of a whole job file."""
+        return self.represent_mapping("tag:yaml.org,2002:map", data, flow_style=False)
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
         """Return the node of a text."""
@@ -258,6 +266,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.add_representer(str, _Dumper.represent_str)
+_Dumper.add_representer(_Keys, _Dumper.represent_keys)
 
 
 def job_file_text(report: ImportReport, script: str) -> str:
@@ -270,7 +279,7 @@ def job_file_text(report: ImportReport, script: str) -> str:
         lines.append("# Changed:")
         lines += _listed(report.changed)
     body = yaml.dump(
-        dict(report.keys), Dumper=_Dumper, sort_keys=False, allow_unicode=True,
+        _Keys(report.keys), Dumper=_Dumper, sort_keys=False, allow_unicode=True,
         width=_TEXT_WIDTH, default_flow_style=None,
     )  # fmt: skip
     lines += ["", UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", body.rstrip("\n"))]

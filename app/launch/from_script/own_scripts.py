@@ -22,10 +22,10 @@ from lumitui.remote.site.reading.plain_file import read_plain
 from lumitui.remote.site.safe_text import comment
 from lumitui.remote.site.sites import Sites
 
-_SIGNS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys((".yaml", ".yml"), ("site:",)),
-    **dict.fromkeys((".sh", ".bash", ".sbatch", ".slurm", ".job"), ("#SBATCH",)),
-    ".py": ("if __name__", "import argparse", "import torch", "from torch"),
+_SIGNS = {
+    **dict.fromkeys((".yaml", ".yml"), re.compile(r"(?:\{(?:.*[,\s])?)?[\"']?site[\"']?:")),
+    **dict.fromkeys((".sh", ".bash", ".sbatch", ".slurm", ".job"), re.compile("#SBATCH")),
+    ".py": re.compile("if __name__|import (?:argparse|torch)|from torch"),
 }
 """The beginnings of lines that identify a file, by its suffix."""
 
@@ -51,7 +51,7 @@ def files_here(folder: Path) -> tuple[list[Path], list[Path]]:
                 head = file.read(20_000).decode("utf-8", "replace")
         except OSError:
             continue  # naming its path shows the reason
-        if any(line.startswith(signs) for line in head.splitlines()):
+        if any(map(signs.match, head.splitlines())):
             (jobs if path.suffix in (".yaml", ".yml") else scripts).append(path)
     return jobs, scripts
 

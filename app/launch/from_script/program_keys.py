@@ -31,11 +31,13 @@ from lumitui.app.launch.from_script.plain_values import (
     written_at,
 )
 from lumitui.app.launch.from_script.wrapper_script import file_of, wrappers
+from lumitui.app.launch.rules.mistakes import is_relative, is_relative_image
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import Position
 
+_RELATIVE = "a relative path, and the job starts elsewhere; write its path on the site"
 _HERE = re.compile(r"^(?:\$\{?(?:PWD|SLURM_SUBMIT_DIR)\}?(?:/|$)|\./)+")
 
 
@@ -214,6 +216,8 @@ def _container(
         notes.lose(call.program, "it names no image; the job uses the profile's")
     if image and "$" in image:
         notes.lose(image, "only the site knows the image's path; the job uses the profile's image")
+    elif is_relative_image(image) or image.startswith("~"):
+        notes.lose(image, f"{_RELATIVE} into `container.image:`; until then it uses the profile's")
     elif image and (container is None or image != container.image):
         choice["image"] = image
         notes.keep(image, "container.image")
@@ -249,6 +253,9 @@ def _binds(
             notes.derive(f"-B {bind}", "the profile binds it")
         elif "$" in bind or "`" in bind or bind.startswith("~"):
             notes.lose(f"-B {word.known}", "only the site knows the path")
+        elif is_relative(source):
+            key = "venv" if source.endswith(".sqsh") else "binds"
+            notes.lose(f"-B {word.known}", f"{_RELATIVE} into `container.{key}:`")
         elif container and source.endswith(".sqsh") and mount.startswith(container.venv_mount):
             choice["venv"] = source
             notes.keep(f"-B {bind}", "container.venv")

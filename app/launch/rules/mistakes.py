@@ -47,6 +47,37 @@ def _words(spec: JobSpec) -> Iterator[tuple[str, str]]:
             yield f"container.{key}", path
 
 
+_IMAGE_FILE = re.compile(r"\.{1,2}/|[^/$][^:]*\.(?:sif|simg|sqsh|img)$")
+"""A relative path of an image; other images are names, like a uenv's."""
+
+
+def is_relative_image(image: str) -> bool:
+    """Return whether a container's image is a file by its relative path."""
+    return bool(_IMAGE_FILE.match(image)) and not image.startswith("~")
+
+
+def is_relative(path: str) -> bool:
+    """Return whether a path of a container begins neither at a root nor with a variable."""
+    return bool(path) and not path.startswith(("/", "$", "~"))
+
+
+def _relative(launch: Launch, place: Placement) -> Iterator[Finding]:
+    choice = launch.spec.container
+    paths = [("image", choice.image)] if is_relative_image(choice.image or "") else []
+    paths += [("venv", choice.venv)] if is_relative(choice.venv or "") else []
+    sources = (bind.partition(":")[0] for bind in choice.binds)
+    paths += [("binds", source) for source in sources if is_relative(source)]
+    for key, path in paths:
+        yield hit(
+            "relative-path",
+            f"container.{key}",
+            f"`container.{key}:` has the relative path {path}, but the job starts in the run's own "
+            "copy of the project, not in your folder.",
+            "Write its absolute path on the site, or upload it with `stage: {IMAGE: …}` and write "
+            "$STAGE_IMAGE.",
+        )
+
+
 _SYSTEM = re.compile(r"(?:/usr/bin/)?python3?")
 _OWN = ("PATH", "PYTHONPATH", "PYTHONHOME")
 """Variables with which a job uses its own environment."""
@@ -176,4 +207,4 @@ def _outputs(spec: JobSpec) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-RULES: tuple[LaunchRule, ...] = (_laptop, _bare, _everything)
+RULES: tuple[LaunchRule, ...] = (_laptop, _relative, _bare, _everything)

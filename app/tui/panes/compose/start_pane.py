@@ -71,7 +71,7 @@ class StartList(OptionList):
             yield Option(plain("Your scripts here", "bold"), disabled=True)
         for path in scripts:
             what = "a job that runs it" if path.suffix == ".py" else "imported as a job file"
-            yield Option(plain(f"  {path.name:<20}{what}"), id=f"{_SCRIPT}{path}")
+            yield Option(plain(f"  {path.name:<19} {what}"), id=f"{_SCRIPT}{path}")
         if files:
             yield Option(plain("A job file here", "bold"), disabled=True)
         for path in files:

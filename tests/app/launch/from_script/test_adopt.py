@@ -83,6 +83,19 @@ def test_a_script_of_lumis_kind_is_carried_over_and_the_rest_is_named() -> None:
     }  # fmt: skip
 
 
+def test_relative_paths_of_a_container_are_lost_since_the_job_starts_elsewhere() -> None:
+    image = "../resources/lumi-pytorch-rocm-6.2.1-python-3.12-pytorch-20240918-vllm-4075b35.sif"
+    text = LUMI.replace("/appl/local/laifs/containers/lumi-multitorch-old.sif", image)
+    text = text.replace("-B /scratch/x:/data", "-B ../x.sqsh:/user-software:image-src=/ -B ../d:/d")
+    found = imported(text, sites()["lumi"])
+    container = found.spec.container
+    assert (container.image, container.venv, container.binds) == (None, None, ())
+    assert container.generation == "legacy", "its name still shows the modules that it needs"
+    for what, key in ((image, "image"), ("-B ../x.sqsh", "venv"), ("-B ../d:/d", "binds")):
+        line = next(line for line in lost(found).splitlines() if line.startswith(what))
+        assert line.endswith(f"`container.{key}:`") or "`container.image:`;" in line
+
+
 def test_no_value_of_a_secret_is_repeated() -> None:
     more = [
         "MY_TOKEN=a-value-that-is-secret", "wandb login --relogin a-value-that-is-secret",
@@ -223,6 +236,14 @@ def test_each_part_of_a_chain_has_one_fate() -> None:
     assert "a job file has no conditions" in lost(imported(either, sites()["lumi"]))
 
 
+def test_each_key_has_its_own_line_whatever_the_job_file_contains() -> None:
+    found = imported(GUIDE.replace("lumi.sif", "/x/lumi.sif"), sites()["lumi"])
+    plain = imported(GUIDE, sites()["lumi"])
+    for report in (found, plain):
+        text = job_file_text(report, "x.sh")
+        assert all(f"\n{key}:" in text for key in report.keys)
+
+
 def test_what_became_no_key_is_not_kept() -> None:
     found = imported(GUIDE, sites()["lumi"])
     assert {item.words.strip("`:").partition(".")[0] for item in found.kept} <= found.keys.keys()
@@ -244,7 +265,7 @@ def test_an_environment_of_the_site_becomes_venv_whose_file_the_preview_misses(
         (tmp_path / name).touch()
     (tmp_path / "x.sh").write_text(GUIDE)
     found = import_script(GUIDE.encode(), tmp_path / "x.sh", Sites([BUILT_IN]))
-    assert f"venv: {name or 'requirements.txt'}\n" in found.text
+    assert f"\nvenv: {name or 'requirements.txt'}\n" in found.text
     told = lost(found.report)
     asked = "which must list every package" if name else "in which you list its packages"
     assert "source venv/bin/activate: " in told and asked in told

@@ -286,6 +286,12 @@ def test_a_batch_script_is_a_beginning_that_says_what_became_of_it(
     assert files_here(tmp_path) == ([], [script])
 
 
+def test_a_job_file_on_one_line_is_offered_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").write_text("{name: ddp, site: lumi, script: train.py}\n")
+    (tmp_path / "other.yaml").write_text("{website: x}\nurls: [http://site: 80]\n")
+    assert files_here(tmp_path) == ([tmp_path / "flow.yaml"], [])
+
+
 def test_another_site_brings_its_partition_and_account(home: Home, folder: Path) -> None:
     own = home.settings.profiles[0]
     (own / "mine.yaml").write_text("extends: lumi\naccount: {default: project_462000009}\n")
