@@ -1,6 +1,7 @@
 """Writes a job file for a user's own sbatch script or Python program."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -16,6 +17,8 @@ from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.from_script.import_report import ImportReport, import_report, job_file_text
 from lumitui.app.launch.from_script.notes import ImportNote
 from lumitui.app.launch.from_script.wrapper_script import before_program, file_of
+from lumitui.app.launch.rules.outside_project import outside_paths
+from lumitui.app.launch.send.code.script_texts import texts_of
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.plain_file import read_plain
@@ -93,11 +96,19 @@ def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") 
         before = read_script(text, site=site, files=texts, folder=str(folder))
     packages = next((name for name in _PACKAGES if (folder / name).is_file()), "")
     report = import_report(before, site, script.stem, packages)
+    report = replace(report, lost=(*report.lost, *_outside(report, folder)))
     if odd:
         lines = f"characters of line{'s' * (len(odd) > 1)} {', '.join(map(str, odd))}"
         note = ImportNote(lines, "Latin-1 → UTF-8, also in arguments and variables")
         report = replace(report, changed=(*report.changed, note))
     return ImportedScript(job_file_text(report, script.name), report, site, because)
+
+
+def _outside(report: ImportReport, folder: Path) -> Iterator[ImportNote]:
+    """Yield a note on what the program uses beside the folder of the script."""
+    if found := outside_paths(report.spec, folder, texts_of(report.spec, folder)):
+        advice = f"{found.advice[0].lower()}{found.advice[1:].rstrip('.')}"
+        yield ImportNote(found.listed, f"outside the project, but {found.file} uses it; {advice}")
 
 
 def _wrappers(job: ScriptJob, folder: Path) -> dict[str, str]:

@@ -13,6 +13,7 @@ from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.launch.launcher_templates import TRAINER_FOLDER
 from lumitui.app.launch.program_call import BUNDLED
 from lumitui.app.launch.rules.job_file_catalogue import hit
+from lumitui.app.launch.rules.outside_project import outside_findings
 from lumitui.app.launch.send.code import code_findings
 from lumitui.app.launch.send.code.code_findings import taken_links
 from lumitui.app.launch.send.code.script_texts import texts_of
@@ -180,13 +181,15 @@ def look(
     kept = {suspect.path for suspect in guard.kept_back}
     paths = {entry.path for entry in code.manifest.entries} | kept
     absent = code_findings.absent_configs(spec, paths) if spec.script else ()
+    texts = texts_of(spec, project)
+    outside = outside_findings(spec, project, texts)
     own = (one for one in code.manifest.files if not one.path.startswith(f"{BUNDLED}/"))
     return Files(
         project,
-        (*_errors(problems), *absent, *suspects, *code_findings.weight_findings(own)),
+        (*_errors(problems), *absent, *outside, *suspects, *code_findings.weight_findings(own)),
         code.kept_back,
         tuple(guard.shipped),
-        programs=texts_of(spec, project),
+        programs=texts,
         count=sum(1 for _ in code.manifest.files),
         bytes=code.manifest.size,
         snapshot=code.manifest.id,

@@ -256,6 +256,23 @@ def test_the_terminal_shows_the_new_value_of_what_changed() -> None:
     assert "… → the profile's cores of each GPU" in lines
 
 
+def test_a_program_that_needs_the_folder_beside_it_is_noted_with_the_keys_that_send_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "05").mkdir()
+    (tmp_path / "resources").mkdir()
+    (tmp_path / "resources" / "images.hdf5").touch()
+    (tmp_path / "05" / "train.py").write_text(
+        "import sys\nsys.path.append('..')\nfrom resources.data import Images\n"
+        "Images('../resources/images.hdf5'); open('../absent.txt')\n"
+    )
+    found = import_script(GUIDE.encode(), tmp_path / "05" / "x.sh", Sites([BUILT_IN]))
+    note = next(line for line in lost(found.report).splitlines() if line.startswith("../resources"))
+    assert note.startswith("../resources/images.hdf5, ../resources: outside the project")
+    assert "set `project: ..`, `workdir: 05` and `script: 05/train.py`" in note
+    assert "absent.txt" not in lost(found.report), "an unused default often leads nowhere"
+
+
 @pytest.mark.parametrize("name", ["", "requirements.txt", "uv.lock"])
 def test_an_environment_of_the_site_becomes_venv_whose_file_the_preview_misses(
     name: str, tmp_path: Path

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.job.spec import parse_job
+from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.launch.launcher_templates import TRAINER_FOLDER
 from lumitui.app.launch.send.code.project_files import collect, look
 from lumitui.app.runs import Runs
@@ -73,6 +73,26 @@ def test_a_configuration_that_the_project_lacks_is_found_before_the_queue(
     assert [one.message for one in found] == [
         f"`args:` names {name}, which the code lacks." for name in named
     ]
+
+
+def test_a_file_beside_the_project_is_found_before_the_queue_and_sent_with_its_folder(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "x.txt").touch()
+    (tmp_path / "own" / "helper.py").write_text("PATH = '../data/x.txt'\n")
+    (tmp_path / "own" / "unused.py").write_text("PATH = '../data'\n")
+    (tmp_path / "own" / "train.py").write_text("import helper\nopen('../gone.txt')\n")
+    job = {"name": "x", "site": "lumi", "partition": "small-g", "time": "1:00:00"}
+    spec = JobSpec.model_validate(job | {"script": "train.py"})
+    (finding,) = look(spec, tmp_path / "own", None).findings
+    assert "helper.py uses ../data/x.txt, which lumitui does not send" in finding.message
+    assert "`project: ..`, `workdir: own` and `script: own/train.py`" in finding.do
+    wider = JobSpec.model_validate(
+        job | {"project": "..", "workdir": "own", "script": "own/train.py"}
+    )
+    assert not look(wider, tmp_path, None).findings
 
 
 def test_what_tools_leave_in_a_checkout_is_not_sent(

@@ -1,0 +1,122 @@
+"""Files that a program uses beside the project, like `../resources`, which lumitui does not send.
+
+A path counts only if it exists on this machine: a default that nobody uses often leads nowhere.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.knowledge.program.program_facts import PythonFile
+from lumitui.app.knowledge.program.python_reader import read_python
+from lumitui.app.launch.rules.job_file_catalogue import hit
+from lumitui.remote.site.finding import Finding
+
+_ABOVE = re.compile(r"[\"']\.\.[\"'/]")
+_MOST = 3
+"""Paths listed by name."""
+
+
+@dataclass(frozen=True)
+class OutsidePaths:
+    """What a program uses outside the project, and how to send it."""
+
+    paths: tuple[str, ...]
+    """As the program names them, relative to where it starts."""
+    file: str
+    """The first file of the program that names one."""
+    advice: str
+
+    @property
+    def listed(self) -> str:
+        """The first of the paths."""
+        more = f" and {len(self.paths) - _MOST} more" if len(self.paths) > _MOST else ""
+        return f"{', '.join(self.paths[:_MOST])}{more}"
+
+
+def outside_paths(spec: JobSpec, root: Path, texts: Mapping[str, str]) -> OutsidePaths | None:
+    """Return what the job's program uses outside the project at `root`; None for nothing.
+
+    `texts` has the program and the modules beside it, by their paths in the project.
+    """
+    script = posixpath.normpath(spec.script or "")
+    used: dict[str, str] = {}
+    for text in spec.args:
+        used |= dict.fromkeys(_outside(spec, root, text.rpartition("=")[2]), "`args:`")
+    for file in _program(script, texts):
+        used |= dict.fromkeys(_named(spec, root, file), file.file)
+    if not used:
+        return None
+    return OutsidePaths(tuple(used), next(iter(used.values())), _advice(spec, root, [*used]))
+
+
+def outside_findings(spec: JobSpec, root: Path, texts: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield a finding if the job's program uses files outside the project."""
+    if found := outside_paths(spec, root, texts):
+        yield hit(
+            "outside-the-project",
+            "project",
+            f"{found.file} uses {found.listed}, which lumitui does not send, because it is outside "
+            "the project.",
+            found.advice,
+            severity="warning",
+            source="docs/scripts.md",
+        )
+
+
+def _program(script: str, texts: Mapping[str, str]) -> Iterator[PythonFile]:
+    """Yield the program's file, and those of the modules beside it that it imports."""
+    if not script.endswith(".py") or script not in texts:
+        return
+    program = read_python(texts[script], script)
+    yield program
+    for name in sorted(program.imports):
+        path = posixpath.join(posixpath.dirname(script), f"{name}.py")
+        if path in texts:
+            yield read_python(texts[path], path)
+
+
+def _named(spec: JobSpec, root: Path, file: PythonFile) -> Iterator[str]:
+    for text in file.texts:
+        yield from _outside(spec, root, text.value)
+    added = [call for call in file.calls if call.name in ("sys.path.append", "sys.path.insert")]
+    if any(_ABOVE.search(word.text) for call in added for word in call.arguments):
+        for name in sorted({name.partition(".")[0] for name in file.imports}):
+            for path in (f"../{name}", f"../{name}.py"):
+                yield from _outside(spec, root, path)
+
+
+def _outside(spec: JobSpec, root: Path, text: str) -> Iterator[str]:
+    """Yield the text if it is the path of something beside the project."""
+    plain = text.startswith("../") and text.isprintable() and len(text) < 500
+    if plain and _levels(spec, text):
+        try:
+            if (root / spec.workdir / text).exists():
+                yield text
+        except OSError:
+            return  # a name that this machine cannot have
+
+
+def _levels(spec: JobSpec, path: str) -> int:
+    """Return how many folders above the project a path of the program leads."""
+    return posixpath.normpath(posixpath.join(spec.workdir, path)).split("/").count("..")
+
+
+def _advice(spec: JobSpec, root: Path, paths: list[str]) -> str:
+    levels = max(_levels(spec, path) for path in paths)
+    above = root.resolve().parents[:levels]
+    if len(above) < levels or above[-1] in (Path.home(), Path(above[-1].anchor)):
+        return "Copy it into the project, or upload it with `stage:`."
+    inside = root.resolve().relative_to(above[-1]).as_posix()
+    project = posixpath.normpath(posixpath.join(spec.project, *[".."] * levels))
+    workdir, script = (
+        posixpath.normpath(posixpath.join(inside, path))
+        for path in (spec.workdir, spec.script or "")
+    )
+    return (
+        f"Set `project: {project}`, `workdir: {workdir}` and `script: {script}`, so that lumitui "
+        "sends that folder too; upload large data with `stage:`."
+    )
