@@ -5,6 +5,7 @@ Source: microsoft/DeepSpeed, deepspeed/runtime/config.py, `_set_batch_related_pa
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import hjson
@@ -20,6 +21,7 @@ MICRO = "train_micro_batch_size_per_gpu"
 ACCUMULATION = "gradient_accumulation_steps"
 _LARGEST = 10_000_000  # samples; more are a mistake, and finding their divisors takes long
 _MOST_NODES = 10_000
+_ARGUMENT = re.compile(r"--deepspeed[_-]config(?:=(?P<value>.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,20 @@ def split(train: int, world: int, largest: int) -> Batch:
 def with_batch(config: dict[str, object], batch: Batch) -> dict[str, object]:
     """Return `config` with the three batch fields set."""
     return config | {TRAIN: batch.train, MICRO: batch.micro, ACCUMULATION: batch.accumulation}
+
+
+def argument_words(args: Sequence[str]) -> tuple[str, range]:
+    """Return the configuration that `--deepspeed_config` names, and the places of its words.
+
+    `--deepspeed` alone, just before it, is one of them. Without any, the name is empty.
+    """
+    for number, word in enumerate(args):
+        if match := _ARGUMENT.fullmatch(word):
+            value = match["value"]
+            end = number + (2 if value is None else 1)
+            start = number - 1 if "--deepspeed" in args[max(number - 1, 0) : number] else number
+            return "".join(args[number + 1 : end]) if value is None else value, range(start, end)
+    return "", range(0)
 
 
 def has_deepspeed(spec: JobSpec) -> bool:

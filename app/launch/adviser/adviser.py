@@ -4,6 +4,7 @@ Each rule is one function. The source in its finding is the document that backs 
 profiles.
 """
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 
@@ -13,7 +14,7 @@ from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.knowledge.program.python_reader import read_python
 from lumitui.app.launch import rank_memory
 from lumitui.app.launch.adviser import lint_findings
-from lumitui.app.launch.deepspeed_batch import MICRO, sent_config, whole
+from lumitui.app.launch.deepspeed_batch import MICRO, argument_words, sent_config, whole
 from lumitui.app.launch.placement import Placement, placement_of
 from lumitui.app.launch.rules import launcher_rules, mistakes, offline_rules, slurm_rules
 from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
@@ -91,6 +92,21 @@ def _strategy_stage(launch: Launch, place: Placement) -> Iterator[Finding]:
         )
 
 
+def _config_in_args(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec = launch.spec
+    name, _places = argument_words(spec.args)
+    if spec.deepspeed is None and spec.script and name and not name.startswith(("/", "$", "../")):
+        path = posixpath.normpath(posixpath.join(spec.workdir, name))
+        yield hit(
+            "deepspeed-args",
+            "args",
+            f"`args:` names DeepSpeed's configuration {name}, so lumitui knows neither its global "
+            "batch nor its ZeRO stage, and does not adapt it to other numbers of ranks.",
+            f"Set `deepspeed: {{config: {path}}}` and `strategy: zero1`, or the stage that it has, "
+            "and remove --deepspeed and --deepspeed_config from `args:`; lumitui passes both.",
+        )
+
+
 def _two_micro_batches(launch: Launch, place: Placement) -> Iterator[Finding]:
     name = launch.spec.scale.batch.arg if launch.spec.scale else None
     micro = sent_config(launch).get(MICRO)
@@ -114,6 +130,7 @@ RULES: tuple[LaunchRule, ...] = (
     _image,
     *rank_memory.RULES,
     _strategy_stage,
+    _config_in_args,
     _two_micro_batches,
     _lightning_name,
     _keys_in_words,

@@ -9,7 +9,13 @@ from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.own_environment import own_environments
 from lumitui.app.launch.from_script.plain_values import Values, numbers_of
-from lumitui.app.launch.from_script.program_keys import arguments_of, line_of, main_step, program_of
+from lumitui.app.launch.from_script.program_keys import (
+    arguments_of,
+    deepspeed_of,
+    line_of,
+    main_step,
+    program_of,
+)
 from lumitui.app.launch.from_script.request_keys import request_of
 from lumitui.app.launch.from_script.script_environment import environment_of, known_of, settings_of
 from lumitui.app.launch.from_script.shell_losses import modules_of, shell_of
@@ -47,7 +53,9 @@ def adopt(
     place = placement_of(spec_of(data), site)
     numbers = numbers_of(layout_of(place), place.spec.account)
     values = Values(variables, numbers, names, all_names)
-    if arguments := arguments_of(job, step, values, notes):
+    arguments = arguments_of(job, step, values, notes)
+    data |= deepspeed_of(job, arguments, spec_of(data).workdir, notes)
+    if arguments:
         data["args"] = arguments
     environment = environment_of(settings, values, container_environment(place), notes)
     data |= _exported(job, environment, notes)

@@ -167,7 +167,7 @@ def import_report(before: ScriptJob, site: Site, name: str, requirements: str = 
     notes = Notes()
     keys = adopt(before, site, name, notes, requirements)
     spec = spec_of(keys)
-    composed = compose(without_venv(spec), site)
+    composed = compose(composable(spec), site)
     after = read_script(plain_script(composed, site, "job"), site=site)
     _by_default(keys, notes)
     noted = {item.what for item in notes.changed}
@@ -179,9 +179,13 @@ def import_report(before: ScriptJob, site: Site, name: str, requirements: str = 
     return ImportReport(MappingProxyType(keys), spec, *parts)
 
 
-def without_venv(spec: JobSpec) -> JobSpec:
-    """Return a job that can be composed before somebody has written its requirements."""
-    return spec.model_copy(update={"venv": None})
+def composable(spec: JobSpec) -> JobSpec:
+    """Return a job that can be composed before its requirements and batch sizes are right."""
+    changes: dict[str, object] = {"venv": None}
+    if spec.deepspeed:  # as arguments, which lumitui would add itself
+        words = ("--deepspeed", "--deepspeed_config", spec.deepspeed.config)
+        changes |= {"args": (*spec.args, *words), "deepspeed": None, "strategy": "ddp"}
+    return spec.model_copy(update=changes)
 
 
 def _by_default(keys: Mapping[str, object], notes: Notes) -> None:

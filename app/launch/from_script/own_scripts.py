@@ -14,6 +14,7 @@ from lumitui.app.knowledge.guess import guess_site
 from lumitui.app.knowledge.program.program_facts import ProgramOption
 from lumitui.app.knowledge.program.python_reader import read_python
 from lumitui.app.knowledge.script_job import ScriptJob
+from lumitui.app.launch.deepspeed_batch import argument_words
 from lumitui.app.launch.from_script.import_report import ImportReport, import_report, job_file_text
 from lumitui.app.launch.from_script.notes import ImportNote
 from lumitui.app.launch.from_script.wrapper_script import before_program, file_of
@@ -34,6 +35,7 @@ _SIGNS = {
 
 
 _LARGEST_WRAPPER = 100_000
+_LARGEST_CONFIG = 1_000_000
 _PACKAGES = ("requirements.txt", "uv.lock", "pyproject.toml")
 """Files of a project with its packages, as `venv:` takes them."""
 
@@ -92,7 +94,7 @@ def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") 
     site, because = _site_of(text, sites, site_name)
     folder = script.resolve().parent
     before = read_script(text, site=site, folder=str(folder))
-    if texts := _wrappers(before, folder):
+    if texts := _wrappers(before, folder) | _config(before, folder):
         before = read_script(text, site=site, files=texts, folder=str(folder))
     packages = next((name for name in _PACKAGES if (folder / name).is_file()), "")
     report = import_report(before, site, script.stem, packages)
@@ -102,6 +104,16 @@ def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") 
         note = ImportNote(lines, "Latin-1 → UTF-8, also in arguments and variables")
         report = replace(report, changed=(*report.changed, note))
     return ImportedScript(job_file_text(report, script.name), report, site, because)
+
+
+def _config(job: ScriptJob, folder: Path) -> dict[str, str]:
+    """Return the text of the program's DeepSpeed configuration, by its path."""
+    words = [word.known for step in job.training[-1:] for word in step.arguments]
+    name, _places = argument_words(words)
+    try:
+        return {name: read_plain(folder / name, _LARGEST_CONFIG).decode()} if name else {}
+    except (OSError, ValueError):
+        return {}  # the preview reports the reason
 
 
 def _outside(report: ImportReport, folder: Path) -> Iterator[ImportNote]:

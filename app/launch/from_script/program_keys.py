@@ -21,6 +21,7 @@ from lumitui.app.knowledge.script_job import (
     ScriptJob,
 )
 from lumitui.app.knowledge.site_facts.allocation import generation_of
+from lumitui.app.launch.deepspeed_batch import argument_words, read_config
 from lumitui.app.launch.from_script.notes import ImportNote, Notes
 from lumitui.app.launch.from_script.own_environment import activated
 from lumitui.app.launch.from_script.plain_values import (
@@ -155,6 +156,33 @@ def arguments_of(job: ScriptJob, step: JobStep, values: Values, notes: Notes) ->
             notes.lose(word.text, f"the script's IFS splits it; `args:` has {text} as one word")
         arguments.append(text)
     return arguments
+
+
+def deepspeed_of(
+    job: ScriptJob, arguments: list[str], workdir: str, notes: Notes
+) -> dict[str, object]:
+    """Return `deepspeed:` and its `strategy:`, and take their words out of `arguments`.
+
+    lumitui adds these words itself, with a copy of the configuration for the job's ranks.
+    """
+    name, places = argument_words(arguments)
+    path = posixpath.normpath(posixpath.join(workdir, name))
+    if not name or path.startswith(("/", "~", "..")) or "$" in path:
+        return {}
+    written = " ".join(arguments[places.start : places.stop])
+    del arguments[places.start : places.stop]
+    notes.keep(written, "deepspeed.config")
+    data: dict[str, object] = {"deepspeed": {"config": path}}
+    try:
+        zero = read_config(job.files.get(path, "{}"), path).get("zero_optimization")
+    except InputError:
+        return data  # the preview shows the error
+    stage = zero.get("stage") if isinstance(zero, dict) else None
+    offloads = isinstance(zero, dict) and {"offload_optimizer", "offload_param"} & zero.keys()
+    if stage in (1, 2, 3) and not offloads:
+        notes.keep(f"ZeRO's stage in {path}", "strategy")
+        return {"strategy": f"zero{stage}"} | data
+    return data
 
 
 def _is_home(text: str) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.deepspeed_batch import argument_words
 from lumitui.app.launch.rules.job_file_catalogue import hit
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
@@ -25,7 +26,10 @@ def texts_of(spec: JobSpec, project: Path) -> dict[str, str]:
         return {}
     script = Path(spec.script)
     beside = sorted((project / script).parent.glob("*.py"))[:_MOST_FILES]
-    names = [script, *(script.parent / path.name for path in beside)]
+    config, _places = argument_words(spec.args)
+    inside = bool(config) and not config.startswith(("/", "$")) and ".." not in config
+    configs = [Path(spec.workdir) / config] if inside else []
+    names = [script, *(script.parent / path.name for path in beside), *configs]
     texts = {}
     for name in dict.fromkeys(names):
         try:

@@ -1,5 +1,6 @@
 """A script becomes a job file whose own script does the same, or it is said what differs."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -254,6 +255,23 @@ def test_the_terminal_shows_the_new_value_of_what_changed() -> None:
     lines = " ".join(" ".join(import_lines(imported(GUIDE, sites()["lumi"]))).split())
     assert "srun --cpu-bind=mask_cpu=$MASKS: mask_cpu=0xfe," in lines
     assert "… → the profile's cores of each GPU" in lines
+
+
+@pytest.mark.parametrize("stage", [1, 2, None])
+def test_deepspeeds_configuration_becomes_its_key_and_the_strategy_of_its_stage(
+    stage: int | None, tmp_path: Path
+) -> None:
+    words = "--lr 1 --deepspeed --deepspeed_config ds.json"
+    config = {"train_batch_size": 4} | ({"zero_optimization": {"stage": stage}} if stage else {})
+    (tmp_path / "ds.json").write_text(json.dumps(config))
+    script = GUIDE.replace("train.py", f"train.py {words}").encode()
+    found = import_script(script, tmp_path / "x.sh", Sites([BUILT_IN])).report
+    spec = found.spec
+    assert spec.deepspeed is not None and spec.deepspeed.config == "ds.json"
+    assert spec.args == ("--lr", "1"), "lumitui adds the other words itself"
+    assert spec.strategy == (f"zero{stage}" if stage else "ddp")
+    whats = {item.what for item in (*found.changed, *found.lost)}
+    assert not any("argument" in what or "deepspeed" in what for what in whats)
 
 
 def test_a_program_that_needs_the_folder_beside_it_is_noted_with_the_keys_that_send_it(

@@ -12,10 +12,10 @@ from lumitui.app.knowledge.bash import read_script
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.from_script.import_report import (
     ImportReport,
+    composable,
     import_lines,
     import_report,
     job_file_text,
-    without_venv,
 )
 from lumitui.app.launch.site_names import expanded
 from lumitui.remote.site.errors import InputError
@@ -37,7 +37,7 @@ def script_of(report: ImportReport, site: Site) -> str:
     home = site.folders.get("HOME")
     account = report.spec.account
     spec = expanded(
-        without_venv(report.spec),
+        composable(report.spec),
         site,
         # As in the environment that `seen` gives.
         lambda path: "/home/me" if path == home else path.format(account=account, user="me"),
@@ -88,7 +88,7 @@ def test_the_program_finds_the_arguments_and_variables_that_it_found_or_it_is_sa
     text = own()[name]
     site = site_of(text)
     report = made(text, site).report
-    spec = without_venv(report.spec)
+    spec = composable(report.spec)
     layout = compose(spec, site).layout
     slurm = {
         "SLURM_NNODES": layout.nodes, "SLURM_JOB_NUM_NODES": layout.nodes,

@@ -120,3 +120,14 @@ def test_what_tools_leave_in_a_checkout_is_not_sent(
     sent = {entry.path for entry in collect(spec, project).manifest.entries}
     assert sent == {f".lumitui/trainers/{name}" for name in files - others}
     assert len(sent) > 10
+
+
+def test_a_deepspeed_configuration_in_args_is_checked_as_in_any_script_and_pointed_to_its_key(
+    runs: Runs, tmp_path: Path
+) -> None:
+    root = hello_project(tmp_path / "project")
+    (root / "ds.json").write_text('{"train_batch_size": 9, "zero_optimization": {"stage": 1}}')
+    spec = hello_job(site="lumi", args=["--deepspeed", "--deepspeed_config", "ds.json"])
+    found = {one.rule: one for one in runs.preview(spec, root).findings}
+    assert "deepspeed: {config: ds.json}" in found["deepspeed-args"].do
+    assert "which 2 ranks do not divide evenly" in found["deepspeed-batch"].message
