@@ -200,7 +200,7 @@ def test_a_site_without_images_of_its_own_wants_one_named() -> None:
         ("roihu", "gpularge", {"nodes": 2}, 1600, "GPU BU"),
         # 40 cores, 4 x 80 GiB, 4 GPUs: 40 + 32 + 240; then 200 GiB of disk more
         ("puhti", "gpu", {}, 312, "GPU BU"),
-        ("puhti", "gpu", {"exclusive": True, "gpus_per_node": 1}, 317.3, "GPU BU"),
+        ("puhti", "gpu", {"exclusive": True, "gpus_per_node": 1}, 312, "GPU BU"),
         ("puhti", "gpu", {"local_disk": 200}, 313.2, "GPU BU"),
         ("puhti", "gpu", {"gpus_per_node": 1, "memory": "64G"}, 76.4, "GPU BU"),
         ("mahti", "gpusmall", {"gpus_per_node": 2, "local_disk": 100}, 201, "GPU BU"),
