@@ -20,7 +20,9 @@ class Rung:
 
 def titles(scaling: Scaling) -> tuple[str, ...]:
     """Return the column headings of the rungs."""
-    return ("nodes", scaling.device.plural, "time", "eff.", "price", "")
+    is_billed = any(size.offer and size.offer.most for size in scaling.sizes)
+    price_title = scaling.unit if is_billed else "price"
+    return ("nodes", scaling.device.plural, "time", "eff. %", price_title, "")
 
 
 def rungs_of(scaling: Scaling) -> list[Rung]:
@@ -43,21 +45,21 @@ def basis(scaling: Scaling) -> str:
 
 
 def _cells(size: ScalingSize, scaling: Scaling) -> tuple[str, ...]:
-    unit = scaling.unit
     start = (f"{size.nodes:,}", f"{size.gpus:,}")
     offer = size.offer
     if size.refused or offer is None:
         return (*start, "-", "-", "-", f"refused: {size.refused}")
+    efficiency = scaling_words.efficiency(size).removesuffix(" %")
     origin = "measured" if size.measured else scaling_words.PREDICTED
     if size.whole is None or not scaling.knows_work:
-        most = f"at most {price(offer.most)} {unit}" if offer.most else "nothing"
+        most = f"at most {price(offer.most)}" if offer.most else "nothing"
         told = size.whole is not None
-        return (*start, "-", scaling_words.efficiency(size), most, origin if told else "")
+        return (*start, "-", efficiency, most, origin if told else "")
     paid = scaling_words.middle(size.whole.price, price)
     return (
         *start,
         scaling_words.middle(size.whole.seconds, scaling_words.time_text),
-        scaling_words.efficiency(size),
-        f"{paid} {unit}" if size.whole.price.high > 0 else "nothing",
+        efficiency,
+        paid if size.whole.price.high > 0 else "nothing",
         f"{origin}, over the time limit" if size.over_limit else origin,
     )

@@ -1,7 +1,6 @@
-"""Dialogs that are only read and closed: an error, a site, the keys of a screen."""
+"""Dialogs that are only read and closed: an error, the keys of a screen."""
 
 from collections.abc import Sequence
-from datetime import date
 from typing import ClassVar
 
 from rich.table import Table
@@ -12,8 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Input, Static
 
-from lumitui.app.explain import site_page
-from lumitui.app.runs import LumiError, Site
+from lumitui.app.runs import LumiError
 from lumitui.app.tui.dialogs.dialog_box import DialogBox, buttons
 from lumitui.app.tui.dialogs.palette import KeyAction, by_area, nearest_first
 from lumitui.app.tui.widgets.input import LineInput
@@ -53,53 +51,21 @@ class ErrorDialog(DialogBox[None]):
         yield buttons(no="Close")
 
 
-class PageDialog(DialogBox[None]):
-    """A page that scrolls, is read and closed."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,question_mark,q,enter", "close", "Close", id="help.close",
-                tooltip="Close the page"),
-    ]  # fmt: skip
-    KIND = "help"
-    subtitle = "j k g G scroll"
-
-    def content(self) -> ComposeResult:
-        """Yield the page in a box that scrolls."""
-        with Scroll():
-            yield Static(markup=False)
-
-
-class SitePageDialog(PageDialog):
-    """A site's profile, as printed by `lumitui site show NAME`."""
-
-    def __init__(self, site: Site) -> None:
-        """Show the profile of `site`."""
-        super().__init__()
-        self._site, self.heading = site, f"Profile of {site.name}"
-
-    def on_resize(self) -> None:
-        """Wrap the page at the box's width."""
-        self.call_after_refresh(self._lay_out)
-
-    def _lay_out(self) -> None:
-        drawn = self.query_one("Scroll Static", Static)
-        text = site_page.page(
-            self._site, date.today(), max(20, min(site_page.WIDE, drawn.size.width))
-        )
-        drawn.update(plain(text))
-
-
-class HelpDialog(PageDialog):
+class HelpDialog(DialogBox[None]):
     """The keys of the screen below, by area; text typed after `/` filters them.
 
     Below them are the texts of the rules and causes that the screen shows.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,question_mark,q,enter", "close", "Close", id="help.close",
+                tooltip="Close the page"),
         Binding("slash", "filter", "Filter", key_display="/", id="help.filter",
                 tooltip="Show only the keys with all typed words"),
     ]  # fmt: skip
+    KIND = "help"
     heading = "Keys here"
+    subtitle = "j k g G scroll"
 
     def __init__(self, actions: list[KeyAction], explained: Sequence[str] = ()) -> None:
         """Show `actions`, those of the pane with the focus first, then the texts `explained`."""
@@ -159,5 +125,5 @@ def keys_table(actions: list[KeyAction], names: int) -> Table:
         table.add_column(width=names, no_wrap=True)
     for action in actions:
         name = (plain(action.binding.id or "", "dim"),) if names else ()
-        table.add_row(plain(" ".join(action.keys), "bold"), plain(action.words), *name)
+        table.add_row(plain(" ".join(action.keys), "magenta"), plain(action.words), *name)
     return table

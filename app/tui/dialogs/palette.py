@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
-from rich.segment import Segment
 from textual.app import App, ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.command import (
+    Command,
     CommandInput,
     CommandList,
     CommandPalette,
@@ -26,12 +27,13 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
-from textual.strip import Strip
 from textual.widgets import LoadingIndicator
+from textual.widgets.option_list import Option
 
 from lumitui.app.runs import LumiError
 from lumitui.app.tui.asking import tui
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.bars import footer
 
 AREAS = {
     "run": "The run",
@@ -45,7 +47,7 @@ AREAS = {
 
 MOST_RUNS = 200
 """The newest runs, which the palette finds by their names."""
-NAMES = 24
+NAMES = 18
 """Cells of a name in the palette."""
 WIDE, _AROUND = 100, 8
 """Cells of the palette, and of them for its frame, its blanks and its scrollbar."""
@@ -116,6 +118,7 @@ class PaletteCommand:
     keys: str
     words: str
     run: Callable[[], object]
+    area: str = ""
 
     def titled(self, name: Content, width: int) -> Content:
         """Return a line of `width` cells: `name`, the words, and the keys at its end."""
@@ -125,9 +128,12 @@ class PaletteCommand:
         return Content.assemble(name, words, "  ", (self.keys, "$text-accent"))
 
 
-def by_area(actions: Iterable[KeyAction]) -> dict[str, list[KeyAction]]:
+Entry = TypeVar("Entry", KeyAction, PaletteCommand)
+
+
+def by_area(actions: Iterable[Entry]) -> dict[str, list[Entry]]:
     """Return the actions of each area."""
-    areas: dict[str, list[KeyAction]] = {}
+    areas: dict[str, list[Entry]] = {}
     for action in actions:
         areas.setdefault(action.area, []).append(action)
     return areas
@@ -147,12 +153,15 @@ class Actions(Provider):
                 " ".join(action.keys),
                 action.words,
                 partial(self.app.run_action, action.binding.action, action.node),
+                action.area,
             )
             for action in actions_of(self.screen)
             if action.area != MOVING and action.binding.action != "command_palette"
         ]
         system = self.app.get_system_commands(self.screen)
-        return [*found, *(PaletteCommand(one.title, "", one.help, one.callback) for one in system)]
+        own = AREAS["app"]
+        found += [PaletteCommand(one.title, "", one.help, one.callback, own) for one in system]
+        return [command for commands in by_area(found).values() for command in commands]
 
     async def startup(self) -> None:
         """Read the names that can be opened: runs, sites and local job files."""
@@ -179,7 +188,7 @@ class Actions(Provider):
         """Yield all of them, before anything is typed."""
         for command in self._commands():
             title = command.titled(Content(command.name), self._width)
-            yield DiscoveryHit(title, command.run, text=command.name)
+            yield DiscoveryHit(title, command.run, text=command.area)
 
     async def search(self, query: str) -> Hits:
         """Yield those whose name resembles `query`, or whose sentence has all its words."""
@@ -194,30 +203,37 @@ class Actions(Provider):
                 yield Hit(score, title, command.run, text=command.name)
 
 
+class PaletteInput(CommandInput):
+    """The line to type in, whose keys the footer shows."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "Run", tooltip="Run the chosen command"),
+        Binding("escape", "screen.escape", "Close", tooltip="Close the palette"),
+    ]
+
+
 class Palette(CommandPalette):
-    """Textual's palette in a frame, with a mark before the chosen line."""
+    """Textual's palette in a frame, with headings."""
 
     def compose(self) -> ComposeResult:
-        """Yield the line to type in, and the commands."""
+        """Yield the keys, the line to type in, and the commands."""
+        yield footer()
         with Vertical(id="--container") as frame:
-            frame.border_title, frame.border_subtitle = "Commands", "enter runs it"
+            frame.border_title = "Commands"
             with Horizontal(id="--input"):
-                yield CommandInput(placeholder=self._placeholder, select_on_focus=False)
+                yield PaletteInput(placeholder=self._placeholder, select_on_focus=False)
             with Vertical(id="--results"):
-                yield Commands()
+                yield CommandList()
                 yield LoadingIndicator()
 
-
-class Commands(CommandList):
-    """The commands; a bar is before the chosen one."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"commands--bar"}
-
-    def render_line(self, y: int) -> Strip:
-        """Draw a line."""
-        strip, at = super().render_line(y), self.scroll_offset.y + y
-        if at >= len(self._lines) or self._lines[at][0] != self.highlighted:
-            return strip
-        style = self.get_visual_style("option-list--option", "option-list--option-highlighted")
-        bar = Segment("▌", style.rich_style + self.get_component_rich_style("commands--bar"))
-        return Strip.join([Strip([bar]), strip.crop(1)])
+    def _refresh_command_list(
+        self, command_list: CommandList, commands: list[Command], clear_current: bool
+    ) -> None:
+        """Show the commands; before anything is typed, below the headings of their areas."""
+        super()._refresh_command_list(command_list, commands, clear_current)
+        if commands and isinstance(commands[0].hit, DiscoveryHit):
+            options: list[Option] = []
+            for area, group in groupby(commands, key=lambda command: command.hit.text):
+                options += [Option(Content.styled(f"\n{area}", "$text 60%"), disabled=True), *group]
+            command_list.clear_options().add_options(options)
+            command_list.highlighted = 1

@@ -71,8 +71,4 @@ class PickDialog(DialogBox[str | None]):
 
     def action_move(self, way: str) -> None:
         """Move the cursor."""
-        menu = self.query_one(OptionList)
-        if way == "down":
-            menu.action_cursor_down()
-        else:
-            menu.action_cursor_up()
+        getattr(self.query_one(OptionList), f"action_cursor_{way}")()

@@ -1,5 +1,6 @@
 """The dialog for a resubmission on one or several sizes, with its changes."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from difflib import SequenceMatcher
@@ -38,7 +39,7 @@ from lumitui.app.tui.widgets.choice_button import ChoiceButton
 from lumitui.app.tui.widgets.input import FigureInput
 from lumitui.app.tui.widgets.launch_text import error_terms, findings_text
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
+from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder, columns
 
 Code = Literal["same", "current"]
 Outcome = Resubmission | LumiError
@@ -55,7 +56,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     AUTO_FOCUS = "#nodes"
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as Textual types it
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "send", "Send", id="resubmit.send", tooltip="Send the run"),
+        Binding("ctrl+s", "send", "Send", show=False, id="resubmit.send", tooltip="Send the run"),
         Binding("down", "sizes", "Sizes", show=False, id="resubmit.sizes",
                 tooltip="Go to the sizes; space marks several"),
         # In the fields, too: neither a number nor a time has a question mark.
@@ -242,8 +243,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         ladder = self.query_one(SizeLadder)
         self._basis = rungs.basis(found)
         ladder.show(rungs.rungs_of(found), rungs.titles(found), self._typed)
-        self.query_one("#titles", Static).update(Text(ladder.heading(), "dim"))
-        self._draw()
+        self.on_resize()
 
     def _draw(self) -> None:
         """Show the plan of the size in the field, and the button's action."""
@@ -274,16 +274,30 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 )
             )
         parts += self._refusals(besides=nodes)
-        parts += [] if shown is None else [_described(shown, self._basis)]
+        parts += [] if shown is None else [self._described(shown)]
         if parts:
             self.query_one("#changes", Static).update(Group(*parts))
         ready = self._ready_plans()
         sizes = ", ".join(f"{size:,}" for size in self._to_send)
         noun = "node" if self._to_send == [1] else "nodes"
         asks = " …" if any(plan.preview.errors for plan in ready) else ""
-        button.label = Text(f"Send on {sizes} {noun}{asks}" if ready else "Send")
+        words = f"Send on {sizes} {noun}{asks} " if ready else "Send "
+        button.label = Text.assemble(words, ("^s", "not bold"))
         button.disabled = not ready
         button.refresh(layout=True)
+
+    def _described(self, outcome: Outcome) -> RenderableType:
+        if isinstance(outcome, LumiError):
+            lines = [item.words for item in problem_of(outcome, None)]
+            return Text("\n").join(styled.plain(line, "bold red") for line in lines)
+        return described(outcome, self._basis, self.app.size.width)
+
+    def on_resize(self) -> None:
+        """Lay the columns out for this width."""
+        if self.query("#titles"):
+            heading = self.query_one(SizeLadder).heading()
+            self.query_one("#titles", Static).update(Text(heading, "dim"))
+            self._draw()
 
     def _refusals(self, besides: int | None) -> Iterator[Text]:
         """Yield the errors of the other marked sizes, each reason once."""
@@ -346,45 +360,35 @@ def _no_number(text: str) -> InputError:
     return InputError(f"{text} is not a number of nodes.", f"Type 1 to {MOST_NODES:,}.")
 
 
-def _described(outcome: Outcome, basis: str) -> RenderableType:
-    if isinstance(outcome, LumiError):
-        lines = [item.words for item in problem_of(outcome, None)]
-        return Text("\n").join(styled.plain(line, "bold red") for line in lines)
-    return described(outcome, basis)
+def changed_options(before: str, after: str) -> tuple[str, str]:
+    """Return the options of two lists of arguments, with their values, that differ."""
+    old, new = (re.split(r" (?=-)", text) for text in (before, after))
+    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    changed = [step for step in steps if step[0] != "equal"]
+    return (" ".join(option for _, i, j, _, _ in changed for option in old[i:j]),
+            " ".join(option for _, _, _, i, j in changed for option in new[i:j]))  # fmt: skip
 
 
-def changed_words(before: str, after: str) -> Text:
-    """Return `after`, with the words in colour that `before` has not at their place."""
-    old, new = before.split(), after.split()
-    words = Text()
-    for same, _, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        style = "" if same == "equal" else "bold yellow"
-        words.append_text(styled.plain(" ".join([*new[start:end], ""]), style))
-    words.rstrip()
-    return words
-
-
-def described(made: Resubmission, basis: str = "") -> RenderableType:
+def described(made: Resubmission, basis: str = "", width: int = 100) -> RenderableType:
     """Return the changes, their effect on the training, and the adviser's findings."""
-    plan, table = made.plan, Table.grid(padding=(0, 2), expand=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    plan, table = made.plan, Table.grid(padding=(0, 2, 0, 0))
+    second, third = columns(width)
+    table.add_column(width=second - 2, no_wrap=True)
+    table.add_column(width=third - second - 2, overflow="fold")
     table.add_column(overflow="fold")
     table.add_row(*(Text(title, style="dim") for title in ("", "before", "after")))
     changed = [change for change in plan.changes if change.differs]
     for change in changed:
-        before, after = styled.plain(change.before), changed_words(change.before, change.after)
-        table.add_row(Text(change.what, style="dim"), before, after)
+        before, after = change.before, change.after
+        if change.what == "arguments":
+            before, after = changed_options(before, after)
+        cells = styled.plain(before), styled.plain(after, "bold yellow")
+        table.add_row(Text(change.what, style="dim"), *cells)
     if not changed:
-        table.add_row(Text("settings", style="dim"), Text(""), Text("all the same"))
-    code = (
-        "the snapshot of this run" if plan.request.code == "same" else "the project's current code"
-    )
-    table.add_row(Text("code", style="dim"), Text(""), Text(code))
-    table.add_row(Text("starts", style="dim"), Text(""), Text(f"from {plan.start}"))
+        table.add_row(Text("settings", style="dim"), Text("all the same"))
     notes = [styled.plain(f"note  {note}", "cyan") for note in plan.notes]
     findings = findings_text(made.preview) if made.preview.findings else []
-    said = [styled.plain(change_effect(plan.changes))]
+    said = [Text(), styled.plain(change_effect(plan.changes))]
     rest = [styled.plain(basis, "dim")] if basis else []
     if made.preview.errors:  # what keeps it from being sent comes first
         return Group(*findings, table, *said, *notes, *rest)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 2000
 """Maximum rows below one folder; the last one counts the rest."""
-KEYS = "enter opens or fetches, v view, r list again"
 _FEW = 10
 """Files of a folder that is open at first."""
 _BAR = 20
@@ -73,7 +72,7 @@ class FilesPane(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "view", "View", id="files.view", tooltip="Show the beginning of the file"),
-        Binding("r", "list_again", "Refresh", show=False, id="files.list",
+        Binding("r", "list_again", "Refresh", id="files.list",
                 tooltip="List the files on the site again"),
         Binding("j", "move(1)", "Down", show=False, id="files.down", tooltip="Next file"),
         Binding("k", "move(-1)", "Up", show=False, id="files.up", tooltip="Previous file"),
@@ -182,7 +181,7 @@ class FilesPane(Vertical):
         if found is None:
             return
         total = words.size(sum(item.size for item in found.files))
-        line = f"{words.count(len(found.files), 'file')}, {total}; {KEYS}"
+        line = f"{words.count(len(found.files), 'file')}, {total}; enter opens or fetches"
         if found.left:
             line += f"; {found.left[0]}"
         self._say(line)

@@ -74,12 +74,16 @@ class GuideScreen(FullScreen):
     """The guide. It remembers nothing: the answers are in their file."""
 
     AUTO_FOCUS = "#demo"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as Textual types it
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f2", "demo", "Demo", id="guide.demo", tooltip="Open the demo on this machine"),
-        Binding("f3", "check", "Check", id="guide.check", tooltip="Check the site"),
+        # The footer has only those without a button.
+        Binding("f2", "demo", "Demo", show=False, id="guide.demo",
+                tooltip="Open the demo on this machine"),
+        Binding("f3", "check", "Check", show=False, id="guide.check", tooltip="Check the site"),
+        Binding("f4", "job", "Job", show=False, id="guide.job",
+                tooltip="Create a first job for the site"),
         Binding("f5", "measure", "Measure", id="guide.measure",
                 tooltip="Measure a node of the site with a short job; the price comes first"),
-        Binding("f4", "job", "Job", id="guide.job", tooltip="Create a first job for the site"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, settings: Settings) -> None:
@@ -104,25 +108,27 @@ class GuideScreen(FullScreen):
             "project": LineInput(
                 self._progress.account, placeholder="who pays", id="project", compact=True
             ),
-            "check": Button(Text("Check the site (F3)"), action="screen.check", compact=True),
-            "job": Button(Text("Make a job (F4)"), action="screen.job", compact=True),
+            "check": _button("Check the site", "F3", "check"),
+            "job": _button("Make a job", "F4", "job"),
         }
-        demo = Button(Text("Demo (F2)"), id="demo", action="screen.demo", compact=True)
         with Scroll(id="guide"):
-            with Vertical(classes="frame") as box:
-                box.border_title = "On this machine"
-                yield Horizontal(Static("  demo", classes="mark"), demo, classes="step")
-                yield Static(DEMO, classes="words", markup=False)
-            with Vertical(classes="frame") as box:
-                box.border_title, box.border_subtitle = "On a cluster", LEAVE
-                for name in TITLES:
-                    mark = Static(id=f"mark-{name}", classes="mark", markup=False)
-                    yield Horizontal(mark, fields[name], classes="step", id=f"step-{name}")
-                    yield Static(id=f"words-{name}", classes="words", markup=False)
-                yield Static(id="results", markup=False)
-            with Vertical(classes="frame") as box:
+            with Vertical(id="steps"):
+                with Vertical(classes="frame") as box:
+                    box.border_title = "On this machine"
+                    demo = _button("Demo", "F2", "demo")
+                    yield Horizontal(Static("  demo", classes="mark"), demo, classes="step")
+                    yield Static(DEMO, classes="words", markup=False)
+                with Vertical(classes="frame", id="cluster") as box:
+                    box.border_title, box.border_subtitle = "On a cluster", LEAVE
+                    for name in TITLES:
+                        mark = Static(id=f"mark-{name}", classes="mark", markup=False)
+                        yield Horizontal(mark, fields[name], classes="step", id=f"step-{name}")
+                        yield Static(id=f"words-{name}", classes="words", markup=False)
+                    yield Static(id="results", markup=False)
+            with Vertical(classes="frame", id="then") as box:
                 box.border_title = "Then"
-                yield Static(styled.labelled(PLACES), id="places")
+                for name, words in PLACES:
+                    yield Horizontal(Static(name, classes="mark"), Static(words, classes="dim"))
 
     def begin(self) -> None:
         """Show the stored answers."""
@@ -321,6 +327,11 @@ class GuideScreen(FullScreen):
             show_error(self, error)
             return
         tui(self).open_job(job, demo=demo)
+
+
+def _button(words: str, key: str, action: str) -> Button:
+    label = Text.assemble(words, (f" {key}", "not bold dim"))
+    return Button(label, id=action, action=f"screen.{action}", compact=True)
 
 
 def _is_ours(profile: Path) -> bool:

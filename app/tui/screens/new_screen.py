@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -25,16 +25,17 @@ from lumitui.app.runs import (
     Runs,
     attendance,
     place_of_key,
+    save_draft,
     set_key,
 )
 from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+from lumitui.app.tui.dialogs.line_dialog import LineDialog
 from lumitui.app.tui.panes.compose.compose_views import DraftViews, View
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.import_pane import ImportPane
 from lumitui.app.tui.panes.compose.start_pane import Beginning, StartList, beginning
-from lumitui.app.tui.screens.draft_page import DraftPage, path_of
-from lumitui.app.tui.screens.page import EXPLAINED_WIDTH
+from lumitui.app.tui.screens.page import EXPLAINED_WIDTH, FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
 from lumitui.app.tui.widgets.launch_text import SEVERITY, cost_line, series_terms, terms
@@ -42,7 +43,7 @@ from lumitui.app.tui.widgets.launch_text import SEVERITY, cost_line, series_term
 if TYPE_CHECKING:
     from lumitui.app.runs import Inquired, Preview, StartPlace
 
-START = "Choose a starting point, or type the path of a job file above and press enter."
+START = "Choose a starting point below, or type the path of a job file here."
 
 PATH = 40
 """Maximum letters of a full path in the title bar; of a longer one, only the folder is shown."""
@@ -51,10 +52,12 @@ _NEWER = 50
 """Number of runs whose sites are compared with the job's own."""
 
 
-class NewScreen(DraftPage):
+class NewScreen(FullScreen):
     """The starting points; then the four views of the draft, its price and the Submit button."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+w", "save", "Save", id="new.save", tooltip="Save the job file"),
+        Binding("e", "editor", "Editor", id="new.editor", tooltip="Edit the text in $EDITOR"),
         Binding("s,ctrl+s", "submit", "Submit", show=False, id="new.submit",
                 tooltip="Submit the job, after confirmation"),
         Binding("right_square_bracket", "next_view(1)", "View", key_display="[ ]",
@@ -84,6 +87,9 @@ class NewScreen(DraftPage):
         """Make a new run in `runs`, with the job file `job` already chosen."""
         super().__init__(runs)
         self._job = job
+        self._draft: Draft | None = None
+        self._opened = ""
+        """The text that the draft began with: there is nothing to lose yet."""
         self._checked: CheckedDraft | None = None
         self._price: Outlook | None = None
         self._asked = 0
@@ -92,10 +98,7 @@ class NewScreen(DraftPage):
 
     def body(self) -> ComposeResult:
         """Yield the job file's path, the starting points, and the views."""
-        yield LineInput(
-            placeholder="path of a job file", id="path", compact=True, suggester=JobFileSuggester()
-        )
-        yield Static(START, id="start", markup=False)
+        yield LineInput(placeholder=START, id="path", compact=True, suggester=JobFileSuggester())
         yield StartList(self._type)
         yield ImportPane()
         yield DraftViews()
@@ -269,7 +272,7 @@ class NewScreen(DraftPage):
         self.refresh_bindings()
         open_now = self._draft is not None
         self.query_one("#path", Input).select_on_focus = True
-        for name in ("#path", "#start", "#files"):
+        for name in ("#path", "#files"):
             self.query_one(name).display = not open_now
         self.query_one(ImportPane).show(self._draft)
         for name in ("#draft", "#send"):
@@ -292,6 +295,81 @@ class NewScreen(DraftPage):
         self.query_one(DraftViews).step(step)
 
     # -- files
+
+    @property
+    def unsaved(self) -> Draft | None:
+        """The unsaved draft, or None."""
+        draft = self._draft
+        lost = draft is not None and draft.unsaved and draft.text != self._opened
+        return draft if lost else None
+
+    def show_saved(self) -> None:
+        """Show whether something is not saved."""
+        self.query_one(DraftViews).mark(unsaved=self.unsaved is not None)
+
+    def action_save(self) -> None:
+        """Save the job file; ask for its path if it has none."""
+        if self._draft is None:
+            return
+        if self._draft.path is not None:
+            self._save(None)
+            return
+
+        def named(path: str | None) -> None:
+            if path is not None:
+                self._save(path_of(path).absolute())
+
+        path = str(self._draft.folder / "job.yaml")
+        words = "lumitui does not overwrite an existing file."
+        self.app.push_screen(LineDialog("Save the job file as", words, path, check=_path), named)
+
+    def _save(self, path: Path | None) -> bool:
+        assert self._draft is not None
+        try:
+            self._draft = save_draft(self._draft, path)
+        except LumiError as error:
+            show_error(self, error)
+            return False
+        if path is not None:
+            self._draft = replace(self._draft, folder=path.parent, origin=path.name)
+            self.query_one(DraftViews).post_message(DraftViews.CheckDue())
+        self._opened = self._draft.text
+        self.show_saved()
+        self.notify(f"Saved {self._draft.path}.", markup=False)
+        return True
+
+    def action_editor(self) -> None:
+        """Edit the text in the user's editor."""
+        if self._draft is None:
+            return
+        from lumitui.app.tui.panes.compose.editor import edited
+
+        try:
+            text = edited(self.app, self._draft.text)
+        except LumiError as error:
+            show_error(self, error)
+            return
+        if text != self._draft.text:
+            self.query_one(DraftViews).write(text)
+
+    def _guard(self, then: Callable[[], object]) -> None:
+        """Do `then` after asking about unsaved edits."""
+        draft = self.unsaved
+        if draft is None:
+            then()
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._opened = draft.text
+                then()
+
+        lines = [("not saved", draft.name), ("to save it", "n, then ctrl+w")]
+        self.app.push_screen(Confirm("Lose the edits?", lines, "Discard", patient=True), answered)
+
+    def action_back(self) -> None:
+        """Leave the screen after asking about unsaved edits."""
+        self._guard(super().action_back)
 
     def action_again(self) -> None:
         """Read the job file again."""
@@ -403,6 +481,16 @@ class NewScreen(DraftPage):
             lines = [*(("error", error.message) for error in checked.errors), *lines]
         label = "Submit anyway" if forced else "Submit"
         self.app.push_screen(Confirm(title, lines, label), answered)
+
+
+def path_of(text: str) -> Path:
+    """Return the path that a user typed; `~` is the home folder."""
+    return Path(os.path.expanduser(text))  # leaves `~nobody` as it is
+
+
+def _path(text: str) -> None:
+    if not text:
+        raise InputError("Type a path.", "lumitui saves the job file there.")
 
 
 def _opened(runs: Runs, kind: Beginning, value: str) -> Draft:

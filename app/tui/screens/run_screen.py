@@ -66,9 +66,9 @@ def made(pane: str, runs: Runs, run_id: str) -> Pane:
 
             return ProofPane(runs)
         case "script":
-            from lumitui.app.tui.panes.script_pane import ScriptPane
+            from lumitui.app.tui.widgets.script_view import ScriptView
 
-            return ScriptPane()
+            return ScriptView(id="script")
         case "timeline":
             from lumitui.app.tui.panes.timeline_pane import TimelinePane
 

@@ -1,7 +1,7 @@
 """The sites: their profiles, poll rates, and cost for the login node."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from lumitui.app.explain import site_page, words
-from lumitui.app.runs import Footprint, InputError, Runs, Schedule, Site
+from lumitui.app.runs import InputError, Runs, Schedule, Site
 from lumitui.app.tui.asking import tui
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
@@ -26,24 +26,20 @@ LEAST = 24
 """Cells in which the names of partitions can be read."""
 TWO_PAGES = 130
 """Cells from which on a profile is in two columns."""
-COLUMNS = (("Site", 13), ("Name", 20), ("GPUs", 16), ("Runs", 5), ("Every", 7), ("Requests", 10),
-           ("Slurm", 7), ("Logins", 8), ("Sent", 9), ("Received", 10))  # fmt: skip
-"""Headings and widths in cells, the most useful first; what has no room is left out.
-
-So is a column of figures that no site has. The partitions are in the cells that are left.
-"""
-_WORDS = 3
-"""Columns of words; the others are figures."""
+COLUMNS = (("  Site", 13), ("Name", 20), ("GPUs", 16), ("State", 20))
+"""Headings and widths in cells; the partitions are in the cells that are left."""
+SIGNS = {"▶": "green", "✖": "red"}
+"""The style of a site's name, by its sign."""
 
 
 class SitesScreen(FullScreen):
-    """A row for each site; below, the cost of an hour at the current rate."""
+    """A row for each site; below, the profile of the one under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "cluster", "Cluster", id="sites.cluster",
                 tooltip="Show the nodes, queue and budget of the site"),
         Binding("v", "profile", "View", id="sites.profile",
-                tooltip="Show the site's profile: partitions, nodes, containers, prices"),
+                tooltip="Show only the site's profile, or the list again"),
         Binding("n", "add", "New", id="sites.add",
                 tooltip="Survey a cluster that has no profile, and save one"),
         Binding("f5", "measure", "Measure", id="sites.measure",
@@ -59,18 +55,16 @@ class SitesScreen(FullScreen):
         """Show the sites of `runs`; `schedule` knows when each is polled."""
         super().__init__(runs)
         self._schedule = schedule
+        self._own: Collection[str] = ()
         self._known: dict[str, Site | None] = {}
         """The profiles in the order of their rows; None: one that cannot be read."""
-        self._columns: Sequence[int] = ()
-        """The columns of `COLUMNS` that some site has."""
         self._page: str | None = None
         """The site whose profile is shown below the list."""
 
     def body(self) -> ComposeResult:
         """Yield the filter, the list, and the profile of the site under the cursor."""
         yield FilterInput(placeholder="type to filter", id="site-filter", compact=True)
-        with Vertical(id="site-list", classes="frame") as frame:
-            frame.border_title = "Sites"
+        with Vertical(id="site-list", classes="frame"):
             yield Static(id="site-heading", markup=False)
             yield OptionList(id="sites", compact=True, markup=False)
         with Scroll(id="site-page", classes="frame"):
@@ -91,9 +85,9 @@ class SitesScreen(FullScreen):
                 known[name] = self.runs.sites.load(name)
             except InputError:
                 known[name] = None  # its line says so
-        own = self.runs.sites.own()
-        self._known = dict(sorted(known.items(), key=lambda row: (_is_closed(row[1]),
-                                                                  row[0] not in own)))  # fmt: skip
+        self._own = self.runs.sites.own()
+        rows = sorted(known.items(), key=lambda row: (_is_closed(row[1]), row[0] not in self._own))
+        self._known = dict(rows)
         self.reread()
         if chosen:
             menu = self.query_one(OptionList)
@@ -121,8 +115,6 @@ class SitesScreen(FullScreen):
             for name, site in self._known.items()
             if all(word in f"{name} {site.title if site else ''}".casefold() for word in typed)
         }
-        self._columns = [at for at in range(len(COLUMNS))
-                         if at < _WORDS or any(cells[at] for cells in sites.values())]  # fmt: skip
         rows = {name: self._row(cells, self._known[name]) for name, cells in sites.items()}
         heads = self._row([*(name for name, _ in COLUMNS), "Partitions"], None)
         self.query_one("#site-heading", Static).update(heads)
@@ -134,13 +126,12 @@ class SitesScreen(FullScreen):
         for option in menu.options:
             if option.prompt != (text := rows[option.id or ""]):
                 menu.replace_option_prompt(option.id or "", text)
-        seconds = time.monotonic() - self._schedule.began_at
-        counted = f"counted for {words.short_length(seconds)}"
-        self.query_one("#site-list").border_subtitle = counted if rows else "No such site."
+        self.query_one("#site-list").border_subtitle = "" if rows else "No such site."
         self.title_text("3 Sites")
         name = self._selected
-        page = self.query_one("#site-page")
-        page.border_subtitle = self._line(name, watched.count(name), seconds) if name else ""
+        seconds = self._schedule.next_refresh(name, time.monotonic()) if name in watched else None
+        polled = "" if seconds is None else f"next poll in {words.short_length(seconds)}"
+        self.query_one("#site-page").border_subtitle = polled
         self._show_page(name)
 
     def on_resize(self) -> None:
@@ -155,58 +146,41 @@ class SitesScreen(FullScreen):
         page, width = self.query_one("#site-page", Scroll), max(20, self.size.width - 6)
         if name != self._page:
             self._page, site = name, self._known.get(name)
-            page.border_title = styled.plain(f"Profile of {name}" if name else "")
+            page.border_title = styled.plain(f"{site.title} ({name})" if site else name)
             columns = 2 if width >= TWO_PAGES else 1
             text = site_page.page(site, date.today(), width // columns - 2) if site else ""
-            page.query_one(Static).update(beside(text) if columns > 1 else styled.plain(text))
+            page.query_one(Static).update(page_text(text, columns))
             page.scroll_home(animate=False)
 
     def _cells(self, name: str, site: Site | None, open_runs: int) -> list[str]:
         """Return what there is to say of a site; "" where there is nothing."""
-        cost = self.runs.footprint(name)
-        every = words.short_length(site.poll_seconds) if open_runs and site else ""
-        counts = (open_runs, cost.requests, cost.commands, cost.logins)
-        runs, requests, commands, logins = (str(number or "") for number in counts)
-        moved = (words.size(size) if size else "" for size in (cost.bytes_up, cost.bytes_down))
-        what = ("its profile cannot be read", "", "")
-        if site is not None:
-            gpus = f"{site.node.gpus} {site.node.gpu.partition(' (')[0]}"
-            has_gpus = site.node.gpus and not site.node.on_cpu
-            what = (site.title, gpus if has_gpus else "", ", ".join(site.partitions))
-        title, gpus, partitions = what
-        return [name, title, gpus, runs, every, requests, commands, logins, *moved, partitions]
+        if site is None:
+            return [f"✖ {name}", "", "", "unreadable profile", ""]
+        sign, state = "·", ""
+        if _is_closed(site):
+            sign, state = "-", f"closed, use {site.replaced_by}" if site.replaced_by else "closed"
+        elif open_runs:
+            sign = "▶"
+            state = (
+                f"{words.count(open_runs, 'run')}, every {words.short_length(site.poll_seconds)}"
+            )
+        elif name in self._own:
+            sign, state = "✔", "your profile"
+        gpus = f"{site.node.gpus} {site.node.gpu.partition(' (')[0]}"
+        gpus = gpus if site.node.gpus and not site.node.on_cpu else ""
+        return [f"{sign} {name}", site.title, gpus, state, ", ".join(site.partitions)]
 
     def _row(self, cells: Sequence[str], site: Site | None) -> Text:
         """Return the texts of a row in their columns, as many as there is room for."""
-        line, room = (
-            Text(no_wrap=True, style="dim" if _is_closed(site) else ""),
-            self.size.width - 4,
-        )
-        for at in self._columns:
-            width = COLUMNS[at][1]
+        line = Text(no_wrap=True, style="dim" if _is_closed(site) else "")
+        room = self.size.width - 4
+        for (_, width), cell in zip(COLUMNS, cells, strict=False):
             room -= width
-            if room < 0:
-                break
-            line.append(styled.fit(cells[at], width, right=True) if at >= _WORDS
-                        else styled.fit(styled.shorten(cells[at], width - 1), width))  # fmt: skip
+            style = "" if line else SIGNS.get(cell[:1], "")
+            line.append(styled.fit(styled.shorten(cell, width - 1), width), style)
         if room > LEAST:
             line.append("  ").append(styled.fit(cells[-1], room - 2))
         return line
-
-    def _line(self, name: str, open_runs: int, seconds: float) -> Text:
-        """Return how often a site is polled, and what that costs."""
-        site = self._known[name]
-        if site is None:
-            return Text(f"run `lumitui site show {name}`: it cannot be read", "yellow")
-        if site.retired and _is_closed(site):
-            instead = f"; {site.replaced_by} replaces it" if site.replaced_by else ""
-            return Text(f"no jobs since {site.retired}{instead}", "yellow")
-        wait = self._schedule.next_refresh(name, time.monotonic()) if open_runs else None
-        next_poll = "not polled" if wait is None else f"next poll in {words.short_length(wait)}"
-        cost = self.runs.footprint(name)
-        if not open_runs:
-            return Text(f"not polled: no unfinished run; so far {hourly(cost, 3600.0)}")
-        return Text(f"{next_poll}; an hour at this rate: {hourly(cost, seconds)}")
 
     def action_requests(self) -> None:
         """Open the log of requests."""
@@ -215,11 +189,9 @@ class SitesScreen(FullScreen):
         self.app.push_screen(RequestsScreen(self.runs))
 
     def action_profile(self) -> None:
-        """Show the profile of the site under the cursor as a page."""
-        from lumitui.app.tui.dialogs.notice_dialogs import SitePageDialog
-
-        if site := self._known.get(self._selected):
-            self.app.push_screen(SitePageDialog(site))
+        """Show only the profile of the site under the cursor, or the list again."""
+        self.toggle_class("-page")
+        self.query_one("#site-page" if self.has_class("-page") else "#sites").focus()
 
     @on(OptionList.OptionSelected)
     def action_cluster(self) -> None:
@@ -254,6 +226,9 @@ class SitesScreen(FullScreen):
     def action_back(self) -> None:
         """Take the filter away; without one, leave the screen."""
         line = self.query_one(FilterInput)
+        if self.has_class("-page"):
+            self.action_profile()
+            return
         if not line.display:
             super().action_back()
         line.value, line.display = "", False
@@ -268,22 +243,30 @@ def _is_closed(site: Site | None) -> bool:
     return site is not None and site.is_closed(date.today())
 
 
-def beside(text: str) -> Table:
-    """Return the sections of a page in two columns of about one height."""
-    sections = text.split("\n\n")
+def page_text(text: str, columns: int) -> Text | Table:
+    """Return a profile in one or two columns, without its title, which the frame has.
+
+    What `?` means comes last. The two columns are of about one height.
+    """
+    lines = text.split("\n")[1:]
+    doubt = [line for line in lines if line.startswith("?: ")]
+    body = "\n".join(line for line in lines if line not in doubt).strip("\n")
+    sections = [*body.split("\n\n"), *doubt]
+    if columns == 1:
+        return _styled(sections)
     cuts = range(1, len(sections))
-    halves = [("\n\n".join(sections[:at]), "\n\n".join(sections[at:])) for at in cuts]
-    lower = min(halves, key=lambda half: max(part.count("\n") for part in half), default=(text, ""))
+    halves = [(_styled(sections[:at]), _styled(sections[at:])) for at in cuts]
     table = Table.grid(expand=True, padding=(0, 2, 0, 0))
     table.add_column(ratio=1)
     table.add_column(ratio=1)
-    table.add_row(*map(styled.plain, lower))
+    if halves:
+        table.add_row(*min(halves, key=lambda half: max(part.plain.count("\n") for part in half)))
     return table
 
 
-def hourly(cost: Footprint, seconds: float) -> str:
-    """Return the hourly cost at the rate of the last `seconds`."""
-    factor = 3600.0 / max(seconds, 1.0)
-    moved = words.size(round((cost.bytes_up + cost.bytes_down) * factor))
-    requests, commands = round(cost.requests * factor), round(cost.commands * factor)
-    return f"{requests} requests, {commands} Slurm commands, {moved}"
+def _styled(sections: Sequence[str]) -> Text:
+    """Return sections with their headings in colour and their labels dim."""
+    page = styled.plain("\n\n".join(sections))
+    page.highlight_regex(r"(?m)^[A-Z][A-Za-z ]+$", "bold magenta")
+    page.highlight_regex(r"(?m)^  (name|GPU)  .*$|^  [A-Za-z]\w*( \w+)*(?=  )", "dim")
+    return page

@@ -25,7 +25,7 @@ class ChoiceButton(Button, Generic[Value]):
         id: str | None = None,  # noqa: A002 - Textual's name
     ) -> None:
         """Offer `values`, each with its label; the first is chosen."""
-        super().__init__(Text(values[0][1]), id=id, compact=True, classes="choice")
+        super().__init__(_turnable(values[0][1]), id=id, compact=True, classes="choice")
         self._values = values
         self.value = values[0][0]
 
@@ -37,10 +37,15 @@ class ChoiceButton(Button, Generic[Value]):
     def choose(self, value: Value) -> None:
         """Choose `value`."""
         self.value = value
-        self.label = Text(next(words for other, words in self._values if other == value))
+        self.label = _turnable(next(words for other, words in self._values if other == value))
         self.refresh(layout=True)
 
     def turn(self) -> None:
         """Choose the next one."""
         at = [value for value, _ in self._values].index(self.value)
         self.choose(self._values[(at + 1) % len(self._values)][0])
+
+
+def _turnable(words: str) -> Text:
+    """Return the words between marks that say that there are others."""
+    return Text.assemble(("◂ ", "magenta"), (words, "not bold"), (" ▸", "magenta"))

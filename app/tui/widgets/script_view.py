@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from lumitui.app.explain.words import count as plural
 from lumitui.app.explain.words import file_heading
-from lumitui.app.runs import JOB_SCRIPT, count_changes, log_line, script_changes
+from lumitui.app.runs import JOB_SCRIPT, Run, count_changes, log_line, script_changes
 from lumitui.app.tui.widgets.scroll import Scroll
 
 _OPTIONS = re.compile("^#SBATCH .*$", re.MULTILINE)
@@ -86,6 +86,11 @@ class ScriptView(Scroll):
         )
         self.query_one("#command", Static).update(Text(log_line(f"$ {' '.join(words)}"), "dim"))
         self._draw_files()
+
+    def draw(self, run: Run) -> None:
+        """Show the sent script of `run` and the command that submitted it, which never change."""
+        if not self._files:
+            self.show(run.command, run.files)
 
     def action_toggle_all(self) -> None:
         """Show all files, or only job.sh again."""

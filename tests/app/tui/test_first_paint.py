@@ -38,7 +38,7 @@ LATE = {
     "lumitui.remote.transfer", "lumitui.remote.survey.doctor", "lumitui.app.tui.screens.run_screen",
     "lumitui.app.tui.screens.new_screen", "lumitui.app.tui.screens.sites_screen",
     "lumitui.app.tui.panes.log_pane",
-    "lumitui.app.tui.panes.script_pane",
+    "lumitui.app.tui.widgets.script_view",
 }  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """The fields of a job file, a line each, with their errors below them."""
 
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -153,14 +154,6 @@ class FieldList(ScrollView, can_focus=True):
         if not laid_out:
             self._to_error()
 
-    def on_focus(self) -> None:
-        """Draw the cursor."""
-        self.refresh()
-
-    def on_blur(self) -> None:
-        """Draw no cursor."""
-        self.refresh()
-
     def _lay_out(self) -> None:
         width = self.scrollable_content_region.width
         if not width:
@@ -182,36 +175,25 @@ class FieldList(ScrollView, can_focus=True):
             if field.key in COMMON or field.problems or (field.value and not is_open)
         }  # fmt: skip
         rest = [field for field in self._fields if field.key not in self._shown]
-        rows = [self._problem_row(None, problem, width) for problem in self._loose]
-        rows += self._group_rows(self._shown, width)
-        free = self.scrollable_content_region.height - sum(len(row.lines) for row in rows) - 2
-        extra = self._fitting(rest, free)
-        if extra:
-            rows = [row for row in rows if row.problem and row.field is None]
-            rows += self._group_rows(self._shown | extra, width)
-            rest = [field for field in rest if field.key not in extra]
+
+        def shown(more: int) -> list[_Row]:
+            keys = self._shown | {field.key for field in rest[:more]}
+            loose = [self._problem_row(None, problem, width) for problem in self._loose]
+            return loose + self._group_rows(keys, width)
+
+        def height(more: int) -> int:
+            return sum(len(row.lines) for row in shown(more)) + 2 * (more < len(rest))
+
+        # Further fields fill the rows that are left.
+        room = self.scrollable_content_region.height
+        more = max(0, bisect_right(range(len(rest) + 1), room, key=height) - 1)
+        rows, rest = shown(more), rest[more:]
         if rest:
             said = f"{_INDENT}{len(rest)} more, at their defaults {'▾' if is_open else '▸'}"
             rows += [_Row(None, None, (Text(),)), _Row(None, None, (Text(said, "dim"),), REST)]
         if is_open:
             rows += self._group_rows({field.key for field in rest}, width)
         return rows
-
-    def _fitting(self, rest: Sequence[Field], free: int) -> set[str]:
-        """Return the first of the folded fields, which fill the lines that are `free`."""
-        free += 2 * (len(rest) + 2 * len(job_form.GROUPS) <= free)  # all fit, without the fold
-        extra: set[str] = set()
-        group, seen = "", {"", *(job_form.GROUPS.get(key, "") for key in self._shown)}
-        for field in self._fields:
-            group = job_form.GROUPS.get(field.key, group)
-            if field not in rest:
-                continue
-            free -= 1 if group in seen else 3
-            if free < 0:
-                break
-            seen.add(group)
-            extra.add(field.key)
-        return extra
 
     def _group_rows(self, keys: Collection[str], width: int) -> list[_Row]:
         """Return the fields `keys` below the headings of their groups."""

@@ -3,7 +3,6 @@
 from itertools import groupby
 
 from rich.text import Text
-from textual import events
 from textual.app import ComposeResult
 from textual.widgets import Static
 
@@ -20,7 +19,6 @@ class ImportPane(Scroll):
     def __init__(self) -> None:
         """Show nothing."""
         super().__init__(id="imported", classes="frame")
-        self._counts = ""
 
     def compose(self) -> ComposeResult:
         """Yield the report."""
@@ -38,18 +36,6 @@ class ImportPane(Scroll):
         self.scroll_home(animate=False)
         several = {title: len([*group]) for title, group in groupby(title for title, _ in parts)}
         shown = [f"{several[title]} {title}" for title in ("lost", "changed") if title in several]
-        self._counts = ", ".join(shown)
         site = next((text.split(",")[0] for title, text in parts if title == "site"), "")
         self.border_title = f"From your script, guessed for {site}" if site else "From your script"
-        self._name_key("read all")
-
-    def _name_key(self, does: str) -> None:
-        self.border_subtitle = f"{self._counts}  I {does}".strip()
-
-    def on_focus(self, event: events.Focus) -> None:
-        """Name the key that leads back."""
-        self._name_key("back to the job")
-
-    def on_blur(self, event: events.Blur) -> None:
-        """Name the key that leads here."""
-        self._name_key("read all")
+        self.border_subtitle = f"{', '.join(shown)}  I read all".strip()

@@ -1,7 +1,6 @@
 """The job file as text, with the lines marked that are wrong."""
 
 import re
-from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text
@@ -19,7 +18,7 @@ from lumitui.app.tui.widgets.styled import plain
 _NUMBER = re.compile(r"(?<=[:,\[ -])(?<![\w] )[-+]?\d[\d_]*(\.\d*)?(e[-+]?\d+)?(?=\s*($|[],}#]))")
 _COLOURS = {"$text-primary bold": "blue", "$text-success": "green", "$text 60%": "bright_black"}
 """The colours of keys, quoted words and comments, from Textual's highlighter."""
-_KEY = re.compile(r"( *)([\w.]+):")
+_KEY = re.compile(r"\w+(?=:)")
 _MOST = 4  # problems below the text; the form has them all
 
 
@@ -112,22 +111,11 @@ class TextPane(Vertical):
         if len(wrong) > _MOST:
             lines.append(Text(f"… and {len(wrong) - _MOST} more, in the form"))
         area = self.query_one(TextEditor)
-        key = key_at(area.text.split("\n")[: area.cursor_location[0] + 1])
+        above = reversed(area.text.split("\n")[: area.cursor_location[0] + 1])
+        key = next((found[0] for line in above if (found := _KEY.match(line))), "")
         lines += [
             Text.assemble((f"{field.key}  ", "bold magenta"), (field.help, "dim"))
             for field in checked.fields
-            if key in (field.key, field.key.partition(".")[0])
+            if key == field.key.partition(".")[0]
         ]
         self.query_one("#text-notes", Static).update(Text("\n").join(lines))
-
-
-def key_at(lines: Sequence[str]) -> str:
-    """Return the key that the last of `lines` belongs to, such as `container.image`."""
-    path: list[str] = []
-    indent = 1_000
-    for line in reversed(lines):
-        found = _KEY.match(line)
-        if found and len(found[1]) < indent:
-            indent = len(found[1])
-            path.insert(0, found[2])
-    return ".".join(path)

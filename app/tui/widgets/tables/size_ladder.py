@@ -13,8 +13,14 @@ from textual.widgets.option_list import Option
 
 from lumitui.app.runs import Rung, log_line
 
-_INDENT = "    "
-"""Below the marks."""
+LABELS = 16
+"""Cells of the first column of the dialog: the marks and the nodes, below them the labels."""
+
+
+def columns(width: int) -> tuple[int, int]:
+    """Return where the second and the third column of the dialog begin on a screen of `width`."""
+    room = min(100, width) - 6  # the frame, its padding and a scrollbar
+    return LABELS + 2, LABELS + 2 + (room - LABELS) // 2
 
 
 class SizeLadder(OptionList):
@@ -38,7 +44,7 @@ class SizeLadder(OptionList):
         """Show no sizes yet."""
         super().__init__(id=id, markup=False, compact=True)
         self._rungs: Sequence[Rung] = ()
-        self._titles: Sequence[str] = ()
+        self._titles: Sequence[str] = ("",) * 6
         self.marked: frozenset[int] = frozenset()
         """Numbers of nodes."""
         self._pointed: int | None = None
@@ -74,7 +80,11 @@ class SizeLadder(OptionList):
 
     def heading(self) -> str:
         """Return the line above the sizes."""
-        return _INDENT + self._aligned(self._titles)
+        return f"   {self._aligned(self._titles)}"
+
+    def on_resize(self) -> None:
+        """Put the cells below those of the plan."""
+        self._tick()
 
     def action_mark(self) -> None:
         """Mark the size under the cursor, or no longer."""
@@ -103,7 +113,7 @@ class SizeLadder(OptionList):
         return [
             Text.assemble(
                 "[x]" if rung.nodes in ticked and not rung.refused else ("[ ]", "dim"),
-                f" {self._aligned(rung.cells)}",
+                self._aligned(rung.cells),
                 no_wrap=True,
                 overflow="ellipsis",
             )
@@ -113,5 +123,8 @@ class SizeLadder(OptionList):
     def _aligned(self, cells: Sequence[str]) -> str:
         rows = [self._titles, *(rung.cells for rung in self._rungs)]
         widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-        numbers = [cell.rjust(width) for cell, width in zip(cells[:-1], widths, strict=False)]
-        return log_line("  ".join((*numbers, cells[-1])).rstrip())
+        sized = zip(cells[:-1], widths, strict=False)
+        nodes, *numbers, price = (cell.rjust(width) for cell, width in sized)
+        second, third = columns(self.app.size.width)
+        line = f"{nodes.rjust(LABELS - 3):<{second - 3}}{'   '.join(numbers)}"
+        return log_line(f"{line:<{third - 3}}{price}  {cells[-1]}".rstrip())

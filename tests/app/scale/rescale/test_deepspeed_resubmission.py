@@ -200,7 +200,7 @@ async def test_the_dialog_tells_both_and_lets_the_person_choose(home: Home, work
         await sees(pilot, "cannot resume from")
         assert pilot.app.screen.query_one("#yes", Button).disabled
         pilot.app.screen.query_one("#nodes", Input).value = "1"
-        await sees(pilot, "starts +from checkpoint")
+        await sees(pilot, "◂ from checkpoint ▸")
 
 
 # -- seen by the job

@@ -75,7 +75,7 @@ async def test_what_fails_keeps_no_other_size_back_and_all_is_told(
         first.choose(run.id)
         await pilot.press("+")
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
-        await sees(pilot, r"\[ \] +16 +128 +\S+ +68 % +\S+ GPU-hours +predicted")
+        await sees(pilot, r"\[ \] +16 +128 +\S+ +68 +\S+ +predicted")
         await sees(pilot, "A step trains 512 samples, before 256; the learning rate changes from")
         await pilot.press("down", "a")
         await sees(pilot, "Send on 1, 2, 4, 8, 16 nodes")
@@ -103,10 +103,10 @@ async def test_a_refused_size_is_neither_marked_nor_sent(settings: Settings) -> 
     app.runs.history.update(run.id, snapshot="0123456789abcdef")
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(ResubmitDialog(app.runs.history.get(run.id), 5000))
-        await sees(pilot, r"\[ \] 5,000 .* refused")
-        await sees(pilot, "from scratch +same code")
+        await sees(pilot, r"\[ \] +5,000 .* refused")
+        await sees(pilot, "from scratch ▸ +◂ same code ▸")
         button = app.screen.query_one("#yes", Button)
-        assert button.disabled and str(button.label) == "Send"
+        assert button.disabled and str(button.label) == "Send ^s"
         await pilot.press("down", "G", "space")
         assert app.screen.query_one(SizeLadder).marked == {16}
         await sees(pilot, "Send on 16 nodes")
@@ -114,7 +114,7 @@ async def test_a_refused_size_is_neither_marked_nor_sent(settings: Settings) -> 
         await sees(pilot, "Send on 1, 2, 4, 8, 16 nodes")
         await pilot.resize_terminal(40, 10)
         await sees(pilot, r"\[x\]")
-        assert str(button.label) in ("Send on 1, 2, 4, 8, 16 nodes",) and button.is_on_screen
+        assert str(button.label) in ("Send on 1, 2, 4, 8, 16 nodes ^s",) and button.is_on_screen
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "nothing sent")
         assert len(runs_of(pilot)) == 1

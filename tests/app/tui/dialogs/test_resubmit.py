@@ -14,7 +14,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
-from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog, changed_words
+from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog, changed_options
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -62,10 +62,9 @@ async def test_plus_doubles_the_run_just_sent_and_sends_a_run_with_a_parent(
         await until(pilot, lambda: table.selected == older.id, "on the older run")
 
 
-def test_only_the_changed_words_are_in_colour() -> None:
-    text = changed_words("--lr 0.1 --steps 5", "--lr 0.2 --steps 5")
-    assert text.plain == "--lr 0.2 --steps 5"
-    assert [text.plain[span.start : span.end].strip() for span in text.spans] == ["0.2"]
+def test_only_the_changed_options_are_shown() -> None:
+    before, after = "a.yaml --lr 0.1 --steps 5 --bf16", "a.yaml --lr 0.2 --steps 5"
+    assert changed_options(before, after) == ("--lr 0.1 --bf16", "--lr 0.2")
 
 
 async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
@@ -92,9 +91,9 @@ async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
         await pilot.press("R")
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
         await sees(pilot, "hello.py differs from the code that ran.")
-        await sees(pilot, "code +the project's current code")
+        await sees(pilot, "◂ current code ▸")
         await pilot.press("ctrl+o")
-        await sees(pilot, "code +the snapshot of this run")
+        await sees(pilot, "◂ same code ▸")
         nodes = app.screen.query_one("#nodes", Input)
         assert nodes.value == "1"
         nodes.value = "3"
@@ -102,7 +101,7 @@ async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
         nodes.value = "99"
         button = app.screen.query_one("#yes", Button)
         await until(pilot, lambda: "99 nodes are more than" in shown(pilot), "what is wrong")
-        assert button.disabled and str(button.label) == "Send", "it names no other size"
+        assert button.disabled and str(button.label) == "Send ^s", "it names no other size"
         time = app.screen.query_one("#time", Input)
         for line, text, words in (
             (nodes, "0", "A job cannot have 0 nodes. Give a number from 1 to 10,000."),

@@ -34,7 +34,7 @@ async def test_files_are_listed_viewed_and_fetched(
         app.push_screen(RunScreen(app.runs, run.id))
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
         await pilot.press("F")
-        await sees(pilot, r"2 files, 200 kB; enter opens or fetches, v view")
+        await sees(pilot, r"2 files, 200 kB; enter opens or fetches")
         await sees(pilot, r"\[red\]\^\[\]0;owned\^Ga b\*\?\['.txt")
         await pilot.press("v")
         await sees(pilot, r"\[b\]first line")

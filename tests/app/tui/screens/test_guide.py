@@ -90,7 +90,7 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "no guide by itself")
         await pilot.press("0")
         await until(pilot, lambda: isinstance(app.screen, GuideScreen), "the guide")
-        await sees(pilot, r"✔ 3 key +id_far")
+        await sees(pilot, r"✔ 3 key +◂ id_far ▸")
         app.screen.query_one("#project", Input).value = "project_462000001"
         await sees(pilot, "▶ 5 check")
         await pilot.press("f3")
@@ -185,6 +185,6 @@ async def test_a_host_that_ssh_knows_is_surveyed_and_its_project_taken_over(
         await sees(pilot, r"guessed +partitions\.\*\.b")
         assert described == ["rare"]
         await pilot.press("enter")
-        await sees(pilot, r"(?s)✔ 1 site +rare.*✔ 4 project +project_465000001")
+        await sees(pilot, r"(?s)✔ 1 site +rare.*✔ 4 project +▌ project_465000001")
         await sees(pilot, "▶ 5 check")
         assert "your name there" not in shown(pilot)

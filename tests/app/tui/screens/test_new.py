@@ -16,7 +16,7 @@ from lumitui.app.tui.dialogs.line_dialog import LineDialog
 from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog
 from lumitui.app.tui.panes.compose.compose_views import View, beside
 from lumitui.app.tui.panes.compose.field_list import FieldList
-from lumitui.app.tui.panes.compose.text_pane import TextEditor, key_at
+from lumitui.app.tui.panes.compose.text_pane import TextEditor
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from tests.support.jobs.made_runs import a_run
@@ -348,15 +348,15 @@ def test_each_part_of_a_line_of_yaml_has_its_colour() -> None:
     assert colours["# few"] == "bright_black" and "0.1" not in colours
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        ("name: vit", "name"), ("container:\n  image: a.sif", "container.image"),
-        ("env:\n  A: 1\n  B: 2\nargs:\n  - --lr", "args"), ("# nothing", ""),
-    ],
-)  # fmt: skip
-def test_the_key_under_the_cursor_is_the_one_its_line_belongs_to(text: str, key: str) -> None:
-    assert key_at(text.split("\n")) == key
+async def test_the_key_under_the_cursor_is_explained(settings: Settings, project: Path) -> None:
+    (project / "job.yaml").write_text(LUMI + "container:\n  image: /a.sif\n")
+    async with LumiApp(settings, project / "job.yaml").run_test(size=(120, 40)) as pilot:
+        await sees(pilot, "asks for")
+        await pilot.press("f2", "down")
+        await sees(pilot, "name +the job's name in the queue")
+        assert "account +project_462000001" not in shown(pilot), "the form is not beside it"
+        pilot.app.screen.query_one(TextEditor).move_cursor((9, 0))
+        await sees(pilot, r"container.image +the container image of the ranks")
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,6 @@ async def test_an_import_shows_first_what_it_lost_and_a_key_shows_the_rest(
         await sees(pilot, r"3 lost, 4 changed +I read all")
         await sees(pilot, r"lost: --array=0-3: list the values")
         await pilot.press("I")
-        await sees(pilot, "I back to the job")
         await sees(pilot, "lost: cp -r data")
         await pilot.press("G")
         await sees(pilot, "changed: srun --cpu-bind")
