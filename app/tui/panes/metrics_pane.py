@@ -118,8 +118,9 @@ class MetricsPane(Scroll):
             return
         chosen = (one for one in series if one.name == self._chosen)
         drawn = next(chosen, series[0] if series else None)
-        summary = summary_table(figures, self.size.width)
-        self.query_one("#metric-summary", Static).update(summary)
+        summary = self.query_one("#metric-summary", Static)
+        summary.display = not (series and self.has_class("beside"))
+        summary.update(summary_table(figures, self.size.width))
         chart = self.query_one("#loss", Chart)
         lines = lines_of([drawn.curve], [drawn.name]) if drawn else []
         chart.show(lines, drawn.name if drawn else "")

@@ -48,8 +48,10 @@ _SETTLED = 0.15
 """Seconds that the cursor of a table rests on a run before its figures are read."""
 _SOUGHT = 120
 """Characters of a line that is looked for: a longer one may be shown shortened."""
-_TIMES = ("created", "submitted", "queued again", "after", "time", "started", "latest end", "ended",
-          "last answer")  # fmt: skip
+_TIMES = (
+    "created", "submitted", "queued again", "waits for", "after", "waiting for", "time",
+    "expected start", "started", "latest end", "expected end", "ended", "last answer",
+)  # fmt: skip
 """Facts of when a run did what, in their order."""
 _FILES = frozenset(
     {"global batch", "code", "snapshot", "continues from", "folder", "project", "job file", "logs",

@@ -227,7 +227,7 @@ class RunScreen(RunScreenBase):
         """Show other panes beside the overview, and the tabs' keys, if there is room."""
         for tab in self.query(Tab):
             tab.label = self._tab((tab.id or "").removeprefix("tab-"))
-        if self._open and tuple(self._on_screen()) != self.shown_panes:
+        if self._open and set(self._on_screen()) != set(self.shown_panes):
             self.action_pane(self._wanted)
 
     def _on_screen(self) -> list[str]:

@@ -18,6 +18,8 @@ _COLUMNS = {
 """The bits of one column between two of its dots. Summed anew they took half of a drawing."""
 _GRID = 4
 """Cells between two dots of a grid line."""
+_PIECE = 8
+"""Cells of a row that are drawn as one text."""
 _BLANK = (" ", "")
 _TALL = 12
 """Rows of a plot from which on a line alone is thicker."""
@@ -205,8 +207,10 @@ class Plot:
         for at, row in enumerate(cells):
             text = Text(no_wrap=True, end="")
             text.append(f"{words.get(at, ''):>{left}}{'┤' if at in words else '│'}", "dim")
-            for style, group in groupby(row, key=lambda cell: cell[1]):
-                text.append("".join(char for char, _ in group), style)
+            # In pieces, each of which a picture puts in its place: braille of many fonts is wider.
+            for at in range(0, len(row), _PIECE):
+                for style, group in groupby(row[at : at + _PIECE], key=lambda cell: cell[1]):
+                    text.append("".join(char for char, _ in group), style)
             made.append(text)
         return [*made, *(Text(line, "dim", no_wrap=True, end="") for line in self._below(left))]
 
