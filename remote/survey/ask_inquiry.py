@@ -25,7 +25,7 @@ from lumitui.remote.survey.slurm_records import (
     qualities,
     rows,
 )
-from lumitui.remote.transport.questions import Question, SiteAnswers, ask, read_answers
+from lumitui.remote.transport.questions import Question, ask
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
@@ -258,16 +258,7 @@ def inquire(transport: Transport, site: Site, query: InquiryRequest) -> Answers:
     """
     head = f"{CLEAN}\nlook={quote(_LOOK)}"
     every = questions(query, site)
-    return _answers(ask(transport, head, every, timeout=SECONDS), every)
-
-
-def parse_answers(output: bytes, marker: str, site: Site, query: InquiryRequest) -> Answers:
-    """Return the answers in a request's output; no bytes make it raise but AnswerUnusable."""
-    every = questions(query, site)
-    return _answers(read_answers(output, marker, every), every)
-
-
-def _answers(replies: SiteAnswers, every: Sequence[Question[Any]]) -> Answers:
+    replies = ask(transport, head, every, timeout=SECONDS)
     faults = dict(replies.faults)
     if "trial" in replies.texts and trial(replies.texts["trial"]) is None:
         faults["trial"] = "The answer of `sbatch --test-only` is unreadable."

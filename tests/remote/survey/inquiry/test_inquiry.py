@@ -13,7 +13,6 @@ from lumitui.remote.survey.ask_inquiry import (
     InquiryRequest,
     environment,
     inquire,
-    parse_answers,
     questions,
     trial,
 )
@@ -21,6 +20,7 @@ from lumitui.remote.survey.meter_rows import BudgetRow, amount, budget_rows, quo
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.questions import Question
 from tests.support.servers.cluster import Cluster
+from tests.support.servers.transports import FixedAnswer
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 
@@ -112,8 +112,10 @@ def test_each_part_fails_on_its_own(tools: Path, tmp_path: Path) -> None:
 
 def test_an_account_may_have_more_qos_than_fit_200_characters() -> None:
     names = tuple(f"a_long_name_of_a_qos_{number}" for number in range(40))
-    text = f"m associations\nproject_1||{','.join(names)}|10|200\nm-status=0\nm end\n"
-    (found,) = parse_answers(text.encode(), "m", LUMI, asked()).associations
+    text = (
+        f"MARKER associations\nproject_1||{','.join(names)}|10|200\nMARKER-status=0\nMARKER end\n"
+    )
+    (found,) = inquire(FixedAnswer(text.encode()), LUMI, asked()).associations
     assert found.qos == names
 
 
@@ -146,10 +148,9 @@ def test_numbers_as_sites_print_them(text: str, number: float | None) -> None:
 @given(st.binary(max_size=300), st.sampled_from(questions(asked("/x"), LUMI)))
 def test_no_bytes_make_it_raise(content: bytes, part: Question[object]) -> None:
     question = asked("/x")
-    for end in (b"\nm-status=0\n", b"status=1\nm-status=0\n", b"m-status=1", b""):
-        found = parse_answers(
-            f"m {part.name}\n".encode() + content + end + b"\nm end\n", "m", LUMI, question
-        )
+    for status in (b"\nMARKER-status=0\n", b"status=1\nMARKER-status=0\n", b"MARKER-status=1", b""):
+        record = b"MARKER " + part.name.encode() + b"\n" + content + status + b"\nMARKER end\n"
+        found = inquire(FixedAnswer(record), LUMI, question)
         assert isinstance(found, Answers) and found.faults
 
 
