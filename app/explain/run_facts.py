@@ -206,8 +206,11 @@ def differences(verdict: Verdict, most: int = 10) -> list[str]:
     return lines[:most] + ([f"{more} more ranks differ, see below"] if more else [])
 
 
-def metrics(totals: Summary, broken: int) -> list[Row]:
-    """Return a summary of a run's metrics; `broken` lines of metrics.jsonl were unreadable."""
+def metrics(totals: Summary, broken: int, planned: int | None = None) -> list[Row]:
+    """Return a summary of a run's metrics; `broken` lines of metrics.jsonl were unreadable.
+
+    `planned` is the global batch that the job file gives, which the row of another one names.
+    """
     if not totals.steps:
         return []
     speed = run_phrases.samples(totals.samples_per_s, totals.throughput)
@@ -220,10 +223,15 @@ def metrics(totals: Summary, broken: int) -> list[Row]:
         ("test accuracy", totals.test_accuracy, words.number(totals.test_accuracy)),
         ("trained for", totals.seconds, _trained_for(totals.seconds)),
         ("ranks", totals.world_size, f"{totals.world_size}"),
-        ("global batch", totals.global_batch, _batch(totals.global_batch)),
+        ("global batch", totals.global_batch, _trained_batch(totals.global_batch, planned)),
         ("left out", broken or None, lines),
     )
     return [(label, text) for label, value, text in rows if value is not None]
+
+
+def _trained_batch(trained: int | None, planned: int | None) -> str:
+    other = trained and planned not in (None, trained)
+    return _batch(trained) + (f"; the job file's arguments give {planned}" if other else "")
 
 
 def _trained_for(seconds: float | None) -> str:

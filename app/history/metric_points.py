@@ -208,6 +208,16 @@ class RunMetrics:
         )
         return slowest_save(point for row in rows if (point := parse_line(str(row[0]).encode())))
 
+    def global_batch(self, run_id: str) -> int | None:
+        """Return the samples of a step that the run reported last; None if it reported none."""
+        rows = self._file.rows(
+            "SELECT line FROM metrics WHERE run = ? AND instr(line, '\"global_batch\"')"
+            " ORDER BY ordinal DESC LIMIT 1",
+            (run_id,),
+        )
+        point = parse_line(str(rows[0][0]).encode()) if rows else None
+        return point.global_batch if point else None
+
     def spread(self, run_id: str, most: int) -> list[MetricPoint]:
         """Return at most `most` points from all over the run, in their order; no others are read.
 

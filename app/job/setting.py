@@ -39,10 +39,15 @@ def with_value(spec: JobSpec, name: str, value: str) -> JobSpec:
 
 
 def batch_argument(spec: JobSpec) -> str | None:
-    """Return the argument with the samples per rank and step, if known."""
+    """Return the argument with the samples of a step, per rank or of all ranks, if known."""
     bundled = TRAINERS.get(spec.trainer or "")
     own = spec.scale.batch.arg if spec.scale else None
     return own or (bundled.batch_arg if bundled else None)
+
+
+def is_batch_global(spec: JobSpec) -> bool:
+    """Return whether the batch argument is the samples of all ranks together."""
+    return spec.scale is not None and spec.scale.batch.arg_is == "global"
 
 
 def rate_argument(spec: JobSpec) -> str | None:
@@ -111,7 +116,7 @@ def without_nodes(spec: JobSpec, nodes: str) -> str:
 
 
 def half_batch(spec: JobSpec) -> str:
-    """Return the setting that halves the samples of a rank and step.
+    """Return the setting that halves the samples of a step.
 
     Raises:
         InputError: the job file does not set the batch size, or it is 1.

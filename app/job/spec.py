@@ -298,6 +298,12 @@ class JobSpec(MappingField):
             raise ValueError("`venv:` has its own Python, so it excludes `python:` and `activate:`")
         if self.debug and (self.chain > 1 or self.relaunch):
             raise ValueError("`debug:` excludes `chain:` and `relaunch:`, since nothing trains")
+        is_global = self.scale is not None and self.scale.batch.arg_is == "global"
+        if is_global and (self.trainer or self.deepspeed or STRATEGIES[self.strategy].zero_stage):
+            raise ValueError(
+                "`scale.batch.arg_is: global` is for your own script without DeepSpeed; the "
+                "batch arguments of a trainer and of DeepSpeed are per rank"
+            )
         return self
 
 

@@ -7,7 +7,7 @@ from functools import cache
 import jinja2
 
 from lumitui.app.job.launch import Launch, LaunchFile, RankLayout, measured_nodes
-from lumitui.app.job.setting import argument_value, batch_argument
+from lumitui.app.job.setting import argument_value, batch_argument, is_batch_global
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.stop_lead import lead_of, signal_of
 from lumitui.app.launch import deepspeed_batch as batches
@@ -341,7 +341,7 @@ def _signal_values(place: Placement, signal: str | None) -> dict[str, object]:
 def _global_batch(spec: JobSpec, layout: RankLayout) -> int | None:
     name = batch_argument(spec)
     size = batches.whole(argument_value(spec.args, name)) if name else None
-    return None if size is None else size * layout.world_size
+    return size if size is None or is_batch_global(spec) else size * layout.world_size
 
 
 @cache

@@ -310,7 +310,8 @@ class Launches(RunsCore):
         lineage = self.history.lineage(parent.id)
         slowest = self._slowest_save(parent, lineage)
         named = tuple(self.drafts.text_with_names(text, parent.spec, site) for text in settings)
-        request = ResubmissionRequest(nodes, named, code, start, follows, slowest)
+        trained = self.history.metrics.global_batch(parent.id)
+        request = ResubmissionRequest(nodes, named, code, start, follows, slowest, trained)
         basis = basis_of(parent, request)
         basis = following(basis, follows, site, self.history.get) if follows else basis
         planned = plan(basis, lineage, site, request)

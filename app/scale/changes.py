@@ -57,19 +57,26 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
     return tuple(rows)
 
 
+_HOW_TO_NAME = (
+    ": name their arguments in the job file, like `scale: {batch: {arg: --batch-size}, "
+    "lr: {arg: --lr}}`, and set both in `args:`"
+)
+
+
 def change_effect(changes: Sequence[PlanChange]) -> str:
     """Return a sentence on the change of the global batch and the learning rate."""
     rows = {change.what: change for change in changes}
     batch, rate = rows["global batch"], rows["learning rate"]
     is_known = "unknown" not in (batch.before, batch.after)
     if not is_known:
-        sentence = "The job file's arguments do not give the batch size"
+        sentence = "lumitui does not know the batch size"
     elif batch.differs:
         sentence = f"A step trains {batch.after} samples, before {batch.before}"
     else:
         sentence = f"A step still trains {batch.after} samples"
     if rate.after == "unknown":
-        return f"{sentence}." if is_known else f"{sentence} or the learning rate."
+        end = "" if is_known else f" or the learning rate{_HOW_TO_NAME}"
+        return f"{sentence}{end}."
     if rate.differs:
         return f"{sentence}; the learning rate changes from {rate.before} to {rate.after}."
     return f"{sentence}; the learning rate stays {rate.after}."

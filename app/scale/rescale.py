@@ -1,8 +1,8 @@
 """Changing the number of nodes: everything that depends on it is recomputed. Pure.
 
-The argument `scale.batch.arg` is the number of samples that the script loads per rank and micro
-step, like DeepSpeed's micro batch. Both are kept equal; otherwise the script would not train on the
-displayed global batch.
+Without `arg_is: global`, the argument `scale.batch.arg` is the number of samples that the script
+loads per rank and micro step, like DeepSpeed's micro batch. Both are kept equal; otherwise the
+script would not train on the displayed global batch.
 """
 
 import json
@@ -13,7 +13,14 @@ from typing import Any
 
 from lumitui.app.job.fields.mapping_fields import Scale
 from lumitui.app.job.launch import Launch, RankLayout
-from lumitui.app.job.setting import argument_value, batch_argument, no_number, set_in, with_value
+from lumitui.app.job.setting import (
+    argument_value,
+    batch_argument,
+    is_batch_global,
+    no_number,
+    set_in,
+    with_value,
+)
 from lumitui.app.job.spec import MOST_NODES, JobSpec, changed
 from lumitui.app.launch import deepspeed_batch as batches
 from lumitui.app.launch.compose import compose
@@ -147,27 +154,31 @@ def _batch_and_rate(
         if resized:
             notes.append(
                 "Your script's arguments stay the same: if its batch size is per "
-                f"{layout.device.noun}, the global batch becomes {ratio:g} times as large."
+                f"{layout.device.noun}, the global batch becomes {ratio:g} times as large. "
+                "`scale: {batch: {arg: --batch-size}}` names its argument."
             )
         return with_rate(spec, before, ratio if scale.batch.keep == "per_gpu" else 1.0, held, notes)
     text, old = argument_value(spec.args, name), argument_value(before.args, name)
-    per_rank, old_per_rank = batches.whole(text), batches.whole(old)
-    if not per_rank:
+    size, old_size = batches.whole(text), batches.whole(old)
+    if not size:
         if not resized:
             return spec
         raise no_number(name, text, spec.nodes)
-    if scale.batch.keep == "global" and old == text and name not in held:
-        total = per_rank * old_world
+    # How many times the argument the global batch is, before and after.
+    old_share, share = (1, 1) if is_batch_global(spec) else (old_world, new_world)
+    if resized and old == text and name not in held:
+        total = size * old_share
+        if scale.batch.keep == "per_gpu":
+            total = total * new_world // old_world
         if total % new_world:
             raise batches.indivisible(
                 "The global batch", total, layout.ranks_per_node, spec.nodes, may_grow=True
             )
-        per_rank = total // new_world
-        spec = with_value(spec, name, str(per_rank))
-    if not old_per_rank:
+        size = total // share
+        spec = with_value(spec, name, str(size))
+    if not old_size:
         return spec  # the earlier batch is unknown
-    ratio = per_rank * new_world / (old_per_rank * old_world)
-    return with_rate(spec, before, ratio, held, notes)
+    return with_rate(spec, before, size * share / (old_size * old_share), held, notes)
 
 
 def _rescale_config(

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lumitui.app.explain import words
 from lumitui.app.history.run import Run, saved
 from lumitui.app.job.fields.mapping_fields import When
 from lumitui.app.job.launch import Launch, LaunchFile
+from lumitui.app.job.setting import argument_value, batch_argument, is_batch_global
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.stop_lead import longer_signal
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
@@ -50,6 +52,8 @@ class ResubmissionRequest:
     follows: Follows | None = None
     slowest_save: float | None = None
     """Seconds, measured by the parent or an earlier run; not set by the user."""
+    trained_batch: int | None = None
+    """The global batch that the parent reported in its metrics; not set by the user."""
 
     def sets(self, *keys: str) -> bool:
         """Return whether a setting is for one of `keys` or a key nested in it."""
@@ -134,6 +138,8 @@ def plan(basis: Basis, lineage: Sequence[Run], site: Site, request: Resubmission
     earlier = launch_of(parent)
     if parent.site == site.name:
         earlier = replace(earlier, memory=memory_of(parent.spec, site, parent.layout))
+    if note := _contradiction(parent, spec, request.trained_batch):
+        notes.append(note)
     launch = rescale(
         earlier,
         spec,
@@ -147,6 +153,21 @@ def plan(basis: Basis, lineage: Sequence[Run], site: Site, request: Resubmission
     start = choose_start(parent, launch, request.start, notes)
     changes = changes_between(earlier, launch)
     return RunPlan(parent, launch, changes, tuple(notes), start, request)
+
+
+def _contradiction(parent: Run, spec: JobSpec, trained: int | None) -> str:
+    """Return a warning if the parent trained on another global batch than its arguments give."""
+    name = batch_argument(spec)
+    if not name or not trained or parent.global_batch in (None, trained):
+        return ""
+    value = argument_value(parent.spec.args, name)
+    text = (
+        f"The metrics of {parent.id} report a global batch of {trained}, but {name} {value} on "
+        f"{words.count(parent.layout.world_size, 'rank')} gives {parent.global_batch}"
+    )
+    if value == str(trained) and not is_batch_global(spec):
+        return f"{text}: if {name} is the global batch, set `scale.batch.arg_is: global`."
+    return f"{text}: the batch below may be wrong."
 
 
 def launch_of(run: Run) -> Launch:

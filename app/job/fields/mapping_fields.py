@@ -133,11 +133,20 @@ class BatchRule(MappingField):
     """How the batch changes with the number of ranks."""
 
     arg: Line | None = None
-    """The argument with the samples per rank and step: `scale: {batch: {arg: --batch-size}}`.
-    Default: the trainer's, or DeepSpeed's."""
+    """The argument with the samples of a step: `scale: {batch: {arg: --batch-size}}`. Default: the
+    trainer's, or DeepSpeed's."""
+    arg_is: Literal["per_gpu", "global"] = "per_gpu"
+    """Whether the value of `arg` is the samples of each rank (`per_gpu`) or of all ranks together
+    (`global`): `scale: {batch: {arg: --batch-size, arg_is: global}}`."""
     keep: Literal["per_gpu", "global"] = "global"
     """What stays constant when the number of ranks changes: the samples per step of each rank
     (`per_gpu`) or of all ranks (`global`): `scale: {batch: {keep: per_gpu}}`."""
+
+    @model_validator(mode="after")
+    def _an_argument(self) -> Self:
+        if self.arg_is == "global" and self.arg is None:
+            raise ValueError("`arg_is: global` needs `arg:`, the argument that it describes")
+        return self
 
 
 class LearningRateRule(MappingField):

@@ -123,7 +123,7 @@ class CalibratedSize:
     """Samples per rank and step."""
     noise: float = 0.0
     """The relative standard deviation of a step."""
-    argument: int | None = None
+    argument: float | None = None
     """The value of the script's batch argument, if it has one."""
     wire: Wire | None = None
     """None if its run did not measure the exchange."""

@@ -175,6 +175,6 @@ def _offer(run: Run, spec: JobSpec, site: Site, nodes: int) -> Offer:
         launch.spec.chain * walltime.seconds_of(launch.spec.time),
         launch.price.amount,
         launch.spec.partition,
-        batch_of(launch.spec),
+        batch_of(launch.spec, launch.layout.world_size),
         idle=max(0, site.node.gpus - launch.layout.gpus_per_node) if whole_nodes else 0,
     )

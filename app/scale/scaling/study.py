@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from lumitui.app.history.run import Run
-from lumitui.app.job.setting import argument_value, batch_argument
+from lumitui.app.job.setting import argument_value, batch_argument, is_batch_global
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.launch.deepspeed_batch import whole
@@ -48,7 +48,7 @@ class Offer:
     most: float
     """The price at the time limit."""
     partition: str = ""
-    batch: int | None = None
+    batch: float | None = None
     """The argument with the samples per rank and step; None if unknown."""
     refused: str = ""
     """Why the run cannot be sent on this number of nodes; '' if it can."""
@@ -216,16 +216,17 @@ def _step_model(size: MeasuredSize, links: Links) -> StepModel | None:
         wire = None  # more than the step itself: the figure does not describe one step
     if wire is not None:
         exchange = replace(exchange, slower=wire.seconds / alone)
-    argument = batch_of(item.run.spec)
+    argument = batch_of(item.run.spec, item.run.layout.world_size)
     return StepModel(
         CalibratedSize(size.gpus, size.nodes, size.speed, batch, noise, argument, wire), exchange
     )
 
 
-def batch_of(spec: JobSpec) -> int | None:
-    """Return the argument with the samples per rank and step; None if unknown."""
+def batch_of(spec: JobSpec, ranks: int) -> float | None:
+    """Return the samples per rank and step that the arguments give; None if unknown."""
     name = batch_argument(spec)
-    return whole(argument_value(spec.args, name)) if name else None
+    given = whole(argument_value(spec.args, name)) if name else None
+    return given / ranks if given and is_batch_global(spec) else given
 
 
 def _measured(size: MeasuredSize, offer: Offer | None) -> ScalingSize:

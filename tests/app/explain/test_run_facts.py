@@ -55,6 +55,8 @@ def test_metrics_that_are_not_known_have_no_row() -> None:
         ("global batch", "256 samples per step over all ranks"),
         ("left out", "1 line of metrics.jsonl cannot be read"),
     ]
+    other = dict(run_facts.metrics(totals, 0, planned=2048))["global batch"]
+    assert other.endswith("; the job file's arguments give 2048")
     assert run_facts.metrics(replace(totals, steps=0), 0) == []
     assert ("trained for", "1 h 30 min") in run_facts.metrics(replace(totals, seconds=5421.3), 0)
     assert run_facts.log_metrics({"speed": [1.0, 300.0], "loss": []}) == [

@@ -167,3 +167,11 @@ def test_a_bill_counts_every_attempt_and_the_one_that_runs() -> None:
     assert replace(running, updated=910.0).billed(930.0) == 60 + 40 + 10
     over = replace(running, attempts=RECORDS, state=State.FAILED, ended=951.0)
     assert over.billed(2000.0) == 150
+
+
+def test_the_global_batch_is_the_last_that_the_run_reported(history: History) -> None:
+    history.begin(a_run())
+    assert history.metrics.global_batch("vit-tiny-000001") is None
+    lines = [b'{"event": "start", "global_batch": 64}', b'{"event": "start", "global_batch": 32}']
+    history.metrics.add("vit-tiny-000001", [*lines, b'{"step": 1}'])
+    assert history.metrics.global_batch("vit-tiny-000001") == 32

@@ -10,7 +10,7 @@ import pytest
 from lumitui.app.history.run import AttemptRecord, Run
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.setting import set_in
-from lumitui.app.job.spec import JobSpec
+from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.runs import Runs
 from lumitui.app.scale import rescale
@@ -68,6 +68,36 @@ def test_a_plan_needs_neither_files_nor_a_site() -> None:
     assert rows["nodes"] == "4"
     assert rows["stop signal"] == "USR1, 210 s before the limit"
     assert "0.5" in rows["learning rate"], "a rate that a person sets is not rescaled"
+
+
+@pytest.mark.parametrize(
+    ("trained", "rule", "told"),
+    [
+        (64, {}, "if --batch-size is the global batch, set `scale.batch.arg_is: global`."),
+        (999, {}, "the batch below may be wrong."),
+        (512, {}, ""),
+        (64, {"arg_is": "global"}, ""),
+        (None, {}, ""),
+    ],
+)
+def test_a_batch_that_the_metrics_contradict_is_warned_about(
+    trained: int | None, rule: dict[str, object], told: str
+) -> None:
+    scale = {"batch": {"arg": "--batch-size"} | rule}
+    own = {"trainer": None, "script": "train.py", "args": ["--batch-size", "64"]}
+    first = launched(changed(DDP, own | {"scale": scale}, "t"))
+    parent = a_run(
+        "a-1",
+        site="lumi",
+        spec=first.spec,
+        snapshot="s",
+        layout=first.layout,
+        global_batch=first.global_batch,
+    )
+    request = ResubmissionRequest(trained_batch=trained)
+    notes = plan(Basis(parent, first.spec), [], LUMI, request).notes
+    warned = [note for note in notes if note.startswith("The metrics of a-1")]
+    assert len(warned) == bool(told) and all(note.endswith(told) for note in warned)
 
 
 SAVED = AttemptRecord(1, "7", "nid1", 100.0, 160.0, 85, 350, "requeue")

@@ -65,6 +65,7 @@ def with_field(field: str, text: str) -> dict[str, object]:
         "sbatch": {"sbatch": [text]},
         "deepspeed": {"deepspeed": {"config": text}},
         "batch": {"scale": {"batch": {"arg": text}}},
+        "global batch": {"scale": {"batch": {"arg": text, "arg_is": "global"}}},
         "lr": {"scale": {"lr": {"arg": text}}},
         "stage": {"stage": {"DATA": text}},
         "stage link": {"stage": {"DATA": {"path": ".", "link": text}}},

@@ -52,7 +52,8 @@ def test_the_price_is_that_of_alloctres(cluster: Cluster, changes: dict[str, obj
     def has_ended() -> bool:
         shown = cluster.admin("sacct", "-XPnj", job, "-o", "State,AllocTRES").stdout.strip()
         state, _, text = shown.partition("|")
-        allocated.update(part.split("=") for part in text.split(",") if part)
+        parts = (part.partition("=") for part in text.split(",") if part)
+        allocated.update({name: value for name, _, value in parts})
         return state == "COMPLETED" and "gres/gpu" in allocated
 
     wait_until(has_ended, 45)

@@ -44,6 +44,47 @@ def test_batch_and_rate_follow_their_rules(scale: dict[str, object], args: tuple
     assert (scaled.launch.spec.args[1], scaled.launch.spec.args[3]) == args
 
 
+OWN = {"trainer": None, "script": "train.py", "args": ["--batch-size", "256", "--lr", "0.01"]}
+
+
+@pytest.mark.parametrize(
+    ("keep", "argument", "batch", "rate"),
+    [("global", "256", 256, "0.01"), ("per_gpu", "512", 512, "0.02")],
+)
+def test_an_argument_that_is_the_global_batch_changes_only_with_the_batch(
+    keep: str, argument: str, batch: int, rate: str
+) -> None:
+    rule = {"arg": "--batch-size", "arg_is": "global", "keep": keep}
+    scale = {"batch": rule, "lr": {"arg": "--lr", "rule": "linear"}}
+    first = launched(job(**OWN, scale=scale))
+    assert first.global_batch == 256
+    scaled = rescale(first, LUMI, nodes=2).launch
+    assert scaled.spec.args == ("--batch-size", argument, "--lr", rate)
+    assert scaled.global_batch == batch
+    assert rescale(scaled, LUMI, nodes=1).launch.spec == first.spec
+
+
+def test_a_global_batch_that_the_ranks_cannot_share_is_refused() -> None:
+    scale = {"batch": {"arg": "--batch-size", "arg_is": "global"}}
+    with pytest.raises(InputError, match="256 cannot be split evenly over 24 ranks"):
+        rescale(launched(job(**OWN, scale=scale)), LUMI, nodes=3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scale": {"batch": {"arg_is": "global"}}, **OWN},
+        {"scale": {"batch": {"arg": "--batch-size", "arg_is": "global"}}},
+    ],
+    ids=["without arg", "of a trainer"],
+)
+def test_only_a_named_argument_of_ones_own_script_is_the_global_batch(
+    changes: dict[str, object],
+) -> None:
+    with pytest.raises(InputError, match="arg_is: global"):
+        job(**changes)
+
+
 def test_there_and_back_is_the_same_job() -> None:
     spec = job(scale={"batch": {"keep": "per_gpu"}, "lr": {"rule": "linear"}})
     up = rescale(launched(spec), LUMI, nodes=4).launch
