@@ -45,6 +45,10 @@ def _shown(value: object) -> str:
 
 def _compared(before: ScriptJob, after: ScriptJob) -> Iterator[tuple[str, object, object]]:
     old, new = before.resources, after.resources
+    yield "first line", _first_line(before), _first_line(after)
+    yield "working folder", before.options.value("chdir") or "the one of sbatch", _FOLDER
+    mode = before.options.value("open-mode")
+    yield "--open-mode" + (f"={mode}" if mode else ""), mode, "append"
     yield "account", old.account, new.account
     # A script without one gets the site's, which a note about lost parts mentions.
     if old.partition is not None:
@@ -64,6 +68,8 @@ def _compared(before: ScriptJob, after: ScriptJob) -> Iterator[tuple[str, object
         yield "GPUs that a rank sees", before.rank.visible_gpus, after.rank.visible_gpus
     first, second = (job.training[-1] if job.training else None for job in (before, after))
     yield "launcher", first and first.launcher, second and second.launcher
+    added = _added_options(first, second)
+    yield "srun's options", None, added or None
     yield "srun", bool(first and first.srun), bool(second and second.srun)
     cores = first.srun.number("cpus-per-task") if first and first.srun else None
     if cores is not None:
@@ -83,20 +89,41 @@ def _compared(before: ScriptJob, after: ScriptJob) -> Iterator[tuple[str, object
     yield "variables of the site's profile", "not set", _added(before, after) or "not set"
 
 
+_SHORT_VALUE = 20
+
+
 def _added(before: ScriptJob, after: ScriptJob) -> str:
-    """Return the variables that only the new job sets."""
+    """Return the variables that only the new job sets, with short values."""
     set_before = {item.name for item in before.variables if not item.local}
     set_before |= {re.sub(r"^(?:SINGULARITY|APPTAINER)ENV_", "", name) for name in set_before}
     starts = [before.options, *(step.srun for step in before.training if step.srun)]
     exports = (options.value("export") or "" for options in starts)
     set_before |= {part.partition("=")[0] for text in exports for part in text.split(",")}
-    names = dict.fromkeys(
-        item.name
+    words = dict.fromkeys(
+        item.name if "$" in item.value or len(item.value) > _SHORT_VALUE
+        else f"{item.name}={item.value}"
         for item in after.variables
         if item.exported and item.shell == "batch" and not is_taken(item.name)
         and item.name not in set_before
     )  # fmt: skip
-    return ", ".join(names)
+    return ", ".join(words)
+
+
+def _first_line(job: ScriptJob) -> str:
+    return job.text.split("\n", 1)[0].strip()
+
+
+_FOLDER = "$RUN_DIR/code, this run's own copy of the project, so relative outputs go there"
+_QUIET = ("kill-on-bad-exit", "label", "unbuffered", "overlap")
+"""srun's options that change how a step ends or writes, not its ranks."""
+
+
+def _added_options(before: JobStep | None, after: JobStep | None) -> str:
+    """Return the options of srun that only the new script has."""
+    ours = after.srun if after else None
+    theirs = before.srun if before else None
+    new = [one for one in (ours.all if ours else ()) if one.name in _QUIET]
+    return " ".join(one.raw.strip() for one in new if not (theirs and theirs.has(one.name)))
 
 
 def _memory(gib: float | None) -> str:
@@ -173,7 +200,7 @@ def import_report(before: ScriptJob, site: Site, name: str, requirements: str = 
     noted = {item.what for item in notes.changed}
     notes.changed += [item for item in differences(before, after) if item.what not in noted]
     launcher_options(before, after, notes)
-    certain = {item.what for item in (*notes.kept, *notes.lost)}
+    certain = {item.what for item in (*notes.kept, *notes.changed, *notes.lost)}
     notes.derived = [item for item in notes.derived if item.what not in certain]
     parts = map(safe, (notes.kept, notes.derived, notes.changed, notes.lost))
     return ImportReport(MappingProxyType(keys), spec, *parts)

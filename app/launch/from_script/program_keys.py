@@ -146,7 +146,11 @@ def arguments_of(job: ScriptJob, step: JobStep, values: Values, notes: Notes) ->
         else:
             text = values.literal(word.value)
         shown = text if text == word.known else f"{word.known}, now {text},"
-        if word.value is None and (values.is_open(text) or re.search(r"[<>]\(", text)):
+        if word.value is None and "SLURM_ARRAY_TASK_ID" in word.known:
+            notes.lose(
+                shown, "it differs for each task of the array; list its values under `grid:`"
+            )
+        elif word.value is None and (values.is_open(text) or re.search(r"[<>]\(", text)):
             notes.lose(shown, "only the site knows its value; write it in `args:`")
         elif word.value is None and text.startswith("~"):
             notes.lose(shown, "`~` is the home on the site; write the path in `args:`")
@@ -246,11 +250,9 @@ def _container(
         notes.lose(image, "only the site knows the image's path; the job uses the profile's image")
     elif is_relative_image(image) or image.startswith("~"):
         notes.lose(image, f"{_RELATIVE} into `container.image:`; until then it uses the profile's")
-    elif image and (container is None or image != container.image):
+    elif image:  # the profile's too: its default moves, and the script names this one
         choice["image"] = image
         notes.keep(image, "container.image")
-    elif image:
-        notes.derive(image, "it is the profile's image")
     choice |= _binds(call, container, values, notes)
     if not own and "generation" not in choice and not choice.get("image"):
         choice["generation"] = next(iter(site.containers))
@@ -341,7 +343,10 @@ def launcher_options(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
         elif option.name in _MEANT - set(_NODES):
             notes.derive(what, "the launch sets how its processes find each other")
         elif ours is None:
-            notes.lose(what, "the new launch does not have it; set it in the program or its files")
+            words = "the new launch does not have it; set it in the program or its files"
+            if step and step.launcher == "torchrun":
+                words = "a job file cannot set torchrun's options; the profile sets what it needs"
+            notes.lose(what, words)
         elif _value(option, before) == _value(ours, after):
             notes.derive(what, "the new launch has the same")
         else:
@@ -362,6 +367,8 @@ def _srun(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
         same = (ours or NO_OPTIONS).get(option.name)
         if option.name in _LAYOUT:
             notes.derive(what, "it follows from the layout of the ranks")
+        elif option.name == "kill-on-bad-exit" and same and (option.value or "1") != same.value:
+            notes.change(what, option.value or "1", same.value or "1")
         elif option.name in _PLAIN:
             notes.derive(what, "the launch has its own")
         elif option.name in ("output", "error"):

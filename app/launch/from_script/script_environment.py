@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from lumitui.app.job.fields.text_fields import check_environment_name, check_secret_name, is_taken
 from lumitui.app.knowledge.bash.other_statements import OtherStatement
@@ -12,9 +13,11 @@ from lumitui.app.launch.from_script.plain_values import Values, is_literal, with
 from lumitui.app.launch.from_script.wrapper_script import VISIBLE
 from lumitui.remote.site.source_position import Position
 
-_INTO = re.compile(r"^(?:SINGULARITY|APPTAINER)ENV_")
+_INTO = re.compile(r"^(?:SINGULARITY|APPTAINER)ENV_(?!(?:PREPEND|APPEND)_PATH$)")
+"""Before a variable's name inside the container; two of them change PATH there instead."""
 _BINDS = re.compile(r"^(?:SINGULARITY|APPTAINER)_BIND(?:PATH)?$")
 _THERE = "only the site knows its value"
+_MADE = "it differs in each job, because mktemp makes it; the program can make its own"
 _OPEN = re.compile(r"`|\$\(|\$\{\w+\W(?!\$)")
 _HOME = re.compile(r"^\w+\+?=~")
 
@@ -127,9 +130,13 @@ def environment_of(
     """Return `env:` and `secrets:`; `profile` has the variables that lumitui sets itself."""
     environment: dict[str, str] = {}
     secrets: list[str] = []
+    settings = _temporary(settings)
     for name, setting in settings.items():
-        for text in setting.earlier:
-            notes.derive(text, "a later assignment overrides it")
+        extended = re.compile(rf"\$\{{?{name}\b")
+        for text, later in pairwise((*setting.earlier, setting.written)):
+            extends = extended.search(later) or later.startswith(f"{name}+=")
+            verb = "extends" if extends else "overrides"
+            notes.derive(text, f"a later assignment {verb} it")
         if not setting.last.exported:
             _inside(name, setting, values, notes)
         else:
@@ -142,11 +149,27 @@ def environment_of(
     return data
 
 
+def _temporary(settings: Mapping[str, ScriptVariable]) -> dict[str, ScriptVariable]:
+    """Return the variables, with the reason for those in a folder that `mktemp` makes."""
+    made = {name for name, one in settings.items() if "mktemp" in one.last.value}
+    uses = re.compile(rf"mktemp|\$\{{?(?:{'|'.join(map(re.escape, made))})\b") if made else None
+    return {
+        name: replace(one, doubt=_MADE)
+        if uses and not one.doubt and uses.search(one.last.value) else one
+        for name, one in settings.items()
+    }  # fmt: skip
+
+
 def _inside(name: str, setting: ScriptVariable, values: Values, notes: Notes) -> None:
     """Note the fate of a variable that the program does not get."""
     text = setting.written or f"{name}={setting.last.value}"
     if name == "IFS":
         notes.lose(text, "bash splits words at it; `args:` has one word per entry")
+        return
+    if re.match(r"(?:(?:declare|typeset|local)\b.*\s)?\w+=\(", text):
+        notes.lose(
+            text, "`args:` has no arrays; list the values under `grid:` to start a run for each"
+        )
         return
     known = not setting.doubt and values.plain(setting.last.value) is not None
     if not known and not setting.doubt and is_taken(name) and not name.islower():

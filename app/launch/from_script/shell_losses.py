@@ -8,7 +8,7 @@ from lumitui.app.knowledge.bash.other_statements import OtherStatement, other_st
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.own_environment import activated
-from lumitui.app.launch.from_script.plain_values import within
+from lumitui.app.launch.from_script.plain_values import within, written_at
 from lumitui.app.launch.from_script.wrapper_script import program_in, wrappers, writes_wrapper
 from lumitui.app.launch.placement import Placement
 from lumitui.remote.site.source_position import NOWHERE, Position
@@ -131,6 +131,8 @@ def _words(job: ScriptJob, part: OtherStatement, name: str) -> str:
         return "a job file starts one program; write a second job file for it"
     if "<<" in part.text and name in ("cat", "tee"):
         return "put the file it writes into the project"
+    if name == "mkdir":
+        return "the program must create the folder"
     if name in ("source", ".") or name in _PYTHON:
         return "the job uses the profile's Python and variables; `venv:` adds packages"
     return _PREPARED
@@ -148,6 +150,8 @@ def _module(job: ScriptJob, part: OtherStatement, notes: Notes) -> None:
         others = [word for word in words if word not in job.modules]
         if others and others not in (["load"], ["add"], ["try-load"]):
             notes.lose(part.text, "`modules:` can only load modules")
+    elif verb in ("use", "unuse"):
+        pass  # `modules_of` knows whether a module of the job needs it
     else:
         notes.lose(part.text, "`modules:` can only load modules")
 
@@ -176,4 +180,20 @@ def modules_of(job: ScriptJob, place: Placement, notes: Notes) -> list[str]:
         else:
             version = "" if "/" in ours else ", in its default version"
             notes.lose(what, f"the profile loads {ours}{version}")
+    _folders(job, place, kept, notes)
     return kept
+
+
+def _folders(job: ScriptJob, place: Placement, kept: Sequence[str], notes: Notes) -> None:
+    """Note the fate of `module use`, given the modules that the job file keeps."""
+    for command in job.commands:
+        words = [word.known for word in command.words]
+        if command.program not in _MODULE or words[:1] not in (["use"], ["unuse"]):
+            continue
+        written = written_at(job.text, command.at) or " ".join([command.program, *words])
+        if f"use {words[-1]}" in " ".join(place.runtime.modules):
+            notes.derive(written, "the profile has the same")
+        elif kept:
+            notes.lose(written, f"`modules:` can only load modules; check that it finds {kept[0]}")
+        else:
+            notes.derive(written, "the job loads no module from it")

@@ -158,14 +158,14 @@ def waiting_lanes(spec: JobSpec, runs: int) -> tuple[Finding, ...]:
     lanes = spec.at_once
     if lanes is None or lanes >= runs:
         return ()
-    places = f"{lanes}, {2 * lanes} and so on"
-    before = "all runs before it" if lanes == 1 else f"the runs {places} places before it"
+    starts = [f"run {lanes + one} once run {one} has ended" for one in range(1, runs - lanes + 1)]
+    order = ", ".join(starts[:2]) + (", and so on" if len(starts) > 2 else "")
     return (
         hit(
             "at-once",
             "at_once",
-            f"At most {lanes} of the {runs} runs run at a time: from run {lanes + 1} on, each "
-            f"waits until {before} have ended, whatever the outcome.",
+            f"At most {lanes} of the {runs} runs run at a time. The others wait: {order}, whatever "
+            "its outcome.",
             "Its script then has one line more than the preview: `--dependency=afterany:` with "
             "those runs' jobs.",
         ),

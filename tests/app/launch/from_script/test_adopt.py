@@ -80,7 +80,8 @@ def test_a_script_of_lumis_kind_is_carried_over_and_the_rest_is_named() -> None:
     binding = "srun --cpu-bind=mask_cpu:fe000000000000"
     profile = "variables of the site's profile"
     assert {item.what for item in found.changed} == {
-        "OMP_NUM_THREADS", "$SCRATCH", binding, profile
+        "OMP_NUM_THREADS", "$SCRATCH", binding, profile,
+        "working folder", "srun's options", "--open-mode",
     }  # fmt: skip
 
 
@@ -133,6 +134,54 @@ def test_a_line_that_sbatch_ignores_is_lost_and_has_one_fate() -> None:
     whats = [one.what for part in (found.kept, found.derived, found.lost) for one in part]
     assert not {what for what in whats if what.startswith("#") and whats.count(what) > 1}
     assert not {one.what for one in found.derived} & {one.what for one in found.lost}
+
+
+ARRAY = """module use /appl/local/laifs/modules
+module load lumi-aif-singularity-bindings
+export SINGULARITYENV_PREPEND_PATH=/own/bin SINGULARITYENV_HF_HOME=/x
+MASKS="0xfe"
+MASKS="$MASKS,0xfe00"
+MASKS="0xff"
+LRS=(0.1 0.01)
+TMP_CACHE=$(mktemp -d)
+OUT=$TMP_CACHE/out
+mkdir -p /scratch/x
+srun --kill-on-bad-exit=0 python train.py --lr ${LRS[$SLURM_ARRAY_TASK_ID]}
+"""
+
+
+def test_each_note_is_true_of_what_the_script_does() -> None:
+    head = LUMI[: LUMI.index("module load")].replace("#!/bin/bash -l", "#!/bin/bash")
+    found = imported(
+        head.replace("#SBATCH --exclude", "#SBATCH --open-mode=truncate\n#SBATCH --exclude")
+        + ARRAY,
+        sites()["lumi"],
+    )
+    derived = {item.what: item.words for item in found.derived}
+    changes = {item.what: item.words for item in found.changed}
+    assert derived["module use /appl/local/laifs/modules"] == "the job loads no module from it"
+    assert derived['MASKS="0xfe"'] == "a later assignment extends it"
+    assert derived['MASKS="$MASKS,0xfe00"'] == "a later assignment overrides it"
+    assert found.spec.env == {"SINGULARITYENV_PREPEND_PATH": "/own/bin", "HF_HOME": "/x"}
+    assert "list its values under `grid:`" in lost(found)
+    assert "LRS=(0.1 0.01): `args:` has no arrays" in lost(found) and "LRS" not in derived
+    for what in ("TMP_CACHE=$(mktemp -d)", "OUT=$TMP_CACHE/out"):
+        assert f"{what}: it differs in each job, because mktemp makes it" in lost(found)
+    assert "mkdir -p /scratch/x: the program must create the folder" in lost(found)
+    assert changes["first line"] == "#!/bin/bash → #!/bin/bash -l"
+    assert changes["--open-mode=truncate"] == "truncate → append"
+    assert "--open-mode=truncate" not in derived
+    assert changes["working folder"].startswith("the one of sbatch → $RUN_DIR/code")
+    assert changes["srun --kill-on-bad-exit=0"] == "0 → 1"
+    assert changes["srun's options"] == "not set → --label"
+    assert "TORCHINDUCTOR_CACHE_DIR" in changes["variables of the site's profile"]
+    assert "PYTHONUNBUFFERED=1" in changes["variables of the site's profile"]
+
+
+def test_an_image_that_the_script_names_stays_pinned_if_the_profiles_default_moves() -> None:
+    image = sites()["lumi"].containers["laif"].image
+    text = LUMI.replace("/appl/local/laifs/containers/lumi-multitorch-old.sif", image)
+    assert imported(text, sites()["lumi"]).spec.container.image == image
 
 
 AROUND = """#SBATCH --requeue
