@@ -24,6 +24,7 @@ class ImageListing(Facts):
     """Where the images of a generation are, and how to determine their contents."""
 
     paths: Annotated[tuple[Glob, ...], Field(min_length=1)]
+    """Image files, e.g. `[/appl/containers/*.sif]`."""
     names: Pattern | None = None
     """A regular expression to search in an image's path. A group `torch` contains a version, and
     `torch_minor` the part after its first dot; likewise for any other name. None: the names do not
@@ -81,12 +82,16 @@ class ImageVariant(Facts):
     matches: Pattern
     """A regular expression on the image's path."""
     torchrun_binding: Literal["numa", "masks", "script", "none"] | None = None
+    """As in the generation."""
     torchrun_signals: bool | None = None
+    """As in the generation."""
     doubtful_precisions: dict[Precision, str] = Field(default={})
     """Formats that these images compute incorrectly, each with the effect, as the end of a
     sentence."""
     drop_environment: tuple[str, ...] | None = None
+    """As in the generation; replaces its list."""
     forbidden_environment: tuple[str, ...] | None = None
+    """As in the generation; replaces its list."""
 
 
 class Container(Facts):
@@ -113,6 +118,7 @@ class Container(Facts):
     activate: str = ""
     """A command run inside the container before the program, e.g. `$WITH_CONDA`."""
     python: str = "python"
+    """The interpreter inside the container, by name or path, e.g. `python3`."""
     python_version: ByMinor = ""
     """The version of that Python, where the images of the generation have one."""
     torchrun_binding: Literal["numa", "masks", "script", "none"] = "none"
@@ -130,3 +136,4 @@ class Container(Facts):
     forbidden_environment: tuple[str, ...] = ()
     """Variables known to break this generation on several nodes."""
     note: str = ""
+    """A remark that `lumitui site show` prints, as a sentence."""

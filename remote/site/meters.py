@@ -43,6 +43,7 @@ class Quota(_MeterRows):
     """
 
     command: Command
+    """The command, e.g. `lumi-quota`; it runs on the login node."""
 
     @classmethod
     def _needed(cls) -> tuple[str, ...]:

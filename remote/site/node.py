@@ -50,10 +50,13 @@ class Links(Facts):
     """How fast ranks exchange gradients: as measured by an all-reduce, not as sold."""
 
     in_node: Bandwidth
+    """GB/s of each rank's all-reduce in one node, e.g. `120`."""
     between_nodes: Bandwidth
     """Of a node, over all its network cards."""
     latency_in_node: Latency
+    """Microseconds in one node, e.g. `10`."""
     latency_between_nodes: Latency
+    """Microseconds between nodes, e.g. `25`."""
 
 
 _BUS = r"^([0-9a-f]{4}:)?[0-9a-f]{2}(:[0-9a-f]{2}\.[0-7])?$"
@@ -68,7 +71,9 @@ class NodeShape(Facts):
     """One GPU node. Cores are numbered as Slurm's masks number them (hardware thread 0)."""
 
     cores: Count
+    """All cores of the node, also the reserved ones, e.g. `64`; not hardware threads."""
     threads_per_core: Count = 1
+    """Hardware threads of each core, e.g. `2`."""
     architecture: Literal["x86_64", "aarch64"] = "x86_64"
     """Its processor architecture, as printed by `uname -m`."""
     reserved_cores: Cores = ""
@@ -76,6 +81,7 @@ class NodeShape(Facts):
     memory_gib: Count
     """Memory a job may ask for."""
     gpus: Annotated[int, Field(ge=1, le=64)]
+    """GPUs as Slurm counts them, e.g. `8` for four MI250X, which have two dies each."""
     gpu: str
     """The site's name for one GPU."""
     gpu_vendor: Literal["amd", "nvidia", ""] = ""

@@ -12,26 +12,37 @@ class NodeBilling(Facts):
     """The site bills whole nodes, whatever the job uses of them."""
 
     kind: Literal["node"] = "node"
+    """Billing by nodes."""
     per_node_hour: Rate
+    """Price of a node for an hour, in the `billing_unit`, e.g. `4`."""
 
 
 class SliceBilling(Facts):
     """The largest share of cores, memory or GPUs is billed."""
 
     kind: Literal["slice"] = "slice"
+    """Billing by the largest share."""
     cores: Share
+    """Cores of a slice, e.g. `8`."""
     memory_gib: Share
+    """GiB of memory of a slice, e.g. `64`."""
     gpus: Share = 1
+    """GPUs of a slice, e.g. `1`."""
     per_slice_hour: Rate
+    """Price of a slice for an hour, in the `billing_unit`, e.g. `0.5`."""
 
 
 class SumBilling(Facts):
     """Everything allocated is billed, each at its own rate."""
 
     kind: Literal["sum"] = "sum"
+    """Billing by the sum."""
     per_core_hour: Rate = 0
+    """Price of a core for an hour, in the `billing_unit`, e.g. `0.01`."""
     per_gib_hour: Rate = 0
+    """Price of a GiB of memory for an hour, e.g. `0.001`."""
     per_gpu_hour: Rate = 0
+    """Price of a GPU for an hour, e.g. `1`."""
     per_disk_gib_hour: Rate = 0
     """For each GiB of `local_disk:` that the job requests."""
     whole_nodes_from: Count | None = None
@@ -47,6 +58,7 @@ class SizeLimit(Facts):
     nodes: Count
     """The most nodes that it is for."""
     max_time: Time
+    """The limit of these jobs, e.g. `2:00:00`."""
 
 
 class Partition(Facts):
@@ -56,13 +68,16 @@ class Partition(Facts):
     """Slurm's own name, if this entry is a QOS; its `--qos` is one of `arguments`. None: the
     entry's name is the partition's."""
     max_time: Time
+    """The longest time limit of a job, as Slurm writes it, e.g. `2-00:00:00` (two days)."""
     max_time_of: tuple[SizeLimit, ...] = ()
     """Other limits for jobs up to a number of nodes, the smallest first; `max_time` is for those
     that are larger than all of them."""
     max_node_minutes: Count | None = None
     """The maximum of nodes times minutes; None: only `max_time` applies."""
     max_nodes: Count
+    """The most nodes of a job, e.g. `40`."""
     max_gpus_per_node: Count | None = None
+    """The most GPUs of a job on each node, e.g. `4`; None: all of the node's."""
     min_gpus: Count | None = None
     """The minimum number of GPUs of a whole job."""
     max_gpus: Count | None = None
@@ -75,6 +90,7 @@ class Partition(Facts):
     """Whether a job that requests all GPUs and all cores of a shared node has the node to itself,
     so that masks are valid."""
     billing: Billing
+    """What a job costs: `{kind: node, …}`, `{kind: slice, …}` or `{kind: sum, …}`."""
     preempts: bool = False
     """Whether jobs here are ended when others need their nodes."""
     grows_to: str | None = None
@@ -84,6 +100,7 @@ class Partition(Facts):
     trials: bool = False
     """Whether it is for short trials: `lumitui try` takes it."""
     purpose: str = ""
+    """What it is for, in a few words, e.g. `short tests`; shown beside its name."""
     needs: str = ""
     """The user's precondition for jobs here, as a sentence, e.g. a scalability test."""
     arguments: tuple[str, ...] = ()

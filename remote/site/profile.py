@@ -47,7 +47,9 @@ class Hosts(Facts):
     login: str = ""
     """Name or ssh_config alias of the login node; empty for this machine."""
     port: Annotated[int, Field(ge=1, le=65_535)] | None = None
+    """SSH port, e.g. `2222`; None: that of ssh's configuration."""
     user: str | None = None
+    """The login name; None: that of ssh's configuration."""
     transfer: str | None = None
     """A separate host for data transfer, where the site has one."""
     renew: str = ""
@@ -73,7 +75,9 @@ class Account(Facts):
     """The form of an account (project) at this site."""
 
     required: bool = True
+    """Whether a job must name an account (`sbatch --account`)."""
     pattern: Pattern = r"^\S+$"
+    """A regular expression for valid accounts, e.g. `^project_\\d{9}$`."""
     example: str = ""
     """An example. It is a placeholder: lumitui does not send a job with it."""
     default: str = ""
@@ -131,7 +135,9 @@ class SiteRule(Facts):
     """A rule of this site, as data for the adviser; it applies if all conditions hold."""
 
     id: str
+    """Its name in reports and in `ignore=`, e.g. `lumi-kdreg2`, unique at the site."""
     severity: Literal["error", "warning", "note"]
+    """`error` stops a submission; `warning` and `note` are only shown."""
     field: str
     """What it looks at: a field of the job file, e.g. `launcher` or `env.NCCL_NET_GDR_LEVEL`. In
     a script that is what the field becomes there: `sbatch` is each option as `--name=value`.
@@ -158,9 +164,11 @@ class SiteRule(Facts):
     message: Annotated[str, fills("value", "nodes")]
     """The message. `{value}` is the matched text, `{nodes}` the job's number of nodes."""
     do: str
+    """The fix, as a sentence: `Remove it.`"""
     cure: str | None = None
     """The value that ends the finding, where the variable has only to be set to it."""
     source: str
+    """Where the rule comes from: the address of a page, or a job."""
 
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Self:
@@ -181,11 +189,17 @@ class Site(Facts):
     """One cluster."""
 
     name: str
+    """The site's name, as in the name of the file and in `site:` of a job file, e.g. `ostrich`."""
     title: str
+    """The name that screens show, e.g. `LUMI-G`."""
     scheduler: Literal["slurm", "process"] = "slurm"
+    """`slurm`; `process` starts jobs as plain processes on this machine."""
     slurm_version: str = ""
+    """Slurm's version, e.g. `22.05.8`, as `sbatch --version` prints it; empty: unknown."""
     hosts: Hosts = Hosts()
+    """Where and how to log in, e.g. `{login: login.ostrich.example}`."""
     account: Account = Account()
+    """The form of an account, e.g. `{required: true, example: proj123}`."""
     work_root: WorkPath
     """Where runs and snapshots live on the site; `{account}`, `{user}`, `{home}` are filled in."""
     folders: dict[Variable, WorkPath] = Field(default={})
@@ -194,11 +208,13 @@ class Site(Facts):
     poll_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = 60
     """Seconds from one request for all runs to the next, while one is unfinished."""
     node: NodeShape
+    """One GPU node, e.g. `{cores: 96, memory_gib: 720, gpus: 4, …}`."""
     node_folder: NodePath | Literal[""] = ""
     """A node-local folder in which a job may create `${NODE_TMP}`: a private folder with a random
     name, removed at the end of the job. lumitui unpacks the code of a large project there. `$NAME`
     is expanded. Empty: there is none."""
     partitions: dict[str, Partition]
+    """Each partition by its name, e.g. `{gpu: {max_time: 2-00:00:00, max_nodes: 40, …}}`."""
     default_partition: OneWord | None = None
     """The partition of a job that names none; None: unknown, or there is none."""
     partition_required: bool = False
@@ -247,6 +263,7 @@ class Site(Facts):
     venv: VenvRecipe = VenvRecipe()
     """How `venv:` of a job file becomes an environment."""
     containers: dict[str, Container] = Field(default={})
+    """Container commands and images by a name that job files use, e.g. `{apptainer: {…}}`."""
     default_container: str | None = None
     """The container of a job whose file names none: an entry of `containers`, the first if the
     profile lacks this key. `none`: such a job runs without a container."""
@@ -273,6 +290,7 @@ class Site(Facts):
     """The default of the job file's key `preflight`. Its half minute is worthwhile if a slow node
     would cost hours."""
     billing_unit: str = "GPU-hours"
+    """The unit of all prices, e.g. `node-hours`, as screens show it."""
     retired: Day | None = None
     """The date from which it runs no more jobs."""
     replaced_by: str | None = None
@@ -280,6 +298,7 @@ class Site(Facts):
     readable_until: Day | None = None
     """The date until which files can be read there once it is retired."""
     rules: tuple[SiteRule, ...] = ()
+    """Mistakes that are possible only at this site."""
     commands: dict[str, str] = Field(default={})
     """Useful commands: `balance`, `quota`, `shell` …; shown by `lumitui site show NAME`."""
     quota: Quota | None = None

@@ -10,6 +10,7 @@ import yaml
 from lumitui.app.job.json_schema import described_schema
 from lumitui.app.job.spec import MOST_ARGUMENTS, JobSpec, changed, parse_job
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.profile import Site
 from tests.support.program.command_line import Here
 
 BASE = {
@@ -96,6 +97,18 @@ def test_the_verb_prints_the_descriptions_of_jobs_and_sites(here: Here) -> None:
     assert (
         "Name or ssh_config alias" in site["$defs"]["Hosts"]["properties"]["login"]["description"]
     )
+
+
+def test_each_key_of_a_profile_has_a_description() -> None:
+    schema = described_schema(Site)
+    nodes = {"Site": schema, **schema["$defs"]}
+    keys = {
+        f"{title}.{name}": words.get("description", "")
+        for title, node in nodes.items()
+        for name, words in node["properties"].items()
+    }
+    assert len(keys) > 180
+    assert [key for key, words in keys.items() if not words] == []
 
 
 def test_a_base_class_gives_its_descriptions_too() -> None:
