@@ -6,6 +6,8 @@ folder, override them by name. `extends:` inherits another profile, key by key.
 
 from __future__ import annotations
 
+import shlex
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,7 +45,7 @@ class Sites:
     def __init__(
         self, folders: Iterable[Path], texts: Mapping[Path, str | None] | None = None
     ) -> None:
-        """Search `folders`, the most important first; files are read when they are needed.
+        """Search `folders`, the user's own first; files are read when they are needed.
 
         `texts` count before all folders, as if their files held them; None: what the file holds.
         """
@@ -131,6 +133,8 @@ class Sites:
         if not candidates:
             raise InputError(f"The profile {name!r} extends itself.", "Remove its `extends:`.")
         path = candidates[0]
+        if path.parent in self._folders[1:] and path.parent != BUILT_IN:
+            _refuse_writable(path)
         text = self._texts.get(path)
         document = read_document(path) if text is None else Document(text, str(path))
         data = dict(document.data)
@@ -145,3 +149,17 @@ class Sites:
             document.below, inherited = self._merged(str(parent), (*seen, path))
             data = merge(inherited, data)
         return document, data
+
+
+def _refuse_writable(path: Path) -> None:
+    """Refuse a shared profile that every user can change: its commands run as its reader.
+
+    Raises:
+        InputError: the file or its folder is writable for all.
+    """
+    for each in (path, path.parent):
+        if each.exists() and each.stat().st_mode & stat.S_IWOTH:
+            raise InputError(
+                f"{each} is writable for every user, but jobs run a profile's commands as you.",
+                f"Ask its owner to run `chmod o-w {shlex.quote(str(each))}`.",
+            )

@@ -83,6 +83,27 @@ def test_a_persons_profile_hides_the_built_in_one_and_may_extend_it(
     assert (sites.load("small").poll_seconds, sites.load("small").title) == (7, "Small")
 
 
+@pytest.mark.parametrize("loose", ["system", "system/small.yaml"])
+def test_a_shared_profile_that_every_user_may_change_is_refused(tmp_path: Path, loose: str) -> None:
+    """Its modules and commands would run as the user who reads it."""
+    own, system = tmp_path / "own", tmp_path / "system"
+    for folder in (own, system):
+        folder.mkdir()
+        (folder / "small.yaml").write_text("extends: small\n" if folder == own else SMALL)
+    sites = Sites([own, system])
+    assert sites.load("small").title == "Small"
+    (tmp_path / loose).chmod(0o777)
+    with pytest.raises(InputError, match="is writable for every user") as caught:
+        sites.load("small")
+    assert caught.value.hint == f"Ask its owner to run `chmod o-w {tmp_path / loose}`."
+    assert sites.valid() == [] and "skips the site small" in sites.take_warnings()[0]
+
+
+def test_the_users_own_profile_may_be_writable(folder: Path) -> None:
+    (folder / "small.yaml").chmod(0o666)
+    assert Sites([folder]).load("small").title == "Small"
+
+
 @pytest.mark.parametrize("pause", [".nan", ".inf", "-1", "0", "1e9"])
 def test_a_pause_that_would_never_end_or_never_begin_is_refused(folder: Path, pause: str) -> None:
     message = refused(folder, "mine", f"extends: small\npoll_seconds: {pause}\n")
