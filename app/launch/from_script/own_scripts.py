@@ -19,7 +19,7 @@ from lumitui.app.launch.from_script.import_report import ImportReport, import_re
 from lumitui.app.launch.from_script.notes import ImportNote
 from lumitui.app.launch.from_script.wrapper_script import before_program, file_of
 from lumitui.app.launch.rules.outside_project import outside_paths
-from lumitui.app.launch.send.code.script_texts import texts_of
+from lumitui.app.launch.rules.script_texts import texts_of
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.plain_file import read_plain

@@ -7,8 +7,8 @@ from pathlib import Path
 from lumitui.app.job.fields.mapping_fields import When
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.adviser.adviser import findings
+from lumitui.app.launch.rules.script_texts import installs_findings
 from lumitui.app.launch.send.code.project_files import Files
-from lumitui.app.launch.send.code.script_texts import installs_findings
 from lumitui.app.launch.send.staging_plan import findings_of as staged_findings
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding

@@ -14,9 +14,9 @@ from lumitui.app.launch.launcher_templates import TRAINER_FOLDER
 from lumitui.app.launch.program_call import BUNDLED
 from lumitui.app.launch.rules.job_file_catalogue import hit
 from lumitui.app.launch.rules.outside_project import outside_findings
+from lumitui.app.launch.rules.script_texts import texts_of
 from lumitui.app.launch.send.code import code_findings
 from lumitui.app.launch.send.code.code_findings import taken_links
-from lumitui.app.launch.send.code.script_texts import texts_of
 from lumitui.app.launch.send.staging_plan import heeded, left_out
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding

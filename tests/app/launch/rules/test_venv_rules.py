@@ -7,7 +7,7 @@ import pytest
 from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.compose import compose
-from lumitui.app.launch.send.code.script_texts import installs_findings
+from lumitui.app.launch.rules.script_texts import installs_findings
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
