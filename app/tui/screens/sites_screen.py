@@ -131,7 +131,9 @@ class SitesScreen(FullScreen):
         name = self._selected
         seconds = self._schedule.next_refresh(name, time.monotonic()) if name in watched else None
         polled = "" if seconds is None else f"next poll in {words.short_length(seconds)}"
-        self.query_one("#site-page").border_subtitle = polled
+        requests = self.runs.footprint(name).requests
+        counted = words.count(requests, "request") if requests else ""
+        self.query_one("#site-page").border_subtitle = ", ".join(filter(None, (counted, polled)))
         self._show_page(name)
 
     def on_resize(self) -> None:

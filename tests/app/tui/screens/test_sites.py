@@ -64,7 +64,7 @@ async def test_the_sites_screen_shows_what_was_asked(settings: Settings, project
             "metrics",
         }
         await pilot.press("escape")
-        await sees(pilot, r"This machine \(laptop\)")
+        await sees(pilot, r"This machine \(laptop\) (?s:.*)[1-9]\d* requests ─")
 
 
 async def test_closed_sites_are_at_the_end_and_say_what_takes_their_place(
