@@ -112,7 +112,7 @@ async def test_what_is_searched_and_the_errors_are_found_wherever_they_are(
         await sees(pilot, r"\[all\]")
         await pilot.click("#ranks", offset=(21, 0))
         await sees(pilot, r"\[1\]")
-        await sees(pilot, r"\n.*,\. Rank +esc Clear")
+        await sees(pilot, r"\n.*,\. Rank .*esc Clear")
         # What is chosen stays when the log is left, until esc clears it.
         await pilot.press("g", "slash", "ctrl+u", *"rank 99", "enter")
         await sees(pilot, "no line of rank 99 so far")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from textual.widget import AwaitMount, Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from lumitui.app.history.history import History
 from lumitui.app.job.settings import Settings
@@ -15,6 +15,7 @@ from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
+from lumitui.app.tui.widgets.script_view import HangingText
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.walltime import seconds_of, text_of
 from tests.support.gallery.histories import typical
@@ -55,12 +56,12 @@ async def test_a_job_file_becomes_a_run_that_is_watched_to_its_end(
         await until(pilot, lambda: run.job_id and run.job_id in shown(pilot), "the job id")
         await pilot.press("b")
         await sees(pilot, "#!/bin/bash -l")
-        text = app_of(pilot).screen.query_one("#script #text", Static)
-        assert str(text.content).rstrip() == done.script.rstrip(), "as it was sent"
+        text = app_of(pilot).screen.query_one("#script #text", HangingText)
+        assert text._text.plain.rstrip() == done.script.rstrip(), "as it was sent"
         await pilot.press("a")
         await sees(pilot, "======== job.sh ========")
-        assert done.machinery and done.machinery in str(text.content)
-        assert done.probe and done.probe.rstrip() in str(text.content)
+        assert done.machinery and done.machinery in text._text.plain
+        assert done.probe and done.probe.rstrip() in text._text.plain
         await pilot.press("1")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen), "the first screen")
         await until(pilot, lambda: "done" in shown(pilot), "its state in the table")
