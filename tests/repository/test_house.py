@@ -11,7 +11,7 @@ from tests.support.places import ROOT
 
 LINES = {
     "app/cli": 5105, "app/tui": 13790, "app/runs": 2840, "app/scale": 3090, "app/follow": 4190,
-    "app/survey": 1890, "app/launch": 9000, "app/explain": 2950, "app/history": 4345,
+    "app/survey": 1890, "app/launch": 9000, "app/explain": 2950, "app/history": 4355,
     "app/mcp": 970,
     "app/job": 2580, "app/knowledge": 16220, "remote/site": 2980, "remote/ssh": 3190,
     "remote/transport": 1120, "remote/scheduler": 2590, "remote/source": 1630,
