@@ -1,10 +1,12 @@
 """Next steps after a failure: a resubmission that may help, and a text for the helpdesk. Pure."""
 
 import re
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from lumitui.app.explain.words import count
 from lumitui.app.history.run import Run
 from lumitui.app.job.setting import half_batch, without_nodes
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis
@@ -78,6 +80,13 @@ def action_of(causes: Sequence[Diagnosis], run: Run) -> HelpfulResubmission | No
     return HelpfulResubmission("Resubmit") if first.id in _NOT_OF_THE_PROGRAM else None
 
 
+def log_lines(causes: Sequence[Diagnosis], run: Run) -> list[str]:
+    """Return the lines of the log that show the causes, without the scheduler's own words."""
+    words = plain(f"{run.word} {run.reason}".strip())
+    lines = [text for item in causes for text in (item.line, *item.telling) if text.strip()]
+    return [line for line in lines if line not in (words, f"exit code {run.rc}")]
+
+
 def letter(causes: Sequence[Diagnosis], run: Run) -> str:
     """Return a text for the site's helpdesk: the job, its nodes, and its messages.
 
@@ -88,18 +97,28 @@ def letter(causes: Sequence[Diagnosis], run: Run) -> str:
     node = first.node if first and first.node else "not named in the log"
     # A node is not bad because a program ran out of memory there.
     label = "Bad node:" if first and first.id in _OF_A_NODE else "Ended on:"
-    lines = [text for item in causes for text in (item.line, *item.telling) if text.strip()]
-    shown = list(dict.fromkeys(plain(line.strip(), 300) for line in lines))[:_LINES]
+    lines = [plain(line.strip(), 300) for line in log_lines(causes, run)]
+    shown = list(dict.fromkeys(lines))[:_LINES]
+    said = (run.word or str(run.state), run.reason)
+    times = (("submitted", run.submitted), ("started", run.started), ("ended", run.ended))
+    known = ", ".join(f"{word} {_utc(moment)}" for word, moment in times if moment)
     return "\n".join([
         f"Subject: job {run.job_id or 'without an id'} on {run.site}: "
         f"{first.sentence if first else 'it failed'}",
         "",
-        f"Job:        {run.job_id or 'none'} ({run.word or run.state})",
-        f"Partition:  {run.spec.partition}, {run.layout.nodes} nodes",
+        f"Job:        {run.job_id or 'none'} ({' '.join(filter(None, said))})",
+        f"Account:    {run.spec.account}",
+        f"Partition:  {run.spec.partition}, {count(run.layout.nodes, 'node')}",
         f"Nodes:      {run.nodes_used or 'unknown'}",
+        f"Folder:     {run.folder}",
+        f"Times:      {known or 'unknown'}",
         f"{label:<12}{node}",
         f"Exit code:  {'unknown' if run.rc is None else run.rc}",
         "",
         "From the log:",
-        *(f"  {line}" for line in shown or ["no known cause"]),
+        *(f"  {line}" for line in shown or ["no line that shows the cause"]),
     ])  # fmt: skip
+
+
+def _utc(moment: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(moment))

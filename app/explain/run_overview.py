@@ -25,11 +25,13 @@ NEXT = {
     State.FAILED: "Find out why it failed, fix that, then resubmit it.",
     State.CANCELLED: "Resubmit it if you still need it.",
     State.TIMEOUT: "Resubmit it to resume from its last checkpoint, or give it more time.",
-    State.OUT_OF_MEMORY: "Resubmit it on more nodes, or with a smaller batch per rank.",
+    State.OUT_OF_MEMORY: "Resubmit it with more `memory:`, or with fewer data-loader workers.",
     State.NODE_FAILED: "Resubmit it: a node failed, not your program.",
     State.PREEMPTED: "Resubmit it: a job with a higher priority took its nodes.",
 }
 """The next step for a run in each state; empty if the user can only wait."""
+MORE_TIME = "Resubmit it with more time."
+"""After a time limit, for a program that the job file does not say how to resume."""
 CONTINUE = "Resubmit it to resume from its last checkpoint."
 CONTINUE_CANCELLED = (
     "If you still need it, resubmit it from its last checkpoint: its training is saved."
@@ -106,6 +108,8 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
         return EXPLAINED
     if run.state is State.RUNNING and "#debug" in run.note.split():
         return "Open a shell in it, and cancel it when you are done."
+    if run.state is State.TIMEOUT and run.spec.trainer is None and not run.spec.resume:
+        return MORE_TIME
     return NEXT.get(run.state, "")
 
 

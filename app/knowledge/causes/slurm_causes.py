@@ -84,6 +84,16 @@ SLURM: tuple[LogRule, ...] = (
         "Compare the job's tasks, cores and memory with a node's.",
     ),
     _rule(
+        "cpu-bind-reserved",
+        # Slurm names the cores of a whole node: the same bits of each byte are missing.
+        r"(?i:cpu[- ]bind(?:ing)?) outside of job step allocation.*"
+        r": 0x(?P<what>(?!FF|00)[0-9A-F]{2})(?P=what){6,}\b",
+        "The CPU masks contain cores that the nodes reserve for the system: jobs get 0x{what} of "
+        "each eight.",
+        "Leave those cores out of the masks: `lumitui bind SITE` prints masks without them, and "
+        "`lumitui lint` names the wrong ones. In a job file, use `binding: auto`.",
+    ),
+    _rule(
         "cpu-bind",
         r"(?i:cpu[- ]bind(?:ing)?) outside of job step allocation"
         r"|(?i:unable to satisfy cpu bind request|unable to set taskset)"

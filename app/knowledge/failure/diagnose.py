@@ -143,20 +143,46 @@ def _reasons(ending: RunEnd) -> list[Diagnosis]:
     reasons += _weak(evidence) if not reasons else []
     if _by_launcher(ending):
         reasons = [_with_rank(one, failed_rank) for one in reasons]
+    reasons = [one for one in reasons if not _follows(one, reasons, chained=chained)]
     if known_rc and known_rc not in (1, STOPPED_EARLY, HUNG):
         reasons += _of_code(known_rc, failed_rank, reasons)
     reasons.sort(key=lambda one: one.id != STEP_WAITED)
-    if ending.spec is not None and ending.spec.trainer is None:
-        reasons = [replace(one, do=one.do.replace(*_SPLIT)) for one in reasons]
-    return _after_the_first(_distinct(reasons)) or [
+    if ending.spec is not None:
+        reasons = [_with_keys(one, ending.spec) for one in reasons]
+    return _after_the_first(_distinct(reasons, evidence)) or [
         _nothing_known(state, rc, failed_rank, evidence),
-        *_distinct(list(_perhaps(evidence))),
+        *_distinct(list(_perhaps(evidence)), evidence),
     ]
 
 
 _SPLIT = ("(`strategy: zero2` or `zero3`)", "(FSDP or DeepSpeed in your program)")
 """How to split the states: with a bundled trainer, and in a program of the user's own."""
+_CONTINUE = STATE_RULES[State.TIMEOUT].do
+_FROM_THE_START = (
+    "Give it more `time:` or more nodes. With `resume:` in the job file, it could continue from a "
+    "checkpoint."
+)
 _FIND = "Find the rank that ended first"
+
+
+def _with_keys(one: Diagnosis, spec: JobKeys) -> Diagnosis:
+    """Return a reason in the words of its job file: its memory, its way to split and to resume."""
+    sentence, do = one.sentence, one.do
+    if spec.trainer is None:
+        do = do.replace(*_SPLIT)
+        if not spec.resume:
+            do = do.replace(_CONTINUE, _FROM_THE_START)
+            do = do.replace("Resubmit from the last checkpoint", "Resubmit it")
+    if spec.memory and sentence == STATE_RULES[State.OUT_OF_MEMORY].sentence:
+        sentence = f"{sentence.removesuffix('.')} (`memory: {spec.memory}` per node)."
+    return replace(one, sentence=sentence, do=do)
+
+
+def _follows(one: Diagnosis, reasons: Sequence[Diagnosis], *, chained: bool) -> bool:
+    """Return whether a line says only what its job does by itself, or what another one explains."""
+    if one.id == STATE_RULES[State.PREEMPTED].id:
+        return chained and "DUE TO JOB REQUEUE" in one.line  # a chain requeues its own job
+    return one.id == "launch-failed" and any(other.id.startswith("cpu-bind") for other in reasons)
 
 
 def _after_the_first(reasons: Sequence[Diagnosis]) -> list[Diagnosis]:
@@ -260,9 +286,9 @@ def _of_hang(rc: int | None, evidence: Evidence) -> Iterator[Diagnosis]:
 def _of_code(rc: int, failed_rank: int | None, reasons: Sequence[Diagnosis]) -> list[Diagnosis]:
     who = "The program" if failed_rank is None else f"Rank {failed_rank}"
     rule = EXIT_CODES.get(rc)
-    if failed_rank is not None and not _memory(reasons):
+    if failed_rank is not None:
         rule = OF_THE_FIRST.get(rc, rule)
-    if rule is None:
+    if rule is None or (rc == _SIGNAL_9 and _memory(reasons)):
         return []
     # What cannot be started is the program that the rank should become.
     sentence = rule.sentence if rc in _NOT_STARTED else rule.sentence.replace("The program", who, 1)
@@ -344,18 +370,27 @@ def _unnamed(line: LogLine, rank: int | None, place: str, evidence: Evidence) ->
     return Diagnosis("exception", sentence, do, line.text, rank, place, node, at)
 
 
-def _distinct(reasons: Sequence[Diagnosis]) -> list[Diagnosis]:
-    """Return the first diagnosis of each id and of each line of the log."""
+def _distinct(reasons: Sequence[Diagnosis], evidence: Evidence) -> list[Diagnosis]:
+    """Return the first diagnosis of each id and of each line of the log.
+
+    One with the scheduler's words, or an exit code, shows the log's line instead if there is one.
+    """
+    written = {line.text for line in evidence.lines}
     ids: set[str] = set()
     lines: set[str] = set()
     kept = []
     for item in reasons:
-        text = item.line.strip()
-        if item.id in ids or (text and text in lines):
+        shown = item
+        if item.line not in written:
+            of_log = (one for one in reasons if one.id == item.id and one.line in written)
+            if own := next(of_log, None):
+                shown = replace(item, line=own.line, number=own.number, node=own.node)
+        text = shown.line.strip()
+        if shown.id in ids or (text and text in lines):
             continue
-        ids.add(item.id)
+        ids.add(shown.id)
         lines.add(text)
-        kept.append(item)
+        kept.append(shown)
     return kept
 
 

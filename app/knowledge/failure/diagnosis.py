@@ -78,6 +78,14 @@ class JobKeys(Protocol):
     def chain(self) -> int:
         """In how many time limits it trains at most."""
 
+    @property
+    def memory(self) -> str | None:
+        """The requested memory per node; None: the site's default."""
+
+    @property
+    def resume(self) -> Sequence[str]:
+        """The arguments with which a script of the user's own resumes."""
+
 
 @dataclass(frozen=True)
 class RunEnd:

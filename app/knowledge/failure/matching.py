@@ -120,6 +120,8 @@ _FIRST, _LAST = 1000, 2000
 """How many of the lines that a rule may fit are read, where a log has very many."""
 
 _DIGITS = re.compile(r"\d+")
+_WHAT = 160
+"""How many characters of a line a sentence may quote; it ends at a word."""
 _ALIKE = 100
 """How many of the first and of the last lines that differ in numbers alone are read."""
 
@@ -279,7 +281,11 @@ def diagnosis_of(
     what = _SIGNALS.get(what, what).strip().rstrip(".")
     if what.endswith(":"):  # Lmod puts the names of the modules on the line below
         what = " ".join([what, *_next_text(line, evidence)])
-    sentence = rule.sentence.replace("{what}", what[:120])
+    what, _, more = what.partition(". ") if rule.id == "usage" else (what, "", "")
+    do = f"{more}." if more else rule.do  # a program that refuses to start may say what helps
+    if len(what) > _WHAT:
+        what = f"{what[:_WHAT].rpartition(' ')[0] or what[:_WHAT]} …"
+    sentence = rule.sentence.replace("{what}", what)
     if rule.id == "collective-timeout" and (
         late := hung(evidence.lines) or straggler(evidence.lines, evidence.world_size)
     ):
@@ -287,7 +293,7 @@ def diagnosis_of(
         sentence = f"{sentence} {late.sentence}"
     at = evidence.log.number_of(line)
     node = node_of(line, rank, evidence)
-    return Diagnosis(rule.id, sentence, rule.do, line.text, rank, node=node, number=at)
+    return Diagnosis(rule.id, sentence, do, line.text, rank, node=node, number=at)
 
 
 def _next_text(line: LogLine, evidence: Evidence) -> list[str]:

@@ -199,7 +199,7 @@ class OverviewPane(Scroll):
             self.remedy = remedy
             self._explained = bool(found)
             self.causes = tuple(dict.fromkeys(one.id for one in found))
-            self._line = line_of(found)
+            self._line = line_of(found, self._run)
             self.refresh_bindings()
             self.draw(self._run)
 
@@ -266,9 +266,13 @@ def verdict_line(proof: Verdict, ranks: int) -> Text:
     return Text.assemble((proof.kind, VERDICTS[proof.kind]), plain(words))
 
 
-def line_of(diagnoses: Sequence[Diagnosis]) -> str:
+def line_of(diagnoses: Sequence[Diagnosis], run: Run) -> str:
     """Return the search text for the first cause's line, up to a masked secret, or ""."""
-    shown = (([*one.telling] or [one.line])[-1].partition("…")[0].strip() for one in diagnoses)
+    from lumitui.app.explain.actions import log_lines
+
+    shown = (
+        line.partition("…")[0].strip() for one in diagnoses for line in log_lines([one], run)[-1:]
+    )
     return next((line[:_SOUGHT] for line in shown if line), "")
 
 
@@ -299,7 +303,7 @@ def causes(
         if code and found is diagnoses[0]:
             parts.append(plain(f"  {code.path}", "cyan"))
             parts += [plain(f"  {row}", "" if row[0] == ">" else "dim") for row in code.rows]
-        if found is diagnoses[0] and line_of([found]):
+        if found is diagnoses[0] and line_of([found], run):
             parts.append(Text("  enter: show it in the log", "bold"))
         if remedy and found is diagnoses[0]:
             parts.append(plain(f"  h: {remedy.words}", "bold"))

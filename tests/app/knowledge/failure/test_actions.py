@@ -1,11 +1,14 @@
 """What to do next about a failure: a command that works, and a text for the helpdesk."""
 
+from dataclasses import replace
+
 import pytest
 
 from lumitui.app.explain.actions import HelpfulResubmission, action_of, letter
 from lumitui.app.history.run import Run
 from lumitui.app.knowledge.failure.diagnose import diagnose
 from lumitui.app.knowledge.failure.diagnosis import RunEnd
+from lumitui.app.tui.panes.overview_pane import line_of
 from lumitui.remote.site.states import State
 from tests.support.jobs.failed_logs import why
 from tests.support.jobs.made_runs import a_run
@@ -87,6 +90,22 @@ def test_the_helpdesk_gets_job_node_and_lines_and_no_secret() -> None:
     assert told.line == "ValueError: refused: …"
     (unknown,) = why(f"step 1\nusing {key} here\n")
     assert "using … here" in unknown.telling and key not in str(unknown)
+
+
+def test_the_helpdesk_gets_where_and_when_and_only_lines_of_the_log() -> None:
+    line = "slurmstepd: error: *** JOB 77 ON n1 CANCELLED AT 2026-11-26T15:00:00 DUE TO TIME LIMIT"
+    words = {"word": "TIMEOUT", "reason": "TimeLimit"}
+    run = replace(failed(), **words, started=0.5, ended=3600.0)  # type: ignore[arg-type]
+    run = replace(run, layout=replace(run.layout, nodes=1))
+    for log, shown in ((line, line), ("", "no line that shows the cause")):
+        found = diagnose(RunEnd(State.TIMEOUT, "TIMEOUT", "TimeLimit", log=log))
+        text = letter(found, run)
+        assert text.endswith(f"From the log:\n  {shown}")
+        assert "Job:        77 (TIMEOUT TimeLimit)" in text
+        assert ", 1 node\n" in text and f"Folder:     {run.folder}\n" in text
+        assert f"Account:    {run.spec.account}\n" in text
+        assert "started 1970-01-01 00:00:00 UTC, ended 1970-01-01 01:00:00 UTC" in text
+        assert line_of(found, run) == ("" if log == "" else line)
 
 
 def test_a_program_that_ran_out_of_memory_makes_no_node_bad() -> None:

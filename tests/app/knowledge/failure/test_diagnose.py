@@ -135,3 +135,72 @@ def test_lines_that_differ_in_numbers_alone_are_read_to_a_limit() -> None:
     log = "".join(f"nid{n}:{n}:{n} [1] NCCL WARN failed to map {n}\n" for n in range(5000))
     found = read(log + "RuntimeError: No HIP GPUs are available\n")
     assert len(Evidence(found, None, None).candidates) == 201
+
+
+@pytest.mark.parametrize(
+    ("state", "words", "rc", "line"),
+    [
+        (State.OUT_OF_MEMORY, ("FAILED", "srun: task 0 ran out of memory"), 137,
+         "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1913.1."),
+        (State.TIMEOUT, ("TIMEOUT", "TimeLimit"), None,
+         "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-26T15:00:00 DUE TO TIME LIMIT"),
+    ],
+)  # fmt: skip
+def test_what_slurm_decided_is_shown_by_the_line_of_the_log_if_there_is_one(
+    state: State, words: tuple[str, str], rc: int | None, line: str
+) -> None:
+    (only,) = diagnose(RunEnd(state, *words, rc, 0, f"start\n{line}\n", before=None))
+    assert only.line == line
+    first = diagnose(RunEnd(state, *words, rc, 0, "start\n"))[0]
+    assert first.line == " ".join(words)
+
+
+def test_the_advice_after_running_out_of_memory_names_the_request_and_repeats_nothing() -> None:
+    spec = hello_job(memory="1500M")
+    (only,) = diagnose(RunEnd(State.OUT_OF_MEMORY, "OUT_OF_MEMORY", "", 137, None, spec=spec))
+    assert "more main memory than the job requested (`memory: 1500M` per node)." in only.sentence
+
+
+def test_only_a_job_that_can_resume_is_told_to_continue_from_a_checkpoint() -> None:
+    for resume, told in (([], False), (["--resume"], True)):
+        spec = hello_job(script="a.py", resume=resume)
+        for state in (State.TIMEOUT, State.NODE_FAILED, State.PREEMPTED):
+            (found,) = diagnose(RunEnd(state, str(state), spec=spec))
+            assert ("from the last checkpoint" in found.do) is told
+
+
+def test_the_requeue_of_a_chain_is_not_a_preemption() -> None:
+    log = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-26T15:00:00 DUE TO JOB REQUEUE"
+    chain = hello_job(chain=3, script="a.py", resume=["--resume"])
+    ids = {
+        spec: [one.id for one in diagnose(RunEnd(State.CANCELLED, "CANCELLED", log=log, spec=of))]
+        for spec, of in (("chain", chain), ("single", hello_job()))
+    }
+    assert ids == {"chain": ["cancelled"], "single": ["cancelled", "preempted"]}
+
+
+@pytest.mark.parametrize(
+    ("cores", "cause"),
+    [("0xFEFEFEFEFEFEFEFE", "cpu-bind-reserved"), ("0x00000000FEFE0000", "cpu-bind")],
+)
+def test_masks_with_reserved_cores_are_told_from_those_of_a_shared_node(
+    cores: str, cause: str
+) -> None:
+    log = (
+        f"srun: error: CPU binding outside of job step allocation, allocated CPUs are: {cores}.\n"
+        "srun: error: Task launch for StepId=2009.0 failed on node n1: Unable to satisfy cpu bind "
+        "request\nsrun: error: Application launch failed: Unable to satisfy cpu bind request\n"
+    )
+    found = why(log)
+    assert found[0].id == cause
+    assert "launch-failed" not in {one.id for one in found}
+
+
+def test_a_program_that_refuses_to_start_keeps_its_own_advice_and_its_words() -> None:
+    built = "its PyTorch 2.13.0+cpu is built for CPUs only"
+    says = f"n1 can use no GPU, though ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 is set; {built}"
+    found = why(f"0: ddp.py: {says}. Check the container's GPU options.\n")[0]
+    assert f"{built}." in found.sentence
+    assert found.do == "Check the container's GPU options."
+    long = why(f"0: ddp.py: {'word ' * 50}\n")[0]
+    assert long.sentence.endswith("word …."), long.sentence
