@@ -46,6 +46,8 @@ class Connection:
     always: it cannot be lost."""
     notes: Callable[[], Sequence[str]] = tuple
     """Returns sentences for the user about the connection's configuration; usually none."""
+    key_doubts: Callable[[], Sequence[str]] = tuple
+    """Returns sentences on published fingerprints that differ from the known keys."""
     log: RequestLog = field(default_factory=RequestLog)
     """Latest requests to the site."""
     sessions: Sessions | None = None
@@ -141,6 +143,7 @@ def connect(site: Site, ask: Ask) -> Connection:
         address=lambda: ssh.address,
         silence=lambda: min(line.silence() for line in (lines[0], lines[-1])),
         notes=lambda: ssh.notes,
+        key_doubts=lambda: ssh.key_doubts,
         log=log,
         sessions=ssh,
         transfer=for_files if hosts.transfer else None,

@@ -121,7 +121,7 @@ def partition_of(spec: JobSpec, site: Site) -> Partition:
     Raises:
         InputError: the site has no such partition.
     """
-    if spec.partition in site.other_partitions:
+    if spec.partition in (site.other_partitions or ()):
         raise InputError(
             f"{spec.partition} of {site.name} lacks the nodes with {site.node.gpu} that its "
             "profile describes.",

@@ -516,12 +516,14 @@ class RunsCore:
             InputError: there is no such site.
             LinkError: the site cannot be reached.
         """
+        from lumitui.remote.survey.doctor.cluster_checks import host_key
         from lumitui.remote.survey.doctor.examine import examine
 
         site = self.sites.load(site_name)
         connection = self._watcher.connection(site_name)
         work_root = partial(connection.work_root, site)
-        return examine(connection.transport, site, account, work_root, connection.notes)
+        found = examine(connection.transport, site, account, work_root, connection.notes)
+        return [*found, *map(host_key, connection.key_doubts())]
 
     @cached_property
     def stocks(self) -> Stocks:

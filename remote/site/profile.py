@@ -219,9 +219,9 @@ class Site(Facts):
     """The partition of a job that names none; None: unknown, or there is none."""
     partition_required: bool = False
     """Whether sbatch refuses a job that names no partition."""
-    other_partitions: tuple[OneWord, ...] = ()
-    """Slurm's partitions that this profile does not describe, as they have other nodes. Not empty:
-    these and `partitions` are all that there are."""
+    other_partitions: tuple[OneWord, ...] | None = None
+    """Slurm's partitions that this profile does not describe, as they have other nodes. If set,
+    these and `partitions` are all that there are; `[]`: there are no others. None: unknown."""
     srun_inherits_cpus: bool | None = None
     """Whether `srun` inherits `--cpus-per-task` from sbatch, which Slurm itself stopped with 22.05.
     None: unknown."""

@@ -21,6 +21,7 @@ from lumitui.remote.ssh.config import HostConfig, Login, jump_login
 from lumitui.remote.ssh.dialog import Kept
 from lumitui.remote.ssh.link import BROKEN, Link, SshTransport
 from lumitui.remote.ssh.prompts import Ask, LoginQuestion, answer_needed, is_attended
+from lumitui.remote.ssh.trust.host_trust import contradictions
 
 # Without a handler, Python prints the library's warnings over the screen.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -75,6 +76,16 @@ class Ssh(Requests):
             LinkError: the configuration has an option that lumitui cannot honour.
         """
         return _notes(self._route(self.login))
+
+    @property
+    def key_doubts(self) -> tuple[str, ...]:
+        """Sentences on published fingerprints that differ from the known keys; usually none.
+
+        Raises:
+            LinkError: the configuration has an option that lumitui cannot honour.
+        """
+        route = self._route(self.login)
+        return tuple(one for host, published in route for one in contradictions(host, published))
 
     @property
     def node(self) -> str | None:

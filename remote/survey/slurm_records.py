@@ -4,7 +4,7 @@ Formats: `scontrol … -o`, sacctmgr(1) with -n -P. What cannot be read is left 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -18,6 +18,9 @@ _LONGEST = 200
 _GRES = re.compile(r"gpu(?::(?P<kind>[A-Za-z][\w.+-]*))?(?::no_consume)?:(?P<number>\d{1,4})$")
 # `1g.5gb`, `a100_1g.5gb`, `nvidia_a100_3g.20gb`: a part of a GPU (MIG)
 _SLICE = re.compile(r"(^|[_.-])\d+g\.\d+gb", re.IGNORECASE)
+_NODES = re.compile(r"([^,\[\]\d]+(?:\d+[^,\[\]\d]+)*)(?:\[([\d,-]+)\]|(\d{1,18}))?")
+_MOST_NODE_TEXT = 10_000
+"""Most characters of a partition's nodes that are compared."""
 MOST_ROWS = 20_000
 """Most associations or QOS that are read; a large site has some thousands of QOS."""
 ENDLESS = frozenset({"UNLIMITED", "INFINITE", "NONE", "N/A", "(null)", "", "0"})
@@ -47,6 +50,8 @@ class PartitionRecord:
     """The only Unix groups that may use it; empty: all."""
     weights: tuple[tuple[str, str], ...] = ()
     """The price of each of its resources."""
+    preempts: bool = False
+    """Whether a partition of higher priority may end its jobs."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +84,11 @@ class Qos:
 
 def partitions(text: str) -> tuple[PartitionRecord, ...]:
     """Return the partitions of `scontrol show partition -o`."""
-    return tuple(map(_partition, named(text, "PartitionName")))
+    every = named(text, "PartitionName")
+    return tuple(_partition(record, every) for record in every)
 
 
-def _partition(record: Mapping[str, str]) -> PartitionRecord:
+def _partition(record: Mapping[str, str], every: Sequence[Mapping[str, str]]) -> PartitionRecord:
     return PartitionRecord(
         name=record["PartitionName"],
         state=record.get("State", "UP")[:_LONGEST],
@@ -96,6 +102,7 @@ def _partition(record: Mapping[str, str]) -> PartitionRecord:
         own_qos="" if record.get("QoS", "") in ENDLESS else record["QoS"],
         groups=_names(record.get("AllowGroups", "ALL")),
         weights=tuple(tres(record.get("TRESBillingWeights", "")).items()),
+        preempts=preempts(record, every),
     )
 
 
@@ -207,6 +214,38 @@ def reserved(listed: str, cores: int, threads: int) -> frozenset[int]:
 
 def _existing(cores: Iterable[int], count: int) -> frozenset[int]:
     return frozenset(core for core in cores if core < count)
+
+
+def preempts(partition: Mapping[str, str], every: Sequence[Mapping[str, str]]) -> bool:
+    """Return whether another partition of `every` may end the jobs of `partition`.
+
+    Slurm preempts by PriorityTier (PreemptType=preempt/partition_prio) on nodes that both have,
+    unless the PreemptMode of the lower partition is OFF (slurm.conf(5)).
+    """
+    if partition.get("PreemptMode", "OFF") in ("OFF", "", "N/A"):
+        return False
+    tier = count(partition.get("PriorityTier", "")) or 0
+    own = _node_ranges(partition.get("Nodes", ""))
+    return any(
+        (count(other.get("PriorityTier", "")) or 0) > tier
+        and any(
+            name == theirs and low <= last and first <= high
+            for name, low, high in own
+            for theirs, first, last in _node_ranges(other.get("Nodes", ""))
+        )
+        for other in every
+    )
+
+
+def _node_ranges(text: str) -> list[tuple[str, int, int]]:
+    """Return the ranges of a list of nodes by their prefix: `n[1-3,5]` is n 1-3 and n 5."""
+    ranges = []
+    for prefix, listed, alone in _NODES.findall(text[:_MOST_NODE_TEXT]):
+        for part in (listed or alone or "0").split(","):
+            low, _, high = part.partition("-")
+            if low.isdecimal() and (high or low).isdecimal():
+                ranges.append((prefix, int(low), int(high or low)))
+    return ranges
 
 
 def gives_whole_nodes(partition: Mapping[str, str]) -> bool:

@@ -130,7 +130,7 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for name in option.value.split(","):
         if name in own or (job.origin == "job file" and name in site.partitions):
             continue
-        if name in site.other_partitions:
+        if name in (site.other_partitions or ()):
             if asks_for_gpus(job):
                 yield Hit(
                     f"{name} of {site.name} lacks the nodes with {site.node.gpu}, but the job "
@@ -150,7 +150,7 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
             )
             continue
         meant = nearest(name, own)
-        sure = bool(site.other_partitions) or meant is not None
+        sure = site.other_partitions is not None or meant is not None
         yield Hit(
             f"{site.name} has no partition {name!r}: for GPUs it has {one_of(sorted(own))}."
             if sure

@@ -6,7 +6,7 @@ ignores host certificates (`@cert-authority`): the key inside one counts.
 """
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import HostConfig, Trust
@@ -22,6 +22,23 @@ def wanted_types(host: HostConfig, published: Mapping[str, str]) -> set[str]:
     good = [item for item in known if not item.marker and item.key.blob not in revoked]
     types = {item.key.type for item in good} or set(published)
     return types | ({"rsa-sha2-512", "rsa-sha2-256"} if "ssh-rsa" in types else set())
+
+
+def contradictions(host: HostConfig, published: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each published fingerprint that known_hosts contradicts.
+
+    A known key is trusted whatever the site publishes, but a new user would be refused.
+
+    Raises:
+        LinkError: a file of known hosts cannot be read.
+    """
+    for item in keys_in_files(host.trust, host.trust.name):
+        expected = published.get(item.key.type, "").rstrip("=")
+        if not item.marker and expected and expected != item.key.fingerprint:
+            yield (
+                f"the profile publishes {expected}, but {item.place} has "
+                f"{item.key.fingerprint} for {host.trust.name}"
+            )
 
 
 def check(host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: Ask) -> None:

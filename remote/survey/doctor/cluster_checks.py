@@ -8,7 +8,7 @@ from lumitui.remote.site.answer_fields import count, last_words
 from lumitui.remote.site.core_sets import format_cores, parse_cores
 from lumitui.remote.site.finding import Finding, Severity
 from lumitui.remote.site.profile import Site
-from lumitui.remote.survey.slurm_records import gives_whole_nodes, records, reserved
+from lumitui.remote.survey.slurm_records import gives_whole_nodes, preempts, records, reserved
 
 
 def connection(text: str, words: str = "") -> Finding:
@@ -23,6 +23,12 @@ def connection(text: str, words: str = "") -> Finding:
 def configuration(note: str) -> Finding:
     """Return a warning about how the connection is configured on this machine."""
     return Finding("configuration", "warning", note, "Change the option if necessary.")
+
+
+def host_key(doubt: str) -> Finding:
+    """Return a warning about a published fingerprint that differs from the known key."""
+    do = "Compare both with the site's web pages, and correct `hosts.fingerprints`: as it stands, "
+    return Finding("host key", "warning", doubt, do + "a new user cannot log in.")
 
 
 def tools(text: str, site: Site) -> Iterator[Finding]:
@@ -108,7 +114,8 @@ def version(text: str, site: Site) -> Iterator[Finding]:
 
 def partitions(text: str, site: Site) -> Iterator[Finding]:
     """Check every partition of the profile against `scontrol show partition -o`."""
-    by_name = {record.get("PartitionName"): record for record in records(text)}
+    every = records(text)
+    by_name = {record.get("PartitionName"): record for record in every}
     if not by_name:
         words = text.strip()[-200:] or "no answer"
         yield Finding("partitions", "error", words, "Try `scontrol show partition` there.")
@@ -129,6 +136,7 @@ def partitions(text: str, site: Site) -> Iterator[Finding]:
                 ("max_time", _limit(record.get("MaxTime", "")), partition.max_time),
                 ("max_nodes", _most_nodes(record, partition.max_nodes), str(partition.max_nodes)),
                 ("allocation", allocation, partition.allocation),
+                ("preempts", *_flags(preempts(record, every), partition.preempts)),
             )
             if not _same(key, real, planned) and not (qos and key.startswith("max_"))
         ]
@@ -143,6 +151,18 @@ def partitions(text: str, site: Site) -> Iterator[Finding]:
         else:
             words = f"{partition.max_time}, {partition.max_nodes} nodes"
             yield Finding(title, "note", words)
+    needed = not any(record.get("Default") == "YES" for record in every)
+    is_told = any("Default" in record for record in every)
+    if is_told and needed != site.partition_required:
+        real, planned = _flags(needed, site.partition_required)
+        do = f"Set `partition_required: {real}` in your own profile."
+        words = "no partition is the default" if needed else "a partition is the default"
+        words += f"; the profile has partition_required: {planned}"
+        yield Finding("default partition", "warning", words, do)
+
+
+def _flags(real: bool, planned: bool) -> tuple[str, str]:
+    return str(real).lower(), str(planned).lower()
 
 
 def node(text: str, site: Site) -> Iterator[Finding]:
@@ -165,6 +185,9 @@ def node(text: str, site: Site) -> Iterator[Finding]:
     if kept := reserved(record.get("CPUSpecList", ""), shape.cores, threads):
         planned = format_cores(parse_cores(shape.reserved_cores))
         rows.append(("reserved_cores", format_cores(kept), planned))
+    types = re.findall(r"gpu:([\w.-]*[A-Za-z][\w.-]*):\d", record.get("Gres", ""))
+    if types and shape.gres_types and not {t.lower() for t in types} & set(shape.gres_types):
+        rows.append(("gres_types", f"[{', '.join(types)}]", f"[{', '.join(shape.gres_types)}]"))
     name = f"node {record['NodeName']}"
     wrong = [row for row in rows if row[1] != row[2]]
     if not wrong:
@@ -210,6 +233,8 @@ def _most_nodes(record: Mapping[str, str], planned: int) -> str:
     """Return the most nodes of a job; `planned` if the partition's size or QOS explains it."""
     limit, total = record.get("MaxNodes", ""), record.get("TotalNodes", "")
     most = limit if limit.isdecimal() else total
+    if most.isdecimal() and total.isdecimal() and planned > int(total) and planned != int(most):
+        most = str(min(int(most), int(total)))  # MaxNodes may exceed the partition's size
     explained = total == str(planned) or record.get("QoS", "N/A") not in ("N/A", "(null)", "")
     return str(planned) if explained and most.isdecimal() and planned <= int(most) else most
 

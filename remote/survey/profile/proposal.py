@@ -314,7 +314,11 @@ def _partitions(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine |
     # An example begins with the first one. Masks are right, and proved, on whole nodes alone.
     ordered = sorted(
         choice.queues,
-        key=lambda queue: (not queue.record.exclusive, not queue.record.is_default),
+        key=lambda queue: (
+            queue.record.preempts,
+            not queue.record.exclusive,
+            not queue.record.is_default,
+        ),
     )
     for queue in ordered:
         yield from _partition(queue, cluster, choice)
@@ -345,6 +349,8 @@ def _partition(
     yield ProfileLine((*at, "allocation"), allocation, f"{command}: OverSubscribe, Exclusive")
     usable = choice.cores - len(_reserved(cluster, choice))
     yield from billing_of(at, queue, cluster, choice, (usable, _memory_gib(cluster, choice)))
+    if record.preempts:
+        yield ProfileLine((*at, "preempts"), True, f"{command}: PreemptMode, PriorityTier")
     if (larger := _larger(queue, cluster, choice)) is not None:
         yield ProfileLine((*at, "grows_to"), larger.name, "the next larger partition", guess=True)
     if queue.qos:
@@ -374,7 +380,9 @@ def _larger(
     queue: ProfilePartition, cluster: Cluster, choice: ShapeChoice
 ) -> ProfilePartition | None:
     own = _most_nodes(queue, cluster)
-    larger = [one for one in choice.queues if _most_nodes(one, cluster) > own]
+    larger = [
+        one for one in choice.queues if _most_nodes(one, cluster) > own and not one.record.preempts
+    ]
     # Of those with as many nodes, one of the same kind: whole nodes or shared ones.
     return min(
         larger,
@@ -385,6 +393,15 @@ def _larger(
 
 def _requests(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine]:
     gpus = choice.gpus
+    described = {queue.record.name for queue in choice.queues}
+    others = tuple(one.name for one in cluster.partitions if one.name not in described)
+    with_gpus = {group.partition for group in cluster.groups if group.gpus}
+    if with_gpus and not with_gpus.intersection(others):
+        why = "scontrol show partition: all that have no such GPUs"
+        yield ProfileLine(("other_partitions",), others, why)
+    if cluster.partitions and not any(one.is_default for one in cluster.partitions):
+        why = "scontrol show partition: none is the default"
+        yield ProfileLine(("partition_required",), True, why)
     if not any(node.get("Gres", "").startswith("gpu") or "gpu:" in node.get("Gres", "")
                for node in cluster.nodes):  # fmt: skip
         yield ProfileLine(

@@ -43,6 +43,15 @@ def test_the_published_key_is_trusted_without_a_question(server: Sshd) -> None:
     assert text.startswith("# no line end\n|1|") and text.count("\n") == 2
 
 
+def test_a_published_key_that_known_hosts_contradicts_is_a_doubt(server: Sshd) -> None:
+    accepting = Ssh(server.login(), Answers("yes"))
+    accepting.run("true")
+    accepting.close()
+    assert not Ssh(server.login(fingerprint(server.host_key))).key_doubts
+    (doubt,) = Ssh(server.login("SHA256:other")).key_doubts
+    assert "publishes SHA256:other" in doubt and fingerprint(server.host_key) in doubt
+
+
 def test_another_key_than_the_published_one_is_refused_without_a_question(server: Sshd) -> None:
     answers = Answers("yes")
     with pytest.raises(LinkError, match="the site publishes SHA256:other"):

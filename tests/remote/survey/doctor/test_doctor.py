@@ -92,6 +92,24 @@ def test_all_nodes_or_a_qos_may_limit_a_job_below_its_partition(
     assert checks["partition dev-g"].severity == severity
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("PartitionName=small-g", "PartitionName=small-g PreemptMode=REQUEUE PriorityTier=1 "
+         "Nodes=nid005002", "preempts true; the profile has false"),
+        ("Default=NO", "Default=YES", "a partition is the default; the profile has "
+         "partition_required: true"),
+        ("MaxNodes=8", "MaxNodes=1024", "max_nodes 4; the profile has 8"),  # 4 nodes are all
+    ],
+)  # fmt: skip
+def test_preemption_the_default_and_the_size_of_a_partition_are_compared(
+    site: Site, old: str, new: str, found: str
+) -> None:
+    text = PARTITIONS.replace("Default=NO", "Default=NO PriorityTier=2").replace(old, new)
+    checks = list(cluster_checks.partitions(text.replace("TotalNodes=49", "TotalNodes=4"), site))
+    assert found in [check.message for check in checks if check.severity == "warning"]
+
+
 def test_a_partition_that_is_not_there_fails_and_the_others_are_named(site: Site) -> None:
     checks = {
         c.rule: c for c in cluster_checks.partitions(PARTITIONS.replace("dev-g", "debug"), site)
@@ -120,12 +138,13 @@ def test_no_answer_of_scontrol_fails_with_its_words(site: Site) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "name", "severity"),
     [
-        ("gpu:mi250:8", "gpu:mi300:4", "gpus", "error"),
+        ("gpu:mi250:8", "gpu:mi250:4", "gpus", "error"),
         ("gpu:mi250:8", "(null)", "gpus", "error"),
         ("CPUTot=128", "CPUTot=64", "cores", "error"),
         ("RealMemory=491520", "RealMemory=262144", "memory_gib", "warning"),
         ("RealMemory=491520", "RealMemory=524288", "memory_gib", "note"),
         ("0-1,16-17", "2-3,16-17", "reserved_cores", "warning"),
+        ("gpu:mi250:8", "gpu:a100:8", "gres_types", "warning"),
     ],
 )
 def test_another_shape_of_the_node_is_shown(

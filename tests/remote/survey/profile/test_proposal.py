@@ -12,6 +12,13 @@ from tests.support.servers.transports import FixedAnswer
 
 GRES = "gpu:a100:4"
 TWO_QOS = (("zephyr|ag-lehre42||normal|\n", "zephyr|ag-lehre42||short,long|\n"),)
+TIER_2 = "PriorityJobFactor=1 PriorityTier=2"
+HIGH = (
+    "PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=EXCLUSIVE",
+    "PriorityTier=2 RootOnly=NO ReqResv=NO OverSubscribe=EXCLUSIVE",
+)
+"""The partition `whole` has a higher priority than the others."""
+CANCEL = ("PreemptMode=OFF", "PreemptMode=CANCEL")
 ENFORCED = ("associations,limits", "associations,limits,qos")
 LIMITED = ("normal||||\n", "short|01:00:00|node=1,gres/gpu=4|2|\nlong|2-00:00:00|||gres/gpu=4\n")
 
@@ -95,6 +102,23 @@ def test_a_login_node_without_python_makes_the_nodes_a_guess() -> None:
         ([("QoS=N/A", "QoS=short"), LIMITED], "partitions.parts.max_time", "01:00:00"),
         ([ENFORCED, ("|normal|\n", "|one|\n")], "partitions.whole.arguments", ("--qos=one",)),
         ([ENFORCED, ("|normal|\n", "|one,two|one\n")], "partitions.whole.arguments", ()),
+        ([HIGH, CANCEL], "partitions.parts.preempts", True),
+        ([HIGH, CANCEL], "partitions.whole.preempts", False),
+        ([HIGH], "partitions.parts.preempts", False),  # PreemptMode=OFF
+        ([CANCEL], "partitions.parts.preempts", False),  # none has a higher priority
+        ([HIGH, CANCEL, ("gx[11-12] PriorityJobFactor=1 PriorityTier=2", f"gx[2-9,12] {TIER_2}")],
+         "partitions.parts.preempts", True),
+        ([HIGH, CANCEL, ("gx[11-12] PriorityJobFactor=1 PriorityTier=2", f"gx13 {TIER_2}")],
+         "partitions.parts.preempts", False),
+        ([HIGH, CANCEL, ("MaxNodes=2 ", "MaxNodes=1 ")], "partitions.whole.grows_to", None),
+        ([("MaxNodes=2 ", "MaxNodes=1 ")], "partitions.whole.grows_to", "parts"),
+        ([], "partition_required", False),
+        ([("Default=YES", "Default=NO")], "partition_required", True),
+        # Others that have such GPUs, too, are not described: the list would be incomplete.
+        ([], "other_partitions", None),
+        ([("closed|2|96|2|24|2|256000|gpu:a100:4", "closed|2|96|2|24|2|256000|(null)"),
+          ("asleep|2|96|2|24|2|256000|gpu:a100:4", "asleep|2|96|2|24|2|256000|(null)")],
+         "other_partitions", ("closed", "asleep")),
         ([("closed|2", "true|2"), ("=closed", "=true"), ("=staff", "=ALL")],
          "partitions.true.max_time", "01:00:00"),
     ],
