@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from lumitui.app.follow import transitions
 from lumitui.app.follow.refresh import Warn, Watcher, refresh
+from lumitui.app.follow.sites.poll_schedule import SOON
 from lumitui.app.follow.transitions import nobody_knows
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler import log_search, run_log
@@ -24,7 +25,8 @@ Stop = Callable[[], bool]
 def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn: Warn) -> Run:
     """Return the run once it has ended, or its state after `timeout` seconds or `stop()`.
 
-    A queued run that can never start is returned immediately.
+    A queued run that can never start is returned immediately. After a send, and when the job
+    starts, the site is polled at the times in SOON, besides every `poll_seconds`.
 
     The state is `unknown` if neither the queue nor accounting has listed the job for
     ACCOUNTING_SECONDS and at a final refresh. If a site does not answer, the wait continues; `warn`
@@ -38,7 +40,9 @@ def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn:
     attended = True
     warned: tuple[str, ...] = ()
     lost: float | None = None
+    moved = time.monotonic() - max(0.0, time.time() - (run.submitted or run.created))
     while True:
+        began = run.started
         news = refresh(watcher, run.site, attended=attended)
         if news.unanswered:
             raise news.unanswered[0]
@@ -49,6 +53,8 @@ def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn:
         run = watcher.history.get(run.id)
         now = time.monotonic()
         lost = (lost or now) if transitions.nobody_knows(run) else None
+        if run.started is not None and began is None and now - moved >= SOON[-1]:
+            moved = now
         given_up = lost is not None and now - lost > transitions.ACCOUNTING_SECONDS
         rest = None if deadline is None else deadline - now
         over = run.state.is_final or run.never_starts
@@ -58,7 +64,9 @@ def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn:
             return run
         # A final query of accounting before the run counts as unknown, as for a user's request.
         attended = given_up
-        sleep_unless(pause if rest is None else min(pause, rest), stop)
+        # A site that does not answer is not polled more often.
+        soon = () if news.warnings else (moved + after - now for after in SOON)
+        sleep_unless(min(pause, rest or pause, *(each for each in soon if each > 0)), stop)
 
 
 def sleep_unless(seconds: float, stop: Stop) -> None:

@@ -83,6 +83,32 @@ def test_a_timeout_returns_the_run_as_it_is(monkeypatch: pytest.MonkeyPatch) -> 
     assert wait(site.watcher, RUN, timeout=None, stop=lambda: True, warn=print) == RUN
 
 
+@pytest.mark.parametrize("answers", [True, False], ids=["it answers", "it is down"])
+def test_a_site_is_polled_soon_after_a_send_and_a_start(
+    monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    queued = replace(RUN, state=State.QUEUED, submitted=1000.0, started=None)
+    started = replace(queued, state=State.RUNNING, started=1060.0)
+    site = Site(monkeypatch, *([*[queued] * 5, started] if answers else ["down"]))
+    moments: list[float] = []
+
+    def sleep(seconds: float, stop: object) -> None:
+        moments.append(site.now - 101)
+        site.now += seconds - 1  # a refresh takes a second
+
+    monkeypatch.setattr(waiting, "sleep_unless", sleep)
+    monkeypatch.setattr(time, "time", lambda: 1001.0)
+    loads = SimpleNamespace(load=lambda name: SimpleNamespace(poll_seconds=60.0))
+    monkeypatch.setattr(site.watcher, "sites", loads)
+    wait(site.watcher, queued, timeout=250, stop=lambda: False, warn=lambda words: None)
+    if answers:
+        started_at = 138  # a minute after the poll before
+        assert moments[:6] == [0, 3, 8, 18, 78, started_at]
+        assert moments[6:] == [started_at + after for after in (2, 5, 10, 20, 80)]
+    else:
+        assert moments == [0, 60, 120, 180, 240]
+
+
 def test_a_job_that_can_never_start_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     queued = replace(RUN, state=State.QUEUED, reason="Dependency")
     never = replace(queued, reason="DependencyNeverSatisfied")
