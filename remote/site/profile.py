@@ -206,7 +206,8 @@ class Site(Facts):
     """Folders by names like `SCRATCH`: `$SCRATCH` in a job file becomes the path. `USER` is
     predefined; `HOME` is not."""
     poll_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = 60
-    """Seconds from one request for all runs to the next, while one is unfinished."""
+    """Seconds from one request for all runs to the next, while one is unfinished. In a profile of
+    the system's folder, it is the least for the profiles that extend it."""
     node: NodeShape
     """One GPU node, e.g. `{cores: 96, memory_gib: 720, gpus: 4, …}`."""
     node_folder: NodePath | Literal[""] = ""

@@ -93,7 +93,7 @@ class Sites:
         from lumitui.remote.site.profile import Site
         from lumitui.remote.site.reading.validation import validate
 
-        document, data = self._merged(name, ())
+        document, data, _ = self._merged(name, ())
         return validate(document, Site, data, "`lumitui schema site` lists the keys.")
 
     def valid(self) -> list[Site]:
@@ -125,7 +125,14 @@ class Sites:
         names = ", ".join(self.names()) or "none"
         raise InputError(f"{name!r} is not a site.", f"The sites are: {names}.", field="site")
 
-    def _merged(self, name: str, seen: tuple[Path, ...]) -> tuple[Document, dict[str, object]]:
+    def _merged(
+        self, name: str, seen: tuple[Path, ...]
+    ) -> tuple[Document, dict[str, object], object]:
+        """Return a profile's document, its data with those it inherits, and its least pause.
+
+        The `poll_seconds` of a profile in the system's folder is the least for those that extend
+        it: the administrator, not each user, decides how often a login node is polled.
+        """
         from lumitui.remote.site.reading.yaml_document import Document, read_document
 
         # A user's own profile may extend the built-in one of the same name.
@@ -146,9 +153,28 @@ class Sites:
             )
         parent = data.pop("extends", None)
         if parent is not None:
-            document.below, inherited = self._merged(str(parent), (*seen, path))
+            document.below, inherited, least = self._merged(str(parent), (*seen, path))
             data = merge(inherited, data)
-        return document, data
+            _keep_pause(data, least)
+        else:
+            least = None
+        is_system = path.parent in self._folders[1:] and path.parent != BUILT_IN
+        return document, data, data.get("poll_seconds", least) if is_system else least
+
+
+def _keep_pause(data: dict[str, object], least: object) -> None:
+    """Raise `poll_seconds` to `least`, with a note for the user."""
+    try:
+        wanted, floor = float(str(data.get("poll_seconds"))), float(str(least))
+    except ValueError:
+        return  # one of them is missing or not a number, which the validation reports
+    if wanted < floor:
+        words = (
+            f"lumitui polls every {floor:g} s: the system's profile does not allow {wanted:g} s."
+        )
+        notes = data.get("notes", [])
+        data |= {"poll_seconds": floor}
+        data |= {"notes": [*notes, words]} if isinstance(notes, list) else {}
 
 
 def _refuse_writable(path: Path) -> None:

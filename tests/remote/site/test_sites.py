@@ -110,6 +110,33 @@ def test_a_pause_that_would_never_end_or_never_begin_is_refused(folder: Path, pa
     assert "mine.yaml:2: poll_seconds" in message
 
 
+@pytest.mark.parametrize(
+    ("parent", "own", "pause"),
+    [("60", "1", 60), ("60", "'1'", 60), ("60", "90", 90), ("1", "0.5", 1)],
+)
+def test_no_user_polls_more_often_than_the_systems_profile_allows(
+    tmp_path: Path, parent: str, own: str, pause: float
+) -> None:
+    user, system = tmp_path / "user", tmp_path / "system"
+    user.mkdir()
+    system.mkdir()
+    (system / "small.yaml").write_text(f"{SMALL}poll_seconds: {parent}\n")
+    (user / "small.yaml").write_text(f"extends: small\npoll_seconds: {own}\n")
+    (user / "mine.yaml").write_text("extends: small\npoll_seconds: 0.2\n")
+    sites = Sites([user, system, BUILT_IN])
+    assert sites.load("small").poll_seconds == pause
+    told = [note for note in sites.load("small").notes if "does not allow" in note]
+    assert len(told) == (own.strip("'") in ("1", "0.5"))
+    assert sites.load("mine").poll_seconds == float(parent), "not through another profile either"
+
+
+def test_the_pause_of_a_bundled_or_an_own_profile_may_be_shortened(folder: Path) -> None:
+    (folder / "small.yaml").write_text(f"{SMALL}poll_seconds: 60\n")
+    for parent in ("small", "lumi"):
+        (folder / "mine.yaml").write_text(f"extends: {parent}\npoll_seconds: 15\n")
+        assert Sites([folder, BUILT_IN]).load("mine").poll_seconds == 15
+
+
 def test_a_profile_that_comes_later_is_found_and_one_that_goes_is_not(tmp_path: Path) -> None:
     sites = Sites([tmp_path / "later"])
     assert sites.names() == []
