@@ -32,9 +32,10 @@ class Guess:
 def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[str] = ()) -> Guess:
     """Return the site that a script's partition, account, paths and modules fit best.
 
-    `own` names the profiles that a user has written. If one fits as well as a profile that comes
-    with lumitui, the user's is meant if the script's account is its default; else lumitui's, since
-    a profile made by `init --host` has the partitions and no more.
+    `own` names the profiles that a user has added. If some fit as well as a profile that comes with
+    lumitui, the first of the user's is meant if the script's account is its default, or if it has
+    modules or containers and no default account. Otherwise lumitui's is meant: a profile made by
+    `init --host` may have the partitions and no more.
     """
     clusters = [site for site in sites if site.scheduler == "slurm"]
     options = read_directives(text).options
@@ -45,18 +46,24 @@ def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[st
     if len(fits) > 1:
         fits = [site for site in fits if not site.is_closed(today)] or fits
     as_well = [site.name for site in fits]
-    mine = [site for site in fits if site.name in own and facts.is_default(site)]
-    if len(mine) == 1:
-        fits = mine
+    added = [site for site in fits if site.name in own]
+    mine = [site for site in added if facts.is_default(site)]
+    mine = mine or [site for site in added if _is_complete(site) and not site.account.default]
+    if mine:
+        fits = mine[:1]
     elif len(fits) > 1:
         fits = [site for site in fits if site.name not in own] or fits
     if len(fits) != 1 or best < _ENOUGH:
         return Guess(None, "", tuple(site.name for site in fits))
     words = facts.told(fits[0]) + (["its paths and modules"] if _marks(fits[0], text) else [])
     others = [name for name in as_well if name != fits[0].name]
-    whose = "your profile" if fits[0].name not in own else "the profile"
+    whose = "your profile" if {*others} & {*own} else "the profile"
     more = f" ({whose} {' or '.join(others)} also fits: --site)" if others else ""
     return Guess(fits[0], f"{' and '.join(words)}{more}")
+
+
+def _is_complete(site: Site) -> bool:
+    return bool(site.modules or site.containers)
 
 
 @dataclass(frozen=True)

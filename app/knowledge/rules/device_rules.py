@@ -229,6 +229,7 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
         numbers = _numbers(variable.value)
         if site_says(site, variable.name):
             continue
+        sets = "it" if variable.name == site.visible_gpus else site.visible_gpus
         if variable.value.strip() in ("", "-1") and has and variable.step is None:
             yield Hit(
                 f"{variable.name} is emptied, so the ranks see none of the {some(has, 'GPU')} of "
@@ -243,7 +244,7 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"{variable.name} contains GPU {beyond[-1]}, but the job has {some(has, 'GPU')} "
                 "of a node, numbered from 0.",
-                f"Remove {variable.name}: Slurm sets it.",
+                f"Remove {variable.name}: Slurm sets {sets}.",
                 variable.at,
                 severity="error",
             )
@@ -258,14 +259,14 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
                     if without
                     else "."
                 ),
-                f"Remove {variable.name}: Slurm sets it to all of them.",
+                f"Remove {variable.name}: Slurm sets {sets} to all of them.",
                 variable.at,
                 severity="error" if without else None,
             )
         elif len(numbers) == has and variable.step is None:
             yield Hit(
                 f"{variable.name} is set manually to the job's {some(has, 'GPU')}.",
-                f"Remove {variable.name}: Slurm sets it, and the list is wrong as soon as the "
+                f"Remove {variable.name}: Slurm sets {sets}, and the list is wrong as soon as the "
                 "job requests fewer.",
                 variable.at,
                 severity="note",

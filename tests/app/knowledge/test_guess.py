@@ -58,3 +58,21 @@ def test_an_own_profile_with_the_scripts_account_as_its_default_is_meant() -> No
     assert "(the profile lumi also fits: --site)" in found.because
     other = guess_site(text.replace("0001", "0002"), [*SITES, mine], date(2026, 11, 23), ["mine"])
     assert other.site is not None and other.site.name == "lumi"
+
+
+def test_one_of_several_own_profiles_is_meant_rather_than_a_real_machine() -> None:
+    lumi = KNOWN.load("lumi")
+    account = lumi.account.model_copy(update={"default": "project_462000001"})
+    names = ["mine", "other"]
+    own = [lumi.model_copy(update={"name": name, "account": account}) for name in names]
+    text = "#!/bin/bash\n#SBATCH -p standard-g -A project_462000001\n"
+    found = guess_site(text, [*SITES, *own], date(2026, 11, 23), names)
+    assert found.site is own[0]
+    assert "lumi or other also fits: --site)" in found.because
+
+
+def test_a_complete_profile_without_a_default_account_is_meant() -> None:
+    shared = KNOWN.load("lumi").model_copy(update={"name": "shared"})
+    text = "#!/bin/bash\n#SBATCH -p standard-g -A project_462000001\n"
+    found = guess_site(text, [*SITES, shared], date(2026, 11, 23), ["shared"])
+    assert found.site is shared and "the profile lumi also fits" in found.because

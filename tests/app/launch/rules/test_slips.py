@@ -263,3 +263,14 @@ def test_a_call_without_binds_stays_whole_with_staged_data(tmp_path: Path) -> No
     text += f"container: {{image: /capstor/pt.toml}}\nstage: {{DATA: {tmp_path}}}\n"
     script = compose(parse_job(text, "job.yaml"), SITES.load("alps")).script
     assert '--environment "$SIF"' in script
+
+
+@pytest.mark.parametrize(
+    ("name", "sets"),
+    [("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"), ("ROCR_VISIBLE_DEVICES", "it")],
+)
+def test_a_list_of_gpus_names_the_variable_that_slurm_sets_in_its_place(
+    name: str, sets: str
+) -> None:
+    texts = " ".join(said(env={name: "0,1,2,3,4,5,6,7"}).values())
+    assert f"Remove {name} from `env:`: Slurm sets {sets}, " in texts
