@@ -13,6 +13,7 @@ from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.stop_lead import longer_signal
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.launch.deepspeed_batch import deepspeed_of, has_deepspeed, read_config
+from lumitui.app.launch.dependency import without_dependency
 from lumitui.app.launch.rank_memory import memory_of
 from lumitui.app.scale.changes import PlanChange, changes_between
 from lumitui.app.scale.rescale import Written, apply_settings, rescale
@@ -100,7 +101,9 @@ def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
             "A resubmission cannot set a new `after:` or `then:`.",
             "Write them into the job file, and submit that.",
         )
-    own = parent.spec.model_copy(update={"after": None})
+    # Slurm has forgotten the jobs of an old dependency, or would wait for them again.
+    options = without_dependency(parent.spec.sbatch)
+    own = parent.spec.model_copy(update={"after": None, "sbatch": options})
     if request.code == "current":
         return apply_settings(own, request.settings)
     if parent.snapshot is None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.strategies import STRATEGIES
+from lumitui.app.launch.dependency import without_dependency
 from lumitui.app.launch.layout import needed_cores
 from lumitui.app.launch.option_keys import KEY_OF_OPTION, LONG_NAMES
 from lumitui.app.launch.placement import Placement
@@ -119,6 +120,18 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
             )
 
 
+def _job_number(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec = launch.spec
+    if not spec.after and without_dependency(spec.sbatch) != spec.sbatch:
+        yield hit(
+            "dependency-number",
+            "sbatch",
+            "`sbatch:` has --dependency with the number of a job: lumitui does not know that job, "
+            "and a resubmission does not wait for it.",
+            "If it is a run of lumitui, use `after: RUN` instead.",
+        )
+
+
 def _own(option: str) -> str:
     if _name(option) in ("--array", "-a"):
         return f"{option} would start several jobs for one run, all writing to its folder."
@@ -176,5 +189,6 @@ def _no_heartbeat(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 RULES: tuple[LaunchRule, ...] = (
-    _too_few_cores, _no_memory, _disk, _options, _part_of_a_node, _no_save, _no_heartbeat,
+    _too_few_cores, _no_memory, _disk, _options, _job_number, _part_of_a_node, _no_save,
+    _no_heartbeat,
 )  # fmt: skip

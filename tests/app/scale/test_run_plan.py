@@ -195,3 +195,12 @@ def test_a_project_is_compared_with_what_was_sent(runs: Runs, tmp_path: Path) ->
     assert code_news(replace(run, snapshot=None), known, hashes).first == "current"
     train.unlink()
     assert code_news(run, known, hashes) == CodeNews(), "the plan says what is wrong"
+
+
+@pytest.mark.parametrize("option", ["--dependency=afterok:12", "--dep afterok:12", "-d afterok:12"])
+def test_a_resubmission_does_not_wait_again_for_jobs_by_their_numbers(option: str) -> None:
+    options = ("--nice=5", option, f"--exclude=n1 {option}")
+    parent = a_run("a-1", spec=SPEC.model_copy(update={"sbatch": options}), snapshot="s")
+    assert wanted_spec(parent, ResubmissionRequest()).sbatch == ("--nice=5", "--exclude=n1")
+    again = ResubmissionRequest(settings=("sbatch=[--dependency=afterok:13]",))
+    assert wanted_spec(parent, again).sbatch == ("--dependency=afterok:13",)
