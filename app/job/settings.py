@@ -1,6 +1,7 @@
 """The user's folders on this machine, the administrators' defaults, and the version of lumitui."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,26 @@ def write_whole(file: Path, text: str, mode: int = 0o600) -> None:
     except BaseException:
         Path(part).unlink(missing_ok=True)
         raise
+
+
+def install_hint(package: str) -> str:
+    """Return how to install an optional `package` beside lumitui, from a wheel or a clone.
+
+    It names the package itself with its limits: the index of packages has no `lumitui`.
+    """
+    from importlib import metadata
+
+    try:
+        needed = metadata.requires("lumitui") or ()
+    except metadata.PackageNotFoundError:
+        needed = ()  # started from the source code alone
+    texts = (text.partition(";")[0].strip() for text in needed)
+    named = (text for text in texts if re.match(rf"{re.escape(package)}(?![\w-])", text))
+    wanted = next(named, package)
+    return (
+        f"Install it beside lumitui: `pip install '{wanted}'`, or with pipx "
+        f"`pipx inject lumitui '{wanted}'`."
+    )
 
 
 def version() -> str:

@@ -1,6 +1,8 @@
 """What an agent may do: each method of `AgentTools` is a tool, and returns plain data."""
 
 import json
+import os
+import pwd
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -71,7 +73,10 @@ class AgentTools:
         """
         self._runs, self._settings = runs, settings
         self._folder = folder.resolve()
-        if not self._folder.is_dir() or Path.home().resolve().is_relative_to(self._folder):
+        # $HOME may be another folder than the account's, whose .ssh ssh reads.
+        homes = {Path.home().resolve(), Path(pwd.getpwuid(os.getuid()).pw_dir).resolve()}
+        is_above = any(home.is_relative_to(self._folder) for home in homes)
+        if not self._folder.is_dir() or is_above:
             what = "contains your home folder" if self._folder.is_dir() else "is not a folder"
             raise InputError(
                 f"An agent cannot work in {self._folder}: it {what}.",

@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lumitui.app.job import examples
-from lumitui.app.job.settings import Settings, write_whole
+from lumitui.app.job.settings import Settings, install_hint, write_whole
 from lumitui.app.launch.from_script.own_scripts import files_here
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.profile import Site
@@ -39,7 +39,7 @@ def prepare_demo(folder: Path) -> Path:
     if not os.environ.get("LUMITUI_PYTHON") and importlib.util.find_spec("torch") is None:
         raise InputError(
             "The demo needs PyTorch, which this Python lacks.",
-            "Run `pip install 'lumitui[trainers]'`, or set LUMITUI_PYTHON to a Python with torch.",
+            f"{install_hint('torch')} Or set LUMITUI_PYTHON to a Python with torch.",
         )
     job = folder / "job.yaml"
     try:

@@ -72,9 +72,11 @@ def mcp(folder: Path) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise
+        from lumitui.app.job.settings import install_hint
+
         raise InputError(
             "`lumitui mcp` requires the package mcp 2, which is not installed.",
-            "Install it with: pip install 'lumitui[mcp]'",
+            install_hint("mcp"),
         ) from error
     serve(own_settings(), folder)
 

@@ -136,7 +136,7 @@ def test_without_the_sdk_one_sentence_says_what_to_install(home: Home, tmp_path:
     (tmp_path / "mcp" / "__init__.py").write_text(hide)
     path = f"{tmp_path}:{Path(__file__).resolve().parents[3] / 'src'}"
     done = lt(home, "mcp", PYTHONPATH=path)
-    told(done, 2, "requires the package mcp 2", "pip install 'lumitui[mcp]'")
+    told(done, 2, "requires the package mcp 2", "pip install 'mcp<3")
 
 
 async def test_an_agent_submits_follows_and_cancels_on_the_mini_cluster(
