@@ -6,7 +6,7 @@ only one epoch, from the steps after the warm-up. Pure, except `Sweeps`.
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -179,12 +179,21 @@ def pace_of(points: Sequence[MetricPoint]) -> StepPace:
     seconds = [batch / (point.samples_per_s or math.inf) for point in counted]
     mean = math.fsum(seconds) / len(seconds)
     samples = start.extra.get("train_samples")
-    whole = samples // batch if isinstance(samples, float) else None
+    whole = samples // batch if isinstance(samples, float) else _epoch_steps(steps)
     waits = [point.extra.get("data_s") for point in counted]
     told = [pair for pair in zip(waits, seconds, strict=True) if isinstance(pair[0], float)]
     waited = math.fsum(wait for wait, _ in told if isinstance(wait, float))
     share = waited / math.fsum(spent for _, spent in told) if told else None
     return StepPace(whole * mean if whole else None, share, batch / mean, loss, others)
+
+
+def _epoch_steps(steps: Sequence[MetricPoint]) -> float | None:
+    """Return the steps of an epoch, from the first step of the first and of the last epoch."""
+    first = steps[0]
+    last = next((point for point in steps if point.epoch == steps[-1].epoch), first)
+    if None in (first.step, first.epoch, last.step, last.epoch) or first.epoch == last.epoch:
+        return None
+    return (last.step - first.step) / (last.epoch - first.epoch)  # type: ignore[operator]
 
 
 def _advice(rows: Sequence[SweepRow]) -> tuple[str, list[str]]:
@@ -199,7 +208,9 @@ def _advice(rows: Sequence[SweepRow]) -> tuple[str, list[str]]:
         )
     if len(silent) > ended:
         sentences.append(f"{len(silent) - ended} of {len(rows)} runs have no figures yet.")
-    if len(paced) < 2 or any(row.workers is None for row in rows):
+    if any(row.workers is None for row in rows):
+        return "", [*sentences, *_lowest_loss(rows)]
+    if len(paced) < 2:
         return "", sentences
     ordered = sorted(paced, key=lambda row: row.workers or 0)
     fastest = max(ordered, key=_speed)
@@ -213,6 +224,15 @@ def _advice(rows: Sequence[SweepRow]) -> tuple[str, list[str]]:
             "node's disk."
         )
     return best.setting, sentences
+
+
+def _lowest_loss(rows: Sequence[SweepRow]) -> Iterator[str]:
+    known = [(loss, row.setting) for row in rows if (loss := row.pace.loss) is not None]
+    finite = [(loss, setting) for loss, setting in known if math.isfinite(loss)]
+    if len({loss for loss, _ in finite}) > 1:
+        loss, setting = min(finite)
+        other = "" if len(finite) == len(rows) else f" of the {len(finite)} runs that report one"
+        yield f"{setting} has the lowest loss{other}, {loss:.4g}."
 
 
 def _choice(best: SweepRow, ordered: Sequence[SweepRow]) -> str:

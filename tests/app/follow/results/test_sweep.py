@@ -1,6 +1,7 @@
 """The runs of a grid beside each other: what an epoch takes, and how many workers to take."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -94,6 +95,24 @@ def test_what_is_not_known_is_said_and_other_grids_get_no_advice() -> None:
     assert of({"--lr=1": told(1.0, 0), "--lr=2": told(0.5, 0)}).advice == ()
     mixed = {"--workers=1 --lr=1": told(1.0, 0), "--workers=2 --lr=2": told(0.5, 0)}
     assert of(mixed).advice == ()
+
+
+def test_a_grid_without_workers_names_the_lowest_loss() -> None:
+    def lines(loss: float) -> list[str]:
+        return [*told(1.0, 0)[:-1], json.dumps({"event": "step", "step": 12, "loss": loss})]
+
+    found = of({"--lr=1": lines(0.5), "--lr=2": lines(0.25), "--lr=3": lines(math.nan)})
+    assert found.advice == ("--lr=2 has the lowest loss of the 2 runs that report one, 0.25.",)
+    assert of({"--lr=1": lines(0.5), "--lr=2": lines(0.25)}).advice == (
+        "--lr=2 has the lowest loss, 0.25.",
+    )
+
+
+def test_an_epoch_is_known_from_the_logged_epochs_alone() -> None:
+    lines = told(0.5, 0.0, epochs=3, samples=None)
+    assert of({"--workers=0": lines}).rows[0].pace.epoch_s == pytest.approx(6 * 0.5)
+    one = [line for line in lines if '"epoch": 1' in line or "start" in line]
+    assert of({"--workers=0": one}).rows[0].pace.epoch_s is None
 
 
 @pytest.mark.slow
