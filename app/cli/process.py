@@ -146,7 +146,8 @@ def run_verb(verbs: Verbs, arguments: list[str]) -> int:
         error = InputError(problem.format_message(), WAY_OUT)
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        error = LumiError("Interrupted.", "A submitted job keeps running.")
+        hint = "If a job was submitted, it keeps running: `lumitui status` lists it."
+        error = LumiError("Interrupted.", hint)
         code = INTERRUPTED
     except StdoutLost as lost:
         reply.lost = lost

@@ -111,7 +111,7 @@ def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
         job = f" as job {run.job_id}" if run.job_id else ""
         # Dated by the laptop until the site reports a time, which a requeue replaces.
         yield Happening(run.submitted, f"submitted to {run.site}{job}", leads=run.attempt == 1)
-    for record, steps in trained(run.attempts):
+    for record, steps in trained(run.attempts, resumed=run.resumed_from is not None):
         yield Happening(record.started, run_phrases.began(record))
         if record.end:
             yield Happening(record.ended, run_phrases.ended(record, steps))

@@ -13,7 +13,7 @@ from lumitui.app.history.run import Run
 from lumitui.remote.scheduler import log_search, run_log
 from lumitui.remote.scheduler.log_search import Match, Sought
 from lumitui.remote.scheduler.run_log import LOG_BLOCK, LogPage
-from lumitui.remote.site.errors import AnswerNeeded, LinkError, RefusedError
+from lumitui.remote.site.errors import AnswerNeeded, InputError, LinkError, LumiError, RefusedError
 from lumitui.remote.site.run_folder import attempt_log
 from lumitui.remote.ssh.prompts import attendance, is_attended
 from lumitui.remote.transport.transport import Transport
@@ -159,7 +159,7 @@ def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> 
         raise RefusedError(f"{run.id} has no log: it is {run.state}.", "No job could write one.")
     end = run_log.read_end(transport, log_path(run, attempt), last)
     if end is None:
-        raise RefusedError(f"{run.id} has no log yet.", "It appears when the job starts.")
+        raise _no_log(run, attempt)
     return end
 
 
@@ -406,7 +406,7 @@ class LogPages:
         transport = self._watcher.connection(run.site).transport
         piece = run_log.read_page(transport, log_path(run, attempt), start, length)
         if piece is None:
-            raise _no_log(run)
+            raise _no_log(run, attempt)
         data = piece.data[start - piece.start :][:length]
         return LogPage(start, data, piece.size)
 
@@ -438,12 +438,17 @@ class LogPages:
         path = log_path(run, attempt)
         matches = log_search.find(transport, path, sought, at, forward=forward)
         if matches is None:
-            raise _no_log(run)
+            raise _no_log(run, attempt)
         whole = len(matches) < log_search.MOST_MATCHES  # further matches are dropped
         if forward:
             return LogMatches(matches, at, None if whole else matches[-1].offset + 1)
         return LogMatches(matches, 0 if whole else matches[0].offset, at)
 
 
-def _no_log(run: Run) -> RefusedError:
+def _no_log(run: Run, attempt: int | None) -> LumiError:
+    if attempt is not None and attempt > run.attempt and run.state.is_final:
+        last = "only attempt 1" if run.attempt == 1 else f"{run.attempt} attempts"
+        return InputError(f"{run.id} has no attempt {attempt}: it has {last}.", "Omit --attempt.")
+    if run.state.is_final:
+        return RefusedError(f"{run.id} has no log.", "Its job may have ended before it wrote one.")
     return RefusedError(f"{run.id} has no log yet.", "It appears when the job starts.")

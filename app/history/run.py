@@ -106,9 +106,14 @@ def saved(records: Iterable[AttemptRecord]) -> bool:
     return any(record.end in SAVED for record in records)
 
 
-def trained(records: Iterable[AttemptRecord]) -> Iterator[tuple[AttemptRecord, int | None]]:
-    """Yield each attempt with the number of steps it trained; None if unknown."""
-    before: int | None = 0
+def trained(
+    records: Iterable[AttemptRecord], *, resumed: bool = False
+) -> Iterator[tuple[AttemptRecord, int | None]]:
+    """Yield each attempt with the number of steps it trained; None if unknown.
+
+    `resumed`: the first one began at another run's checkpoint, whose step is unknown.
+    """
+    before: int | None = None if resumed else 0
     for record in records:
         is_known = record.step is not None and before is not None
         yield record, max(0, record.step - before) if is_known else None  # type: ignore[operator]

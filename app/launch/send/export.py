@@ -112,15 +112,20 @@ def _write(path: Path, pieces: Iterable[bytes], mode: int) -> None:
 
 def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
     host = site.hosts.login or site.name
+    port = f"-P {site.hosts.port} " if site.hosts.port else ""
     yield from (
         f"# {name}, a Slurm job for {site.title}",
         "",
         f"lumitui {version()} wrote this folder. Nothing in it needs lumitui.",
         "",
-        f"1. Copy the folder to {site.title} (`scp -r … {host}:…`), where its nodes can read it.",
+        f"1. Copy the folder to {site.title} (`scp {port}-r … {host}:…`), where its nodes can read "
+        "it.",
         "2. Change into the folder: job.sh looks for its files where you call sbatch.",
-        *(f"3. Set {key}, which this folder omits: `export {key}=…`" for key in spec.secrets),
-        f"{4 if spec.secrets else 3}. `sbatch job.sh`",
+        *(
+            f"{number}. Set {key}, which this folder omits: `export {key}=…`"
+            for number, key in enumerate(spec.secrets, 3)
+        ),
+        f"{3 + len(spec.secrets)}. `sbatch job.sh`",
         "",
     )
     if spec.chain > 1:

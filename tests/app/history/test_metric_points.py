@@ -141,6 +141,8 @@ def test_pieces_of_the_file_give_the_same_as_all_of_it(cut: int) -> None:
     first = merged((), b"".join(rows[:cut]))
     assert merged(first, b"".join(rows[cut:])) == RECORDS
     assert [steps for _, steps in trained(RECORDS)] == [30, None, 40]
+    # The first began at another run's checkpoint: its last step says nothing of its own steps.
+    assert [steps for _, steps in trained(RECORDS, resumed=True)] == [None, None, 40]
     assert [seconds_ended(RECORDS[:count]) for count in range(4)] == [0, 60, 100, 150]
 
 

@@ -81,6 +81,12 @@ def venvs(
         removed = runs.environments.remove(
             site_name, names, account=account, unused_days=days, dry=dry
         )
+    found = {name for item in removed.values() for name in item.names}
+    if names and not found:
+        raise InputError(
+            f"{site_name} has no environment {', '.join(names)}.",
+            f"`lumitui site venvs {site_name}` lists them.",
+        )
     reply.give(removed, tables.removed_text(removed))
-    if not any(item.names for item in removed.values()):
+    if not found:
         say("There is nothing to remove.")

@@ -223,6 +223,21 @@ def test_the_log_of_a_job_that_can_never_start_ends_but_stays_on_a_screen() -> N
     assert site.on_screen()[-1] == LogEnded("ended: cancelled")
 
 
+@pytest.mark.parametrize(
+    ("attempt", "words"),
+    [
+        (None, "vit-tiny-000001 has no log."),
+        (1, "vit-tiny-000001 has no log."),
+        (99, "vit-tiny-000001 has no attempt 99: it has only attempt 1."),
+    ],
+)
+def test_an_ended_run_without_such_a_log_does_not_get_one_later(
+    attempt: int | None, words: str
+) -> None:
+    run = a_run("vit-tiny-000001", state=State.DONE, job_id="7")
+    assert follow_log._no_log(run, attempt).message == words
+
+
 @pytest.mark.parametrize("state", [State.REFUSED, State.NOT_SENT])
 def test_a_run_that_never_had_a_job_needs_no_connection(home: Home, state: State) -> None:
     """Not even a profile of its site: the person may have removed it."""

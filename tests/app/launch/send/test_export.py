@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.job.spec import JobSpec, parse_job
+from lumitui.app.launch.send import export
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.export import ExportedFolder
 from lumitui.app.runs import Runs
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.shell_text import quote
+from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.small_jobs import hello_job, hello_project, wait_until
 from tests.support.places import GOLDEN
 from tests.support.servers.cluster import Cluster
@@ -97,7 +99,11 @@ def test_it_names_secrets_and_has_none(
     out = exported(runs, spec, project, tmp_path / "out").path
     texts = {path.name: path.read_text() for path in out.rglob("*") if path.is_file()}
     assert [name for name, text in texts.items() if SECRET in text] == []
-    assert "export WANDB_API_KEY=…" in texts["README.md"]
+    assert (
+        "3. Set WANDB_API_KEY, which this folder omits: `export WANDB_API_KEY=…`"
+        in (texts["README.md"])
+    )
+    assert "4. `sbatch job.sh`" in texts["README.md"]
     assert ".secrets" not in texts["job.sh"]
     check = next(line for line in texts["job.sh"].splitlines() if line.startswith(": "))
     for environ, code in (({}, 127), ({"WANDB_API_KEY": "x"}, 0)):
@@ -288,3 +294,13 @@ def test_plain_sbatch_runs_it(
         # Slurm makes the log under the person's umask.
         assert {path.partition("-")[0] for path in others} <= {"slurm"}
     assert not list(cluster.root.glob(f"nodes/*/tmp/{cluster.user}-*"))
+
+
+def test_its_readme_has_the_profiles_port_and_counts_the_secrets() -> None:
+    lumi = Sites([BUILT_IN]).load("lumi")
+    hosts = lumi.hosts.model_copy(update={"port": 2238})
+    site = lumi.model_copy(update={"hosts": hosts})
+    spec = hello_job(site="lumi", secrets=["A_KEY", "B_KEY"])
+    lines = list(export._readme_lines(spec, site, "hello"))
+    assert "(`scp -P 2238 -r … " in lines[4]
+    assert [line[:2] for line in lines[4:9]] == ["1.", "2.", "3.", "4.", "5."]

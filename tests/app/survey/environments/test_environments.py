@@ -132,6 +132,8 @@ def test_the_verb_lists_and_removes(here: Here, here_venvs: Path) -> None:
     assert here("site", "venvs", "laptop", "--prune", "--remove", NAME).returncode == 2
     dry = here("site", "venvs", "laptop", "--prune", "--unused", "0", "--dry-run")
     assert "1 environment" in dry.stdout and (here_venvs / NAME).exists()
+    unknown = here("site", "venvs", "laptop", "--remove", "zzz")
+    assert (unknown.returncode, "laptop has no environment zzz" in unknown.stderr) == (2, True)
     assert "1 environment" in here("site", "venvs", "laptop", "--remove", NAME).stdout
     assert "There are no environments" in here("site", "venvs", "laptop").stderr
 
