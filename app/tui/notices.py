@@ -66,6 +66,8 @@ class Notices:
         self._app.own_cancels -= set(before) - set(states)
         if found:
             self._tell(found)
+        # A window that is closed unasked has no last word: what it has told is not told again.
+        self.keep_last_seen()
 
     def catch_up(self) -> None:
         """Show once, after querying the sites, the runs that ended while the TUI was closed.

@@ -86,16 +86,27 @@ def _one_rank(launch: Launch, place: Placement) -> Finding:
     keys += [("strategy", "ddp")] if single else []
     keys += [("gpus_per_node", str(gpus))] if spec.gpus_per_node else []
     written = " and ".join(f"`{key}: {value}`" for key, value in keys)
-    shared = any(one.allocation == "shared" for one in place.site.partitions.values())
+    shared = next(
+        (
+            name
+            for name, one in place.site.partitions.items()
+            if one.allocation == "shared" and not one.preempts and not one.too_small(spec.nodes, 1)
+        ),
+        None,
+    )
     what = f"strategy: {spec.strategy}" if single else f"launcher: {place.launcher.name}"
-    others = ", or use a shared partition" if shared else ""
+    others = f". For one rank, use the shared partition {shared}" if shared else ""
+    fixes = [("partition", shared)] if shared and place.launcher.tasks == "one" else keys
     return hit(
         "idle-gpus",
         keys[0][0],
         f"`{what}` starts one rank, but {spec.partition} allocates and bills whole nodes: "
         f"{gpus - 1} GPUs stay idle.",
         f"Set {written} for a rank on each GPU{others}.",
-        fix=Fix(f"use {keys[0][1]}", at_key(keys[0][0]), keys[0][1]) if len(keys) == 1 else None,
+        # Not the launcher that starts more ranks: another finding led here from it.
+        fix=Fix(f"use {fixes[0][1]}", at_key(fixes[0][0]), fixes[0][1])
+        if len(fixes) == 1
+        else None,
     )
 
 

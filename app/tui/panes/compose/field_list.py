@@ -20,6 +20,7 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 
 NO_FIX = "Nothing here needs a fix."
+PRESS_F = "Press f to apply this fix."
 REST = "rest"
 """Folded fields: those at their defaults, except `COMMON`."""
 COMMON = frozenset((
@@ -59,13 +60,13 @@ class FieldList(ScrollView, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"field-list--cursor"}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "act", "Change", id="form.change",
-                tooltip="Change the field, or apply the fix under the cursor"),
+                tooltip="Change the field under the cursor"),
         Binding("right,plus,equals_sign", "step(1)", "More", show=False, id="form.more",
                 key_display="+", tooltip="The next number or choice"),
         Binding("left,minus", "step(-1)", "Less", show=False, id="form.less", key_display="-",
                 tooltip="The number or choice before"),
         Binding("f", "fix", "Fix", id="form.fix",
-                tooltip="Apply the fix of this field, or the first one"),
+                tooltip="Apply the fix under the cursor or of its field, or the first one"),
         Binding("ctrl+f", "fix_all", "Fix all", show=False, id="form.fix_all",
                 tooltip="Apply all displayed fixes"),
         Binding("delete,backspace", "unset", "Clear", show=False, id="form.clear",
@@ -289,7 +290,7 @@ class FieldList(ScrollView, can_focus=True):
                 self.action_act()
 
     def action_act(self) -> None:
-        """Apply the fix under the cursor, or change the field there."""
+        """Change the field under the cursor; only `f` applies a fix."""
         row = self._row()
         if row is None:
             return
@@ -298,17 +299,19 @@ class FieldList(ScrollView, can_focus=True):
             self._lay_out()
             self._at = next(at for at, new in enumerate(self._rows) if new.fold == row.fold)
             self._reveal()
-        elif row.problem is not None and row.problem.fix:
-            self.post_message(self.FixesWanted((row.problem,)))
         elif row.field is not None:
             self.post_message(self.Wanted(row.field))
+        elif row.problem is not None and row.problem.fix:
+            self.notify(PRESS_F)
 
     def action_fix(self) -> None:
         """Apply the first fix of the cursor's field, or else of all; or open the field."""
         key = self._key()
         wrong = [row for row in self._rows if row.problem and row.problem.severity != "note"]
         fixes = [row for row in self._rows if row.problem is not None and row.problem.fix]
+        at = [row for row in fixes if row is self._row()]
         here = [row for row in (*fixes, *wrong) if row.field is not None and row.field.key == key]
+        here = [*at, *here]
         for row in (*here, *fixes, *wrong):
             if row.problem is not None and row.problem.fix:
                 self.post_message(self.FixesWanted((row.problem,)))

@@ -197,6 +197,14 @@ def test_a_finding_says_what_to_write(changes: dict[str, object], rule: str, wor
     assert words in said(**changes)[rule]
 
 
+def test_the_fix_for_one_rank_on_a_whole_node_does_not_start_more_ranks() -> None:
+    spec = changed(parse_job(JOB, "job.yaml"), {"launcher": "plain"}, "t")
+    site = SITES.load(spec.site)
+    (one,) = [one for one in findings(compose(spec, site), site) if one.rule == "idle-gpus"]
+    assert one.fix is not None and (one.fix.at.field, one.fix.value) == ("partition", "small-g")
+    assert "For one rank, use the shared partition small-g" in one.do
+
+
 @pytest.mark.parametrize(
     "changes",
     [

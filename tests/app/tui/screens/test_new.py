@@ -87,7 +87,11 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
         await sees(pilot, r"2 errors to fix before you can submit it")
         await sees(pilot, r"bad.yaml  laptop local\n")
         assert not can_submit(pilot) and pilot.app.screen is screen, "no dialog"
-        await pilot.press("enter")
+        await pilot.press("enter")  # typed on: applies no fix
+        await until(pilot, lambda: len(app_of(pilot)._notifications) > 0, "which key does")
+        app_of(pilot).clear_notifications()
+        assert not can_submit(pilot)
+        await pilot.press("f")
         await sees(pilot, r"nodes +2")
         await pilot.press("s")  # goes to the form and says why
         await until(pilot, lambda: len(app_of(pilot)._notifications) > 0, "the reason")
