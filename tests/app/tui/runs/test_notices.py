@@ -8,6 +8,7 @@ from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.widgets._toast import Toast
 
+from lumitui.app.follow.notifications.last_seen import read_last_seen
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.scaling_screen import ScalingScreen
@@ -55,6 +56,9 @@ async def test_ends_are_told_after_an_absence_and_at_once(
         assert "five-000005" not in toasts(), "who cancels a run needs no notice"
         app.runs.history.update("six-000006", state=State.TIMEOUT)
         await until(pilot, lambda: "six-000006: timeout" in toasts(), "an end")
+        # At once, since a window may be closed without q.
+        seen = read_last_seen(settings.data / "last-seen")
+        assert seen is not None and "six-000006" not in seen.unfinished
     app = LumiApp(settings)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         app.notify("six-000006 is running on somewhere.")
