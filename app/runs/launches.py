@@ -130,8 +130,7 @@ class Launches(RunsCore):
         job and each of `nodes`, by default the job file's.
 
         `sites` maps site names to accounts; by default it is the job's own site. The account "" is
-        that of the newest run there. `job` and
-        `folder`: see `preview`.
+        that of the newest run there, or the profile's default. `job` and `folder`: see `preview`.
 
         Raises:
             InputError: the job file is invalid or has a grid, or there is no such site.
@@ -164,7 +163,7 @@ class Launches(RunsCore):
             site = self.sites.load(name)
             if name != spec.site and not account:
                 last = next((run.brief.account for run in self.history.page(1, name)), "none")
-                account = "" if last == "none" else last
+                account = site.account.default if last == "none" else last
             connect = self._connections.get
             places += start_places(spec, site, home, account, nodes, preview, connect)
         return tuple(places)

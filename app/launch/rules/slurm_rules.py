@@ -131,6 +131,18 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
             )
 
 
+def _no_account(launch: Launch, place: Placement) -> Iterator[Finding]:
+    account = place.site.account
+    if account.required and launch.spec.account == "none":
+        like = f", like `account: {account.example}`" if account.example else ""
+        yield hit(
+            "account",
+            "account",
+            f"The job file names no account, but {place.site.name} bills every job to one.",
+            f"Set your own project{like}, or write it into the profile: `account: {{default: …}}`.",
+        )
+
+
 def _job_number(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec = launch.spec
     if not spec.after and without_dependency(spec.sbatch) != spec.sbatch:
@@ -200,6 +212,6 @@ def _no_heartbeat(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 RULES: tuple[LaunchRule, ...] = (
-    _too_few_cores, _no_memory, _disk, _options, _job_number, _part_of_a_node, _no_save,
-    _no_heartbeat,
+    _too_few_cores, _no_memory, _disk, _options, _no_account, _job_number, _part_of_a_node,
+    _no_save, _no_heartbeat,
 )  # fmt: skip

@@ -136,7 +136,8 @@ class Drafts:
                     f"Remove `{waits}:`.",
                     field=waits,
                 )
-            named, follows = self.with_names(cell.spec, site), cell.follows is not None
+            billed, follows = _with_account(cell.spec, site), cell.follows is not None
+            named = self.with_names(billed, site)
             dependency = dependency_of(named, site, self.history.get, lane, follows=follows)
             root = project_files.project_folder(folder, cell.spec.project)
             same = next(
@@ -376,6 +377,14 @@ def _findings(
         for preview in previews
         for finding in preview.findings
     )
+
+
+def _with_account(spec: JobSpec, site: Site) -> JobSpec:
+    """Return a job with the profile's default account if it names none but needs one."""
+    account = site.account
+    if spec.account != "none" or not account.required or not account.default:
+        return spec
+    return spec.model_copy(update={"account": account.default})
 
 
 def _of_follower(

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     "--sites",
     metavar="SITE[=ACCOUNT],…",
     default="",
-    help="Sites to compare. [default: the job's; ACCOUNT: that of your newest run there]",
+    help="Sites to compare. [default: the job's; ACCOUNT: that of your newest run there, else the "
+    "profile's]",
 )
 @click.option(
     "--nodes",

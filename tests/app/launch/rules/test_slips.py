@@ -274,6 +274,10 @@ def test_a_call_without_binds_stays_whole_with_staged_data(tmp_path: Path) -> No
     assert '--environment "$SIF"' in script
 
 
+def test_a_job_file_without_an_account_is_told_so() -> None:
+    assert "error The job file names no account, but lumi" in said(account="none")["account"]
+
+
 @pytest.mark.parametrize(
     ("name", "sets"),
     [("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"), ("ROCR_VISIBLE_DEVICES", "it")],

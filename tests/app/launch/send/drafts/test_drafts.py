@@ -308,6 +308,24 @@ def test_another_site_brings_its_partition_and_account(home: Home, folder: Path)
         assert runs.drafts.at_site("nodes: x\n", "mine") == "nodes: x\nsite: mine\n"
 
 
+def test_a_job_file_without_an_account_is_billed_to_the_profiles_default(
+    home: Home, folder: Path
+) -> None:
+    own = home.settings.profiles[0]
+    (own / "mine.yaml").write_text("extends: lumi\naccount: {default: project_462000009}\n")
+    (own / "here.yaml").write_text("extends: laptop\naccount: {required: true, default: proj}\n")
+    text = JOB.replace("account: project_462000001\n", "").replace("lumi", "mine")
+    with closing(Runs(home.settings)) as runs:
+        (preview,) = check(runs, folder, text).previews
+        assert preview.launch.spec.account == "project_462000009"
+        assert "#SBATCH --account=project_462000009" in preview.launch.script
+        # Comparing starts there needs neither `account:` nor an earlier run.
+        job = parse_job(JOB.replace("nodes: 2", "nodes: 1"), "job")
+        places = runs.start_places(job, folder, sites={"here": ""})
+        assert {place.changes["account"] for place in places} == {"proj"}
+        assert not any("needs an account" in place.refusal for place in places)
+
+
 def test_a_site_with_accounts_refuses_a_job_without_one(runs: Runs, folder: Path) -> None:
     checked = check(runs, folder, JOB.replace("account: project_462000001\n", ""))
     assert "account" in {error.rule for error in checked.errors}
