@@ -71,7 +71,8 @@ class JobSpec(MappingField):
     site: Line
     """The site's name (`lumitui site show` lists them): `site: laptop`."""
     account: Annotated[Word, BeforeValidator(lambda value: value or "none")] = "none"
-    """The project to bill: `account: project_462000000`. Leave it out if the site needs none."""
+    """The project to bill: `account: project_462000000`. Leave it out if the site needs none.
+    Default: that of the site's profile, if it has one."""
     partition: Word
     """The queue, by its name in the site's profile. It limits nodes and time, and sets the price:
     `partition: standard-g`."""
@@ -91,7 +92,8 @@ class JobSpec(MappingField):
     """Request whole nodes of a shared partition, so that CPU masks are valid. The site bills the
     whole nodes: `exclusive: true`."""
     time: Walltime
-    """The time limit in Slurm's form, hours:minutes:seconds or days-hours: `time: "02:00:00"`."""
+    """The time limit in Slurm's form, hours:minutes:seconds or days-hours, or with units, like
+    `1h30m`: `time: "02:00:00"`."""
     chain: Annotated[int, Field(ge=1, le=MOST_LIMITS)] = 1
     """The maximum number of time limits that the run may use. The job saves before each limit,
     requeues itself

@@ -7,6 +7,9 @@ sbatch accepts `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hour
 import re
 
 _FORM = re.compile(r"^(?:(?P<days>\d{1,4})-)?(?P<rest>\d{1,7}(?::\d{1,7}){0,2})$", re.ASCII)
+_UNITS = re.compile(
+    r"(?:(\d{1,4})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m(?:in)?)?(?:(\d{1,9})s)?", re.ASCII
+)
 _MOST = 10_000 * 86_400
 """More days than `text_of` could write in a form that can be read again."""
 
@@ -40,6 +43,18 @@ def _seconds(text: str) -> int | None:
     if len(parts) == 2:
         return parts[0] * 60 + parts[1]
     return (parts[0] * 60 + parts[1]) * 60 + parts[2]
+
+
+def in_slurms_form(text: str) -> str:
+    """Return a duration like `10m`, `1h30m` or `2d` in Slurm's form, and any other text unchanged.
+
+    Slurm's own forms have no letters, so that no text has two meanings.
+    """
+    match = _UNITS.fullmatch(text)
+    if match is None or not any(match.groups()):
+        return text
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return text_of(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
 def text_of(seconds: int) -> str:

@@ -64,7 +64,7 @@ def _unambiguous(value: object) -> object:
             f"{text} is ambiguous; write {text}:00 for {text} minutes or {text}:00:00 for {text} "
             "hours"
         )
-    return text
+    return walltime.in_slurms_form(text)
 
 
 def _positive(text: str) -> str:
@@ -139,7 +139,7 @@ Places = Annotated[
 Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_one_line)]
 """A job's name: one line of at most 100 characters."""
 Walltime = Annotated[str, BeforeValidator(_unambiguous), AfterValidator(_positive)]
-"""A time limit in Slurm's form, like `02:00:00`."""
+"""A time limit in Slurm's form, like `02:00:00`; `1h30m` becomes `01:30:00`."""
 Hang = Annotated[Walltime, AfterValidator(_a_minute)]
 """How long a rank may hang, in Slurm's form: `00:10:00`."""
 Memory = _formed(r"^[0-9]{1,9}[KMGT]?$", "is not an amount of memory like 60G")

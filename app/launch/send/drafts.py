@@ -247,8 +247,11 @@ class Drafts:
         self._recent = looked, previews[:1]
         if spec.script in dict(draft.files):
             previews = tuple(map(_to_save_first, previews))
+        # The run names the file, which would then not show what was sent.
+        note = f"{draft.name}, edited" if draft.path and draft.unsaved else ""
         return tuple(
-            replace(one, findings=(*one.findings, *self.answered(one))) for one in previews
+            replace(one, findings=(*one.findings, *self.answered(one)), note=note)
+            for one in previews
         )
 
     def _site(self, data: Mapping[str, object]) -> Site | None:

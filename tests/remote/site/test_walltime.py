@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lumitui.remote.site.walltime import seconds_of, text_of
+from lumitui.remote.site.walltime import in_slurms_form, seconds_of, text_of
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
@@ -50,6 +50,24 @@ def test_every_form_of_slurm_is_read(text: str, seconds: int) -> None:
 def test_what_is_no_time_is_refused_with_the_form_to_write(text: str) -> None:
     with pytest.raises(ValueError, match="hours:minutes:seconds"):
         seconds_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("10m", "00:10:00"),
+        ("90min", "01:30:00"),
+        ("1h30m", "01:30:00"),
+        ("2d", "2-00:00:00"),
+        ("1d12h", "1-12:00:00"),
+        ("45s", "00:00:45"),
+        *((same, same) for same in ("", "10", "01:00:00", "2-12", "m", "30m1h", "1.5h", "10M")),
+    ],
+)
+def test_a_duration_with_units_becomes_slurms_form_and_nothing_else_does(
+    text: str, form: str
+) -> None:
+    assert in_slurms_form(text) == form
 
 
 @given(st.integers(0, 9999 * DAY))
