@@ -226,6 +226,11 @@ def _bare(rest: str, begin: int, end: int) -> Test:
     word = rest.replace('"', "")
     if not word:
         raise FilterError("A word is missing.", "Type a search term after the `!`.", begin, end)
+    if re.match(r"-[A-Za-z#]", rest):
+        raise FilterError(
+            f"{rest} is not a filter.", f'Negate with `!`: !{rest[1:]}; quote text: "{rest}".',
+            begin, end,
+        )  # fmt: skip
     if word.startswith("#") and len(word) > 1:
         return Tag((word[1:],))
     return WordTerm(word)

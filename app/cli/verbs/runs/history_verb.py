@@ -53,7 +53,8 @@ class _Filters(TypedDict):
     "filter_text",
     metavar="FILTER",
     default="",
-    help="Only matching runs, such as 'failed site:lumi nodes>=4 2x8 age<2d idle:>30% #best'.",
+    help="Only matching runs, such as 'failed site:lumi nodes>=4 2x8 age<2d idle:>30% #best'. "
+    "`!failed` matches all others.",
 )
 @click.option(
     "--sort",

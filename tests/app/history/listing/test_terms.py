@@ -94,6 +94,7 @@ def test_a_date_is_a_day_on_the_laptops_clock() -> None:
         ("since:2026-13-01", "2026-13-01", "'2026-13-01' is not a time."),
         ('a "b c', '"b c', "A quote is not closed."),
         ("a ! b", "!", "A word is missing."),
+        ("a -failed", "-failed", "-failed is not a filter."),
     ],
 )
 def test_what_is_wrong_is_named_where_it_stands(text: str, wrong: str, message: str) -> None:

@@ -326,6 +326,14 @@ def test_a_job_file_without_an_account_is_billed_to_the_profiles_default(
         assert not any("needs an account" in place.refusal for place in places)
 
 
+def test_a_run_of_an_unsaved_draft_notes_that_its_file_was_edited(runs: Runs, folder: Path) -> None:
+    (folder / "job.yaml").write_text(JOB)
+    draft = runs.drafts.open(folder / "job.yaml")
+    (saved,) = runs.drafts.check(draft).previews
+    (edited,) = runs.drafts.check(draft.edited(JOB.replace("nodes: 2", "nodes: 1"))).previews
+    assert (saved.note, edited.note) == ("", "job.yaml, edited")
+
+
 def test_a_site_with_accounts_refuses_a_job_without_one(runs: Runs, folder: Path) -> None:
     checked = check(runs, folder, JOB.replace("account: project_462000001\n", ""))
     assert "account" in {error.rule for error in checked.errors}
