@@ -8,7 +8,7 @@ both behind one of GPUs.
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -269,13 +269,13 @@ def _reserved(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
 
 
 def _count(bind: Bind, tasks: int) -> Iterator[MaskMistake]:
-    count = len(bind.entries)
+    count, kind = len(bind.entries), "GPUs" if bind.of_gpus else "cores"
     if count < tasks:
         yield MaskMistake(
             "mask-count",
             "warning",
-            f"The list has {_entries(count)} for {tasks} tasks on a node, so srun starts again "
-            f"at the first one: task {count} gets the same as task 0.",
+            f"The list of {kind} has {_entries(count)} for {tasks} tasks on a node, so srun starts "
+            f"again at the first one: task {count} gets the same as task 0.",
             f"Write {tasks} entries, one for each task on a node.",
             tuple(range(count, tasks)),
         )
@@ -283,7 +283,7 @@ def _count(bind: Bind, tasks: int) -> Iterator[MaskMistake]:
         yield MaskMistake(
             "mask-count",
             "note",
-            f"The list has {_entries(count)} for {tasks} tasks on a node; the last "
+            f"The list of {kind} has {_entries(count)} for {tasks} tasks on a node; the last "
             f"{count - tasks} have no effect.",
             f"Write {tasks} entries, one for each task on a node.",
         )
@@ -348,11 +348,14 @@ def _few(bind: Bind, node: NodeShape, tasks: int, cores: int | None) -> Iterator
 def _order(bind: Bind, node: NodeShape, tasks: int, gpus: Bind | None) -> Iterator[MaskMistake]:
     """Yield that tasks have cores which are nearest to other GPUs than their own."""
     far: dict[int, tuple[int, tuple[int, ...]]] = {}
+    wide: dict[int, tuple[int, tuple[int, ...]]] = {}
     for task in range(min(tasks, len(bind.entries))):
         gpu = _gpu_of(task, gpus)
         near = near_cores(bind.of_task(task).numbers, node)
         if gpu is not None and gpu < len(node.cores_of_gpu) and near != (gpu,):
-            far[task] = (gpu, near)
+            (wide if gpu in near else far)[task] = (gpu, near)
+    if wide and not far and tasks > 1:
+        yield from _wide(wide)
     if not far or not node.gpu_cores:
         return
     wrong = tuple(far)
@@ -369,6 +372,20 @@ def _order(bind: Bind, node: NodeShape, tasks: int, gpus: Bind | None) -> Iterat
         f"its cores are {has}{follows}",
         f"Give task {wrong[0]} the cores {node.gpu_cores[gpu]}{others}.",
         wrong,
+    )
+
+
+def _wide(wide: Mapping[int, tuple[int, tuple[int, ...]]]) -> Iterator[MaskMistake]:
+    """Yield that tasks have the cores near other GPUs beside those near their own."""
+    task, (gpu, near) = next(iter(wide.items()))
+    others = ", ".join(str(one) for one in near if one != gpu)
+    yield MaskMistake(
+        "mask-order",
+        "warning",
+        f"{_some(tuple(wide)).capitalize()} may also run on cores near other GPUs: task {task} "
+        f"uses GPU {gpu}, but some of its cores are near GPU {others}.",
+        "Give each task only the cores nearest to its GPU, which `lumitui bind SITE` prints.",
+        tuple(wide),
     )
 
 

@@ -10,7 +10,7 @@ _NAME = r"(?:key|token|secret|password|passwd)s?"
 _SECRETS = (
     re.compile(rf"(?i)(?P<name>\b\w*{_NAME}(?:_\w+)?=){_VALUE}"),
     re.compile(rf"(?i)(?P<name>--[\w-]*{_NAME}(?:=|\s+)){_VALUE}"),
-    re.compile(rf"(?P<name>\blogin(?:\s+--?[\w-]+)*\s+){_VALUE}"),
+    re.compile(rf"(?P<name>\blogin(?:\s+--?[\w-]+)*\s+(?!nodes?(?:[\s,.;:]|$))){_VALUE}"),
     re.compile(r"(?P<name>\b)(?P<value>(?:hf_|gh[opsu]_|sk-|glpat-)[\w-]{12,}|[0-9a-f]{40})\b"),
 )
 

@@ -311,6 +311,14 @@ class Site(Facts):
     unverified: tuple[str, ...] = ()
     """Unverified keys of this profile."""
 
+    @property
+    def srun_has_cpus(self) -> bool | None:
+        """Whether `srun` inherits `--cpus-per-task`: as the profile says, or by Slurm's version."""
+        version = re.match(r"(\d+)\.(\d+)", self.slurm_version)
+        if self.srun_inherits_cpus is None and version and "slurm_version" not in self.unverified:
+            return (int(version[1]), int(version[2])) < (22, 5)
+        return self.srun_inherits_cpus
+
     def is_closed(self, today: date) -> bool:
         """Return whether it runs no jobs any more."""
         return self.retired is not None and today >= date.fromisoformat(self.retired)

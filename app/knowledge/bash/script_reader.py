@@ -231,9 +231,7 @@ def read_script(
         commands=tuple(reading.commands),
         steps=steps,
         modules=tuple(reading.modules),
-        rank=rank_of(
-            main, resources, directives.options, variables, inherits=site.srun_inherits_cpus
-        ),
+        rank=rank_of(main, resources, directives.options, variables, inherits=site.srun_has_cpus),
         shebang=directives.shebang,
         troubles=tuple(dict.fromkeys(reading.troubles)),
         files=MappingProxyType({**(files or {}), **written}),

@@ -1,8 +1,10 @@
 """Rules about how ranks find each other, NCCL and RCCL, and nodes that reach no internet."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from lumitui.app.knowledge.program.program_facts import Call
+from lumitui.app.knowledge.program.step_program import runs
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import setting
 from lumitui.app.knowledge.script_job import ScriptJob, Variable
@@ -326,16 +328,19 @@ def local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "missing-rendezvous",
     "error",
-    "ranks that get their rank, but no rendezvous address",
+    "ranks without the variables by which PyTorch finds them",
     why="PyTorch's env:// needs MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, and otherwise "
     "fails with `environment variable … expected, but not set`.",
     source="pytorch, torch/distributed/rendezvous.py",
 )
 def missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find an `srun` that exports RANK, where MASTER_PORT is set nowhere."""
-    if job.variable("RANK") is None or has_unknown_sources(job):
+    if has_unknown_sources(job):
         return
     needed = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")
+    if job.variable("RANK") is None or all(map(job.variable, needed)):
+        yield from _without_rank(job)
+        return
     missing = [name for name in needed if job.variable(name) is None]
     for step in job.training[:1]:
         tasks = tasks_of(job, step)
@@ -346,6 +351,70 @@ def missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"Export {missing[0]} before srun.",
                 step.at,
             )
+
+
+_RANKS = {
+    "RANK": "$SLURM_PROCID",
+    "LOCAL_RANK": "$SLURM_LOCALID",
+    "WORLD_SIZE": "$SLURM_NTASKS",
+}
+"""What Slurm calls the variables of a rank."""
+_OTHER_WAYS = ("SLURM_", "OMPI_", "PMI", "MV2_", "FLUX_")
+_MAKES_ENVIRONMENT = ("lightning", "pytorch_lightning", "accelerate", "deepspeed", "mpi4py", "ray",
+                      "horovod", "idr_torch", "hostlist", "submitit")  # fmt: skip
+"""Packages that find out a rank by themselves, or may set the variables."""
+
+
+def _without_rank(job: ScriptJob) -> Iterator[Hit]:
+    """Find `srun python train.py` of a program that reads the variables of torchrun."""
+    needed = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    for run in runs(job):
+        step, tasks = run.step, tasks_of(job, run.step)
+        if step.srun is None or step.launcher not in ("srun", "plain") or step.mpirun:
+            continue
+        if not run.closed or not tasks or tasks < 2 or step.srun.has("task-prolog", "export"):
+            continue
+        if "python-distributed" in job.text:  # LUMI's images: it sets all of them
+            continue
+        if run.uses(*_MAKES_ENVIRONMENT) or run.has("spawn") or run.has("setdefault", "putenv"):
+            continue
+        texts = {name for one in run.files for name in one.reads | one.asks}
+        own = any(name.startswith(_OTHER_WAYS) for name in texts)
+        if own or any(True for _ in run.environment(*needed, "LOCAL_RANK")):
+            continue
+        groups = [call for _program, call in run.calls("init_process_group")]
+        plain = [one for one in groups if not one.open and _by_environment(one)]
+        if not plain:
+            continue
+        read = [name for name in ("LOCAL_RANK",) if any(name in one.reads for one in run.files)]
+        missing = [name for name in (*needed, *read) if job.variable(name) is None]
+        if not missing:
+            continue
+        exports = " ".join(f"{name}={_RANKS[name]}" for name in _RANKS if name in missing)
+        inside = f"Start it with srun bash -c 'export {exports}; exec python …'" if exports else ""
+        masters = [name for name in missing if name.startswith("MASTER")]
+        outside = f"export {_listed(masters)} before srun" if masters else ""
+        first, *rest = [part for part in (inside, outside) if part]
+        yield Hit(
+            f"srun starts {tasks} ranks of {run.program.file}, which need {_listed(missing)}, but "
+            f"nothing sets {'it' if len(missing) == 1 else 'them'}.",
+            f"{', and '.join((first[0].upper() + first[1:], *rest))}; or start torchrun once on "
+            "each node.",
+            step.at,
+        )
+        return
+
+
+def _by_environment(call: Call) -> bool:
+    """Return whether a process group takes its ranks from the environment."""
+    method = call.get("init_method", 1)
+    if any(call.get(name) for name in ("rank", "world_size", "store")):
+        return False
+    return method is None or method.value == "env://"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 @rule(

@@ -53,7 +53,7 @@ def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
         option, asked = options.get("ntasks"), options.number("ntasks")
         if option is None or asked is None or asked <= each * job.nodes:
             continue
-        used = options.number("cpus-per-task") or (cores if site.srun_inherits_cpus else 1)
+        used = options.number("cpus-per-task") or (cores if site.srun_has_cpus else 1)
         fits = asked * used <= each * cores * job.nodes
         if fits and options.has("cpus-per-task"):
             continue  # it divides the job's cores anew
@@ -82,7 +82,7 @@ def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
 )
 def _unshared(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option, cores = job.options.get("cpus-per-task"), job.resources.cpus_per_task or 1
-    if site.srun_inherits_cpus is not False or option is None or cores < 2:
+    if site.srun_has_cpus is not False or option is None or cores < 2:
         return
     if job.variable("SRUN_CPUS_PER_TASK") is not None:
         return

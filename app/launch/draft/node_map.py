@@ -269,6 +269,16 @@ class Explained:
         return tuple(option for option in self.unread if _CHOOSES.match(option))
 
 
+_APART = MaskMistake(
+    "gpu-cgroup",
+    "error",
+    "--gpu-bind hides the other GPUs from each task: ranks cannot copy from GPU to GPU, and "
+    "cuda:LOCAL_RANK fails with `invalid device ordinal`.",
+    "Omit --gpu-bind: ranks select their GPUs by LOCAL_RANK.",
+)
+"""A list of GPUs where the profile says that such options separate the GPUs of tasks."""
+
+
 def explain_masks(site: Site, text: str, *, tasks: int | None, starter: Starter) -> Explained:
     """Return what the lists in `text` give each of a node's `tasks` tasks, and their mistakes.
 
@@ -291,6 +301,8 @@ def explain_masks(site: Site, text: str, *, tasks: int | None, starter: Starter)
         wrong += mistakes(cores, node, tasks=count, starter=starter, gpus=gpus, cores=asked)
     if gpus:
         wrong += mistakes(gpus, node, tasks=count, starter=starter)
+        if site.task_gpus_apart and count > 1:
+            wrong.append(_APART)
     if chosen:
         wrong = [one for one in wrong if one.id != "mask-order"]
     rows = tuple(_task(task, cores, gpus, node, starter, wrong) for task in range(count))

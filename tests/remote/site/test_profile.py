@@ -219,3 +219,16 @@ def test_a_request_for_gpus_has_only_their_number_in_braces() -> None:
     assert partition(gpu_request="--gres=gpu:v100:{gpus}").gpu_request
     with pytest.raises(ValidationError, match="nodes"):
         partition(gpu_request="--gpus={nodes}")
+
+
+@pytest.mark.parametrize(
+    ("version", "inherits", "result"),
+    [("21.08.8", None, True), ("22.05.8", None, False), ("26.05", None, False), ("", None, None),
+     ("25.05.9", True, True)],
+)  # fmt: skip
+def test_slurms_version_tells_whether_srun_inherits_cores_if_the_profile_does_not(
+    version: str, inherits: bool | None, result: bool | None
+) -> None:
+    lumi = Sites([BUILT_IN]).load("lumi")
+    update = {"slurm_version": version, "srun_inherits_cpus": inherits}
+    assert lumi.model_copy(update=update).srun_has_cpus is result

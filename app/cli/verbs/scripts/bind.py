@@ -44,7 +44,7 @@ def bind(
     cores or GPUs. Pass several lists, such as --cpu-bind and --gpu-bind, in one argument:
 
     \b
-        lumitui bind lumi --explain '--cpu-bind=map_cpu:49,57 --gpu-bind=map_gpu:0,1'
+        lumitui bind mahti --explain '--cpu-bind=map_cpu:1,33 --gpu-bind=map_gpu:0,1'
     """  # noqa: D301 - click needs the backspace itself, or it wraps the line
     from lumitui.app.runs import Sites, bind_text, rank_bindings
 

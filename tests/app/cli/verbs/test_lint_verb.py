@@ -11,6 +11,7 @@ from lumitui.app.cli.process import run_verb
 from lumitui.app.knowledge.finding_text import CheckedScript
 from lumitui.app.knowledge.script_check import Checking
 from lumitui.remote.site.errors import InternalError
+from lumitui.remote.site.masked_text import masked
 from tests.support.program.command_line import PROGRAM, Here, envelope, environ, lt, told
 from tests.support.program.home import Home
 
@@ -100,6 +101,13 @@ def test_no_report_shows_the_value_of_a_secret(
     assert KEY not in done.stdout + done.stderr
     if not words:
         assert f"8 | export HF_TOKEN={'*' * len(KEY)}\n" in done.stdout
+
+
+def test_the_words_login_node_are_not_a_secret(here: Here, script: Path) -> None:
+    script.write_text(CLEAN + "python -m pip install transformers\n")
+    done = here("lint", str(script), "--site", "mn5")
+    assert "on a login node, or upload wheels" in done.stdout
+    assert masked("wandb login node-secret-1") == "wandb login …"
 
 
 def test_diff_names_the_findings_without_a_mechanical_fix(here: Here, script: Path) -> None:

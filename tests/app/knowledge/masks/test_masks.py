@@ -115,6 +115,26 @@ def test_the_list_of_another_sites_nodes_is_found_out() -> None:
     assert "mask-order" in ids(",".join(LUMI.split(",")[:4]), site="mn5", tasks=4)
 
 
+def test_cores_near_several_gpus_are_not_said_to_be_far_from_their_own() -> None:
+    assert ids("0xfefefefefefefefe", tasks=1) == []
+    orders = {
+        masks: [one.message for one in judged(masks, tasks=2) if one.id == "mask-order"]
+        for masks in ("0xfe,0xfe00", "0xfefefefefefefefe,0xfefefefefefefefe")
+    }
+    far, wide = orders.values()
+    assert "crosses the node" in far[0]
+    assert "crosses" not in wide[0] and "cores near other GPUs" in wide[0]
+
+
+def test_a_list_that_is_too_short_is_named() -> None:
+    lists = "--cpu-bind=map_cpu:1,9 --gpu-bind=map_gpu:4,5"
+    counts = [one.message for one in judged(lists, tasks=8) if one.id == "mask-count"]
+    assert [message.partition(" has")[0] for message in counts] == [
+        "The list of cores",
+        "The list of GPUs",
+    ]
+
+
 def test_a_list_with_counts_repeats_its_entries() -> None:
     bind = read_bind("quiet,mask_cpu:0x0f*2,0xf0*2")
     assert bind is not None

@@ -17,6 +17,15 @@ from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.sites.lumi_job import LUMI, job
 
 
+def test_a_list_of_gpus_fails_where_it_keeps_ranks_from_each_others_gpus() -> None:
+    masks = "0xfe000000000000,0xfe00000000000000"
+    both = f"--cpu-bind=mask_cpu:{masks} --gpu-bind=map_gpu:0,1"
+    ids = {name: [one.id for one in explain_masks(Sites([BUILT_IN]).load(name), both, tasks=2,
+           starter="srun").mistakes] for name in ("lumi", "frontier")}  # fmt: skip
+    assert ids["lumi"] == ["gpu-cgroup"]
+    assert "gpu-cgroup" not in ids["frontier"]
+
+
 def text(width: int = 80, **changes: object) -> str:
     launch = compose(job(**changes), LUMI)
     return drawn(node_map_lines(node_map(LUMI, launch.layout), width, gpu_word(LUMI)))
@@ -105,7 +114,7 @@ def test_torchrun_is_one_task_that_has_all_gpus() -> None:
 
 
 def test_gpus_alone_bind_no_cores() -> None:
-    site = SITES.load("lumi")
+    site = SITES.load("mahti")
     found = explain_masks(site, "map_gpu:0,1", tasks=2, starter="srun")
     assert "it binds no cores" in masks_text(site, found)
 
@@ -116,7 +125,7 @@ def test_gpus_alone_bind_no_cores() -> None:
         ("mask_cpu:" + ",".join(["0xfe"] * 8), True),
         ("mask_cpu:0xfe", True),
         ("map_gpu:0,0,0,0,0,0,0,0", True),
-        ("map_gpu:0,1,2,3,4,5,6,7", False),
+        ("map_gpu:0,1,2,3,4,5,6,7", True),
         ("map_cpu:49,57,17,25,1,9,33,41", False),
         ("map_cpu:1,9,17,25,33,41,49,57", False),
     ],
