@@ -168,7 +168,7 @@ def test_a_refusal_that_is_explained_is_not_said_twice() -> None:
     [
         ("", []),
         (" --deepspeed_config", []),
-        (" --deepspeed_config ~/ds.json", [("~/ds.json", "config")]),
+        (" --deepspeed_config /data/ds.json", [("/data/ds.json", "config")]),
     ],
 )
 def test_the_paths_of_a_script_are_those_of_its_arguments(
