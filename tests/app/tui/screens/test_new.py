@@ -206,7 +206,7 @@ async def test_nodes_change_by_a_key_and_everything_follows(
         await sees(pilot, r"9 nodes are more than small-")
         for words in ("#SBATCH --nodes=9", "node x9  56 of 64 cores", "at most 36 GPU-hours"):
             await sees(pilot, words)
-        await pilot.press("enter")
+        await pilot.press("f")
         await sees(pilot, r"partition +standard-g")
         await sees(pilot, "0-7   x4444444 GCD4")
         await pilot.press("minus", "minus")
