@@ -18,8 +18,6 @@ _TYPES = {"done": "afterok", "failed": "afternotok", "any": "afterany"}
 """Slurm's types of dependencies (sbatch(1), `--dependency`)."""
 _AFTER_DIR = re.compile(r"\$(?:\{AFTER_DIR\}|AFTER_DIR(?!\w))", re.ASCII)
 """The folder of the first run that a job waits for, in the texts of its job file."""
-_OPTION = re.compile(r"(?:^|\s)(?:--dep[a-z]*(?:=|\s+)|-d\s*)\S+")
-"""The dependency among options of sbatch, of which one entry may have several."""
 _NEVER = frozenset({State.REFUSED, State.NOT_SENT})
 """The states of a run that never became a job."""
 
@@ -30,12 +28,6 @@ _NO_FOLDER = hit(
     "The job file uses $AFTER_DIR, but has no `after:`: the program gets the literal text.",
     "Add `after: RUN`, or submit the job with `--after RUN`.",
 )
-
-
-def without_dependency(options: Sequence[str]) -> tuple[str, ...]:
-    """Return options of sbatch without a dependency on jobs by their numbers."""
-    left = (_OPTION.sub("", option).strip() for option in options)
-    return tuple(option for option in left if option)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,8 @@
 """The keys of the job file that correspond to options of sbatch."""
 
+import re
+from collections.abc import Sequence
+
 KEY_OF_OPTION = {
     "account": "account", "partition": "partition", "qos": "partition", "nodes": "nodes",
     "gpus": "gpus_per_node", "gpus-per-node": "gpus_per_node", "gpus-per-socket": "gpus_per_node",
@@ -14,3 +17,11 @@ LONG_NAMES = {
     "-A": "account", "-p": "partition", "-N": "nodes", "-G": "gpus", "-n": "ntasks",
     "-c": "cpus-per-task", "-t": "time", "-J": "job-name",
 }  # fmt: skip
+_OPTION = re.compile(r"(?:^|\s)(?:--dep[a-z]*(?:=|\s+)|-d\s*)\S+")
+"""The dependency among options of sbatch, of which one entry may have several."""
+
+
+def without_dependency(options: Sequence[str]) -> tuple[str, ...]:
+    """Return options of sbatch without a dependency on jobs by their numbers."""
+    left = (_OPTION.sub("", option).strip() for option in options)
+    return tuple(option for option in left if option)

@@ -13,7 +13,7 @@ from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.stop_lead import longer_signal
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.launch.deepspeed_batch import deepspeed_of, has_deepspeed, read_config
-from lumitui.app.launch.dependency import without_dependency
+from lumitui.app.launch.option_keys import without_dependency
 from lumitui.app.launch.rank_memory import memory_of
 from lumitui.app.scale.changes import PlanChange, changes_between
 from lumitui.app.scale.rescale import Written, apply_settings, rescale

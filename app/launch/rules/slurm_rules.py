@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.strategies import STRATEGIES
-from lumitui.app.launch.dependency import without_dependency
 from lumitui.app.launch.layout import needed_cores
-from lumitui.app.launch.option_keys import KEY_OF_OPTION, LONG_NAMES
+from lumitui.app.launch.option_keys import KEY_OF_OPTION, LONG_NAMES, without_dependency
 from lumitui.app.launch.placement import Placement
 from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.remote.site import walltime
