@@ -20,7 +20,10 @@ from lumitui.remote.site.core_sets import format_cores
 Row = tuple[str, str]
 """A label and its words, which are never empty."""
 
-NO_METRICS = "No metrics yet. They appear when the trainer writes metrics.jsonl."
+NO_METRICS = (
+    "No metrics yet. They appear when the program writes metrics.jsonl, as with lumitui_run.py "
+    "(`lumitui docs scripts`), or when `metrics:` of the job file finds numbers in the log."
+)
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,9 @@ def _where(site: Site) -> Iterator[tuple[str, str]]:
     if hosts.renew:
         yield _row(site, "renew", "hosts.renew", hosts.renew)
     if site.account.required:
-        example = f"e.g. {site.account.example}" if site.account.example else site.account.pattern
-        yield _row(site, "account", "account", f"needed, {example}")
+        default = site.account.default and f", by default {site.account.default}"
+        example = site.account.example and f", e.g. {site.account.example}"
+        yield _row(site, "account", "account", f"required{default or example}")
     yield _row(site, "runs", "work_root", site.work_root)
     folders = ", ".join(f"${name} {path}" for name, path in site.folders.items())
     if folders:

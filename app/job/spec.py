@@ -161,7 +161,8 @@ class JobSpec(MappingField):
     it, `masks` always (or fail), `none` never: `binding: masks`."""
     proof: Literal["on", "strict", "off"] = "on"
     """Whether the job measures its binding. `strict` ends the job before the launch if a rank has
-    other cores or another GPU than planned, or if no driver reports its GPU: `proof: strict`."""
+    other cores or another GPU than planned, or if no driver reports its GPU; on shared nodes,
+    where no cores are planned, it has no effect: `proof: strict`."""
     preflight: Literal["warn", "end", "off"] | None = None
     """Whether the job measures GPUs and network before the launch, which takes at most half a
     minute: `warn` names a slow or faulty rank or node, `end` also ends the job: `preflight: end`.

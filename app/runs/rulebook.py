@@ -104,10 +104,12 @@ def rule_text(one: Topic, width: int) -> str:
     """Return a rule's finding, its effect, an example and its source."""
     room, example = min(width, 100), examples().get(one.id)
     where = f"at {one.site}" if one.site else HEADINGS[one.subject].split(" (")[0].lower()
-    lines = [f"{one.id}  {one.severity}, {where}", "", *textwrap.wrap(f"Finds {one.title}.", room)]
+    title = f"{one.title}." if one.site else f"Finds {one.title}."
+    lines = [f"{one.id}  {one.severity}, {where}", "", *textwrap.wrap(title, room)]
     lines += ["", *textwrap.wrap(one.why, room)]
     if example is not None:
-        for word, side in (("Bad", example.bad), ("Good", example.good)):
+        sides = (("Bad", example.bad, "below"), ("Good", example.good, "above"))
+        for word, side, other in sides:
             lines += ["", f"{word}, at {example.site}:"]
-            lines += [f"    {line}" for line in side or ("(without that line)",)]
+            lines += [f"    {line}" for line in side or (f"(without the lines {other})",)]
     return "\n".join([*lines, "", *textwrap.wrap(f"Source: {one.source}", room)])

@@ -92,7 +92,7 @@ def heading(scaling: Scaling) -> str:
         return NOTHING
     first = scaling.measured[0]
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
-    columns = f"Time and price in {scaling.unit} are" if priced else "Time is"
+    columns = f"Time and price (in billed {scaling.unit}) are" if priced else "Time is"
     return (
         f"{columns} for {scaling.whole.words}; speed-up and efficiency against "
         f"{words.count(first.nodes, 'node')}; ~ is predicted."

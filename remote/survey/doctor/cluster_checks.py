@@ -22,7 +22,12 @@ def connection(text: str, words: str = "") -> Finding:
 
 def configuration(note: str) -> Finding:
     """Return a warning about how the connection is configured on this machine."""
-    return Finding("configuration", "warning", note, "Change the option if necessary.")
+    return Finding(
+        "configuration",
+        "warning",
+        note,
+        "If you did not mean it for this site, change this option in ~/.ssh/config.",
+    )
 
 
 def host_key(doubt: str) -> Finding:

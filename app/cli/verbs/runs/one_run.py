@@ -167,8 +167,8 @@ def fetch(
 ) -> None:
     """Copy a run's results here, verified by hash.
 
-    Copies folders with their contents. Exits with 4 if a file could not be copied, and with 2 if a
-    PATTERN matches nothing.
+    Without a PATTERN, copies only logs, metrics and the files of `fetch:`; folders with contents.
+    Exits with 4 if a file could not be copied, and with 2 if a PATTERN matches nothing.
     """
     from lumitui.app.runs import result_files as results
 
