@@ -1,1 +1,1 @@
-"""Operations that a user starts and the app completes: sends, cancels, the guide, quitting."""
+"""Operations that the user starts and the app completes: sends, cancels, demo, quitting."""

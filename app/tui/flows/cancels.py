@@ -1,4 +1,4 @@
-"""Cancels: confirmed with the facts at that moment; failures are listed."""
+"""Cancels: the user confirms the current facts, and failures are listed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from lumitui.app.tui.flows.leaving import Leaving
 
 Failure = tuple[str, LumiError]
-"""A run that was not cancelled, and why."""
+"""A run that was not cancelled, and the error."""
 
 MOST_LISTED = 10
-"""Maximum number of runs listed in the question before several cancels."""
+"""Maximum number of runs listed when the user confirms several cancels."""
 
 
 class Cancels:
@@ -60,7 +60,7 @@ class Cancels:
         except LumiError as error:
             app.show_error(error)
             return
-        # The end of an id tells it apart: a narrow box must not cut it.
+        # A narrow box must not cut the end of an id, which distinguishes it.
         room = app.size.width * 9 // 10 - AROUND - len("Cancel ?")
         title, jobs = styled.shorten(run_ids[0], max(14, room)), "the job"
         if len(run_ids) > 1:
@@ -74,7 +74,7 @@ class Cancels:
         return f"{run_ids[0]} has ended: {self._app.runs.history.get(run_ids[0]).state}."
 
     def _cancel(self, run_ids: tuple[str, ...]) -> None:
-        """Cancel the jobs of runs, one after the other; one that fails does not stop the others."""
+        """Cancel the jobs of runs one after the other; continue after a failure."""
         app, failed, warnings = self._app, list[Failure](), list[str]()
         done: list[Run] = []
         one = len(run_ids) == 1
@@ -105,7 +105,7 @@ class Cancels:
         ask(app, cancel_all, over, failed=over)
 
     def _terms(self, runs: list[Run], run_ids: tuple[str, ...]) -> list[tuple[str, str]]:
-        """Return the facts of a cancel: for one run in full, for several a row each."""
+        """Return the facts of a cancel: in full for one run, a row each for several."""
         if len(run_ids) == 1:
             waiting = self._app.runs.left_waiting(run_ids[0])
             return [*terms(runs[0]), *(("note", words) for words in waiting)]
@@ -120,7 +120,7 @@ class Cancels:
         return lines
 
     def _not_all(self, failed: list[Failure]) -> LumiError:
-        """Return one error with each run and the reason why it is not cancelled."""
+        """Return one error that lists each run and why it was not cancelled."""
         said = [
             error.message if run_id in error.message else f"{run_id}: {error.message}"
             for run_id, error in failed
@@ -135,7 +135,7 @@ class Cancels:
 
 
 def terms(run: Run) -> list[tuple[str, str]]:
-    """Return the facts of a cancel: the state, the job, and its request."""
+    """Return the facts of a cancel: the run's state, job and request."""
     return [
         ("state", str(run.state)),
         ("job", run.job_id or "not known yet"),
@@ -145,5 +145,5 @@ def terms(run: Run) -> list[tuple[str, str]]:
 
 
 def cancelling(*run_ids: str) -> str:
-    """Return the words for runs being cancelled."""
+    """Return the description of the runs being cancelled."""
     return f"cancelling {run_ids[0] if len(run_ids) == 1 else words.count(len(run_ids), 'run')}"

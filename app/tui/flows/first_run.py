@@ -1,4 +1,4 @@
-"""The demo: when both of its runs have ended, how it scales."""
+"""The demo: shows how it scales once both of its runs have ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def follow_demo(app: LumiApp, job: Path) -> None:
-    """Open how the demo scales as soon as its second run has ended well."""
+    """Open the demo's scaling as soon as its second run has succeeded."""
     project, began = job.parent.resolve(), time.time()
 
     def look() -> None:
@@ -26,7 +26,7 @@ def follow_demo(app: LumiApp, job: Path) -> None:
 
 
 def _scaled(runs: Runs, project: Path, began: float) -> str | None:
-    """Return the run that trained again on more nodes, if it and the first are done."""
+    """Return the run that repeats the training on more nodes, if it and the first are done."""
     history = runs.history
     for run in history.page(10):
         if run.created >= began and run.parent and run.state is State.DONE:

@@ -1,4 +1,4 @@
-"""Quitting: finish running operations first, and ask about unsaved edits."""
+"""Quitting: finishes running operations first, and asks about unsaved edits."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
 
 
 class Leaving:
-    """The end of an app, after its running operations."""
+    """The exit of an app after its running operations."""
 
     def __init__(self, app: LumiApp) -> None:
-        """Start with nothing agreed to."""
+        """Start before the user has agreed to lose anything."""
         self._app = app
         self.quits_when_done = False
         self._given_up: Draft | None = None
         """The edits that the user agreed to lose."""
 
     def ended(self, words: str, *, well: bool) -> None:
-        """Record the end of an operation; quit if the app was waiting for it.
+        """Record the end of an operation; quit if only this one delayed it.
 
-        Stay if there is an error to read.
+        Stay if an error is shown.
         """
         app = self._app
         app.under_way.remove(words)
@@ -35,12 +35,12 @@ class Leaving:
             self._ask()
 
     def _unsaved(self) -> Draft | None:
-        """Return the job file that would be lost now."""
+        """Return the job file that quitting now would lose."""
         open_now = (getattr(screen, "unsaved", None) for screen in self._app.screen_stack)
         return next((draft for draft in open_now if draft is not None), self._app.kept)
 
     def _left_behind(self) -> list[tuple[str, str]]:
-        """Return running operations and unsaved edits for the question; empty if there are none."""
+        """Return running operations and unsaved edits for the dialog; empty if there are none."""
         lines = [("in progress", words) for words in self._app.under_way]
         if (draft := self._unsaved()) is not None:
             lines += [("not saved", draft.name), ("to save it", "n, then 2, then ctrl+w")]

@@ -1,4 +1,4 @@
-"""Measures one node of a site: the job with its price, then the changes to save in the profile."""
+"""Measurement of a site's node: a job with its price, then the profile changes to save."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Looked, Preview
 
 _POLLS = (5, 12, 25, 45)
-"""Seconds after the job was sent when the sites are polled: on a free node it ends before the usual
-poll of a minute."""
+"""Seconds from sending the job to polling the sites: on a free node the job ends before the usual
+poll after a minute."""
 _UNSENT = 600
-"""Seconds after which a job that was never sent is not waited for."""
+"""Seconds after which the app stops waiting for a job that was never sent."""
 
 
 class Measurement:
-    """The measurement of a node of one site. Nothing is sent without a yes to the price."""
+    """The measurement of a node of one site. Sends nothing until the user accepts the price."""
 
     def __init__(
         self, asker: Screen[None], site: str, account: str, saved: Callable[[], object]
     ) -> None:
         """Measure a node of `site`; `account` pays if the profile names no default.
 
-        `saved` is called when the profile has changed, unless `asker` was closed: a send leads to
-        the run's page.
+        `saved` is called when the profile has changed, unless `asker` was closed, since a send
+        opens the run's page.
         """
         self._app, self._asker = tui(asker), asker
         self._site, self._account, self._saved = site, account, saved
 
     def begin(self) -> None:
-        """Offer the report of the last job that measured a node there, or to send one."""
+        """Offer the report of the last job that measured a node there, or offer to send a job."""
         surveys = self._app.runs.surveys
         if run := surveys.under_way(self._site):
             message = f"{run.id} is {run.state}. Its report is shown when it has ended."
@@ -50,7 +50,7 @@ class Measurement:
                 self._app,
                 lambda runs: runs.surveys.looked(last),
                 self._show,
-                failed=lambda _: self._prepare(),  # its folder was removed
+                failed=lambda _: self._prepare(),  # the run's folder was removed
                 quietly=True,
             )
         else:

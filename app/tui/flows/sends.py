@@ -1,7 +1,7 @@
 """Sends: lumitui confirms each, shows its progress, and opens the run once it has a job.
 
-Several sizes, like the runs of a grid, are confirmed once and sent one after the other. What is
-left of them after a failure, or after the program was killed, is offered.
+The user confirms several sizes, or the runs of a grid, once; lumitui sends them one after the
+other. After a failure or a killed program, it offers to send the rest.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ _UNFINISHED = "Press U to send the rest, or to drop it."
 
 
 class Sends:
-    """The sends of an app: of single runs, and of the series that belong together."""
+    """The sends of an app: single runs, and series of runs."""
 
     def __init__(self, app: LumiApp, leaving: Leaving) -> None:
-        """Start with nothing under way."""
+        """Start without running sends."""
         self._app, self._leaving = app, leaving
         self._under_way: dict[SendingDialog, tuple[Path, str]] = {}
-        """The running sends: the project and the job's name of each."""
+        """The project and job name of each running send."""
         self._stopped: dict[str, str] = {}
-        """Why a series ended here, by its id."""
+        """Why a series stopped in this app, by series id."""
 
     # -- one run
 
     def send(self, preview: Preview, resubmission: Resubmission | None = None) -> None:
-        """Send the confirmed job; if the same job is already being sent, ask first."""
+        """Send the confirmed job; ask first if the same job is already being sent."""
         from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 
         def answered(yes: bool | None) -> None:
@@ -82,7 +82,7 @@ class Sends:
         )
 
     def _show(self, preview: Preview, title: str, name: str) -> SendingDialog:
-        """Show under a title that the job `name` is being sent."""
+        """Show, with a title, that the job `name` is being sent."""
         from lumitui.app.tui.dialogs.sending import SendingDialog
 
         dialog = SendingDialog(title, self._silence_of(preview.launch.spec.site))
@@ -93,9 +93,9 @@ class Sends:
         return dialog
 
     def _silence_of(self, site: str) -> Callable[[], float]:
-        """Return a function that returns the seconds since a site last answered.
+        """Return a function that returns the seconds since a site's last answer.
 
-        Without a connection: since there was none.
+        Without a connection, it counts from the loss of the last one.
         """
         lost = time.monotonic()
 
@@ -109,7 +109,7 @@ class Sends:
         return silence
 
     def _over(self, dialog: SendingDialog) -> tuple[bool, str]:
-        """Close the dialog; return whether the user saw it, and the finished operation."""
+        """Close the dialog; return whether it was visible, and the finished operation."""
         seen = dialog.finish()
         _, name = self._under_way.pop(dialog)
         self._show_names()
@@ -132,7 +132,7 @@ class Sends:
         self._leaving.ended(what, well=run is not None)
 
     def _choose(self, run_id: str) -> None:
-        """Go to the list: `1` and `+` apply to this run, not to the one selected before."""
+        """Select the run in the list, so that `1` and `+` apply to it."""
         self._app.to_first()
         first = self._app.screen_stack[0]
         assert isinstance(first, RunsScreen)
@@ -141,9 +141,9 @@ class Sends:
     # -- other sizes
 
     def resubmit(self, run_id: str, factor: int, settings: tuple[str, ...] = ()) -> None:
-        """Open the dialog that sends a run again on `factor` times its nodes.
+        """Open the dialog that resubmits a run on `factor` times its nodes.
 
-        It begins with `settings`, as `key=value`.
+        The dialog starts with `settings`, each as `key=value`.
         """
         from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 
@@ -223,7 +223,7 @@ class Sends:
     ) -> None:
         """Send the runs of the series that `begin` returns; report failures at the end.
 
-        Of one that was begun before, only those that were `agreed` to.
+        If the series was begun before, send only the runs in `agreed`.
         """
 
         def send(runs: Runs) -> tuple[RunSeries, tuple[MemberOutcome, ...]]:
@@ -262,19 +262,19 @@ class Sends:
             self.say_unsent()
         self._leaving.ended(what, well=series is not None and error is None)
 
-    # -- what an earlier try has left
+    # -- the rest of an earlier attempt
 
     def say_unsent(self) -> None:
         """Report runs left unsent by an earlier attempt."""
         try:
             offered = self._app.runs.history.series.offered()
         except LumiError:
-            return  # the first draw reports it
+            return  # the first draw shows the error
         if offered:
             ask(self._app, lambda runs: tuple(runs.series.unsent()), self._tell_unsent)
 
     def _tell_unsent(self, standings: tuple[Standing, ...]) -> None:
-        """Report it in a toast: a question that opens by itself would receive another answer."""
+        """Report unsent runs in a toast: a dialog that opens by itself would catch other keys."""
         for found in standings[:_MOST_TOLD]:
             told = f"{found.sentence} Press U to send the rest."
             self._app.notify(told, severity="warning", markup=False, timeout=20)
@@ -285,7 +285,7 @@ class Sends:
         def rest_ready(rest: tuple[Standing, tuple[Preview, ...]] | None) -> None:
             if rest is None:
                 self._app.notify("There is nothing left to send.")
-            elif not self._app.screen.is_modal:  # else the next key is meant for what is open
+            elif not self._app.screen.is_modal:  # else the next key is for the open dialog
                 self._confirm_rest(*rest)
 
         ask(self._app, _rest, rest_ready)
@@ -337,9 +337,9 @@ def _begin_sequence(plans: tuple[Resubmission, ...], runs: Runs) -> RunSeries:
 
 
 def _rest(runs: Runs) -> tuple[Standing, tuple[Preview, ...]] | None:
-    """Return what is left of the newest series that was not sent whole, ready to be sent.
+    """Return the unsent rest of the newest incomplete series, prepared for sending.
 
-    First queries the sites about runs that may be jobs.
+    It first queries the sites about runs that may already have jobs.
     """
     from lumitui.app.runs import still_unknown
 
@@ -351,7 +351,7 @@ def _rest(runs: Runs) -> tuple[Standing, tuple[Preview, ...]] | None:
     try:
         return found, runs.series.made_ready(found)
     except LumiError as error:
-        # It would be the same each time: it is said once.
+        # The error would be the same each time, so it is shown once.
         runs.series.leave_out(found.series.id)
         said = f"{found.sentence} lumitui can no longer send them: {error.message}"
         raise LumiError(said, error.hint) from error
