@@ -1,4 +1,4 @@
-"""The question before anything is sent or cancelled: yes or no."""
+"""The yes-or-no dialog before lumitui sends or cancels anything."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,14 +15,14 @@ from lumitui.app.tui.dialogs.dialog_box import DialogBox, buttons
 from lumitui.app.tui.widgets.styled import labelled, plain
 
 Lines = Sequence[tuple[str, str]]
-"""(label, value) of each fact."""
+"""The (label, value) of each fact."""
 
 PAUSE = 0.7
 """Seconds that a fast typist needs to notice a question."""
 LEAST = 44
-"""Cells of the narrowest box."""
+"""Minimum width of the box, in cells."""
 AROUND = 6
-"""Cells of the border beside its title."""
+"""Cells that the border takes beside its title."""
 
 
 class Confirm(DialogBox[bool]):
@@ -47,11 +47,11 @@ class Confirm(DialogBox[bool]):
         patient: bool = False,
         id: str | None = None,  # noqa: A002 - Textual's name
     ) -> None:
-        """Ask `title` with `lines` of (label, value); `yes` is the label of the Yes button.
+        """Ask `title` above `lines` of (label, value); `yes` is the label of the Yes button.
 
-        `now`: what the lines are now, asked each second; None when there is nothing left to ask,
-        which closes the question with a no. `patient`: a yes within `PAUSE` is not one, but a
-        letter that was meant for the field before.
+        `now` returns the current lines, once a second; if it returns None, the question is obsolete
+        and closes with a no. With `patient`, a yes within `PAUSE` is ignored: the letter was meant
+        for the previous field.
         """
         super().__init__(id=id)
         self.heading, self._lines, self._yes, self._now = title, lines, yes, now
@@ -63,7 +63,7 @@ class Confirm(DialogBox[bool]):
         yield buttons(no="No (n)", yes=f"{self._yes} (y)")
 
     def on_mount(self) -> None:
-        """Make room for the title, which names the run; update the facts until the answer."""
+        """Fit the box to the title, which names the run; update the facts until the answer."""
         for box in self.query(".dialog"):
             box.styles.min_width = max(LEAST, plain(self.heading).cell_len + AROUND)
         for yes in self.query("#yes").results(Button):
@@ -73,13 +73,13 @@ class Confirm(DialogBox[bool]):
 
     @on(messages.HistoryChanged)
     def _look(self) -> None:
-        """Show the current facts; close a question whose object is gone, once it is on top."""
+        """Show the current facts; close an obsolete question once it is on top."""
         if self._now is None or not self.is_active:
             return
         try:
             lines = self._now()
         except LumiError:
-            return  # what was read before is still the best that is known
+            return  # the previous facts are still the best available
         if lines is None:
             self._now = None
             self.action_close()

@@ -1,4 +1,4 @@
-"""The base of all dialogs: a titled box, the footer with its keys, and how it closes."""
+"""The base of all dialogs: a titled box that can be closed, and the footer with its keys."""
 
 from typing import ClassVar, TypeVar
 
@@ -40,11 +40,11 @@ class DialogBox(ModalScreen[Answer]):
 
     @on(Button.Pressed, "#no")
     def action_close(self) -> None:
-        """Close it without an answer."""
+        """Close the dialog without an answer."""
         self.dismiss(None)
 
 
 def buttons(**labels: str) -> Horizontal:
-    """Return a row of buttons: a label for each id. `no` closes the dialog."""
+    """Return a row of buttons with a label for each id. The button `no` closes the dialog."""
     made = (Button(Text(label), id=name, compact=True) for name, label in labels.items())
     return Horizontal(*made, classes="buttons")

@@ -20,14 +20,14 @@ class LineDialog(DialogBox[str | None]):
     def __init__(
         self, title: str, words: str, value: str = "", *, check: Callable[[str], object] = str
     ) -> None:
-        """Ask for a line, `value` at first; `check` raises InputError for one that is wrong."""
+        """Ask for a line, initially `value`; `check` raises InputError for an invalid line."""
         super().__init__()
         self.heading, self._words, self._value, self._check = title, words, value, check
 
     def content(self) -> ComposeResult:
         """Yield the question, the line, its error, and two buttons."""
         yield Static(plain(self._words), markup=False)
-        # Not selected: the first letter would replace a note with its tags.
+        # The text is not selected, or the first letter typed would replace a note with its tags.
         yield LineInput(self._value, compact=True, id="line", select_on_focus=False)
         yield Static(id="wrong", markup=False)
         yield buttons(no="Close", yes="OK")

@@ -1,4 +1,4 @@
-"""The dialog for what a measured node reported: its change of the profile, to save or not."""
+"""The dialog with a measured node's report and the profile change to save."""
 
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MeasuredDialog(DialogBox[str | None]):
-    """What a node reported, and the change of the profile; "save", "again", or None."""
+    """A node's report and the profile change; returns "save", "again" or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "answer('save')", "Save", id="measured.save",
@@ -28,7 +28,7 @@ class MeasuredDialog(DialogBox[str | None]):
     KIND = "help"
 
     def __init__(self, looked: "Looked") -> None:
-        """Show `looked`."""
+        """Show the report `looked`."""
         super().__init__()
         self._looked = looked
         self.heading = f"{looked.measured.host}, measured"
@@ -42,7 +42,7 @@ class MeasuredDialog(DialogBox[str | None]):
         yield buttons(no="Close", again="Measure again (f5)", save="Save (s)")
 
     def on_mount(self) -> None:
-        """Let nothing be saved that is no change."""
+        """Disable saving if nothing changes."""
         for save in self.query("#save"):
             save.disabled = not self._looked.edited.diff
 
@@ -51,6 +51,6 @@ class MeasuredDialog(DialogBox[str | None]):
         self.action_answer(event.button.id or "")
 
     def action_answer(self, word: str) -> None:
-        """Close with an answer, if it can be given."""
+        """Close with an answer, if its button is enabled."""
         if word != "save" or self._looked.edited.diff:
             self.dismiss(word)

@@ -1,4 +1,4 @@
-"""The dialog for a cluster without a profile: survey a host, see the result, save it."""
+"""The dialog for a cluster without a profile: survey a host, review the result, save it."""
 
 import re
 from pathlib import Path
@@ -43,7 +43,7 @@ def ssh_hosts(config: Path) -> list[str]:
 
 
 class NewClusterDialog(DialogBox[str | None]):
-    """Survey, then save; the name of the new site, or None if nothing was saved."""
+    """Surveys, then saves; returns the new site's name, or None if nothing was saved."""
 
     AUTO_FOCUS = "#host"
     KIND = "cluster"
@@ -69,7 +69,7 @@ class NewClusterDialog(DialogBox[str | None]):
         yield buttons(no="Close", survey="Survey", save="Save")
 
     def on_mount(self) -> None:
-        """Disable saving until there is a result; survey a host that ssh knows."""
+        """Disable saving until there is a result; survey the host at once if ssh knows it."""
         for save in self.query("#save"):
             save.disabled = True
             if self._host in self._hosts:

@@ -1,4 +1,4 @@
-"""Dialogs that are only read and closed: an error, the keys of a screen."""
+"""Dialogs without an answer: an error, the keys of a screen."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -22,13 +22,13 @@ KEYS = 11
 """Cells for the keys of one action."""
 
 WIDE = 100
-"""Minimum cells of a terminal to show the names too."""
+"""Minimum cells of a terminal in which the names are also shown."""
 
 
 class ErrorDialog(DialogBox[None]):
-    """What happened, and what to try."""
+    """An error, with what to try."""
 
-    # On a narrow terminal it takes the width: beside it would stand letters of cut words.
+    # On a narrow terminal the box takes the full width; otherwise cut words would show beside it.
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - as Textual types it
     is_question: ClassVar[bool] = False
     AUTO_FOCUS = "Button"
@@ -52,7 +52,7 @@ class ErrorDialog(DialogBox[None]):
 
 
 class HelpDialog(DialogBox[None]):
-    """The keys of the screen below, by area; text typed after `/` filters them.
+    """The keys of the screen below, by area; text after `/` filters them.
 
     Below them are the texts of the rules and causes that the screen shows.
     """
@@ -68,7 +68,7 @@ class HelpDialog(DialogBox[None]):
     subtitle = "j k g G scroll"
 
     def __init__(self, actions: list[KeyAction], explained: Sequence[str] = ()) -> None:
-        """Show `actions`, those of the pane with the focus first, then the texts `explained`."""
+        """Show `actions`, starting with the focused pane's, then the texts `explained`."""
         super().__init__()
         self._explained = explained
         self._areas = by_area(nearest_first(actions))
@@ -85,7 +85,7 @@ class HelpDialog(DialogBox[None]):
                 yield Static(plain(f"\n{text}"), classes="explained", markup=False)
 
     def on_mount(self) -> None:
-        """Show the filter only while it is used."""
+        """Show the filter only while it is in use."""
         for line in self.query(LineInput):
             line.display = False
         self.query("Scroll").focus()
@@ -114,9 +114,9 @@ def _has(action: KeyAction, typed: list[str]) -> bool:
 
 
 def keys_table(actions: list[KeyAction], names: int) -> Table:
-    """Return keys, their effect and, in `names` cells, their name in the settings file.
+    """Return keys, their effects and, in `names` cells, their names in the settings file.
 
-    The columns of all areas stand below each other.
+    The columns of all areas are aligned.
     """
     table = Table.grid(padding=(0, 2), expand=True)
     table.add_column(width=KEYS, overflow="fold")

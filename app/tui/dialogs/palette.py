@@ -1,4 +1,4 @@
-"""Every action that is possible now, from the bindings: for the palette and for the help.
+"""Every available action, from the bindings, for the palette and the help.
 
 The palette also finds runs, sites and job files.
 """
@@ -43,14 +43,14 @@ AREAS = {
     "app": "The program",
     "table": "The table",
 }
-"""The prefix of a binding's id, and the title of its area; another area has its own name."""
+"""Titles of areas, by the prefix of a binding's id; any other area uses its own name."""
 
 MOST_RUNS = 200
-"""The newest runs, which the palette finds by their names."""
+"""Number of newest runs that the palette finds by name."""
 NAMES = 18
-"""Cells of a name in the palette."""
+"""Cells for a name in the palette."""
 WIDE, _AROUND = 100, 8
-"""Cells of the palette, and of them for its frame, its blanks and its scrollbar."""
+"""Cells of the palette, including those for its frame, blanks and scrollbar."""
 MOVING = "Moving"
 _MOVES = frozenset({"Up", "Down", "Top", "End", "Left", "Right", "Page up", "Page down"})
 
@@ -61,15 +61,15 @@ class KeyAction:
 
     binding: Binding
     keys: tuple[str, ...]
-    """As they are shown."""
+    """The keys as displayed."""
     words: str
     """Its effect, in a sentence."""
     node: DOMNode
-    """The screen, widget or app that does it."""
+    """The screen, widget or app with the action."""
 
     @property
     def area(self) -> str:
-        """Its subject, for a heading."""
+        """The action's area, for a heading."""
         if self.binding.description in _MOVES:
             return MOVING
         prefix = (self.binding.id or "").partition(".")[0]
@@ -77,7 +77,7 @@ class KeyAction:
 
 
 def actions_of(screen: Screen[object]) -> list[KeyAction]:
-    """Return the available commands of `screen`, by area; moving comes last."""
+    """Return the available commands of `screen`, by area; movement comes last."""
     found: dict[str, KeyAction] = {}
     for active in screen.active_bindings.values():
         binding = active.binding
@@ -99,7 +99,7 @@ _LATER = {AREAS["page"]: 1, MOVING: 2}
 
 
 def nearest_first(actions: Iterable[KeyAction]) -> list[KeyAction]:
-    """Return actions for a reader: of the pane with the focus, of the screen, then of the app."""
+    """Return actions in the order of the focused pane, the screen, then the app."""
     return sorted(actions, key=lambda action: (_distance(action), _LATER.get(action.area, 0)))
 
 
@@ -121,7 +121,7 @@ class PaletteCommand:
     area: str = ""
 
     def titled(self, name: Content, width: int) -> Content:
-        """Return a line of `width` cells: `name`, the words, and the keys at its end."""
+        """Return a line of `width` cells: `name`, the description, and the keys at the end."""
         name = name.pad_right(max(2, NAMES - name.cell_length))
         room = max(0, width - name.cell_length - len(self.keys) - 2)
         words = (styled.fit(self.words, room), "not bold dim")
@@ -140,7 +140,7 @@ def by_area(actions: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 
 class Actions(Provider):
-    """The palette's commands: each action of the screen below with its key, then the app's own."""
+    """The palette's commands: the actions of the screen below with their keys, then the app's."""
 
     @property
     def _width(self) -> int:
@@ -164,7 +164,7 @@ class Actions(Provider):
         return [command for commands in by_area(found).values() for command in commands]
 
     async def startup(self) -> None:
-        """Read the names that can be opened: runs, sites and local job files."""
+        """Read the names of runs, sites and local job files that the palette can open."""
         from lumitui.app.runs import files_here
 
         app = tui(self.screen)
@@ -177,7 +177,7 @@ class Actions(Provider):
                            partial(app.open_cluster, name))
             for name in app.runs.sites.names()
         ]  # fmt: skip
-        with suppress(LumiError):  # the list of runs says what is wrong with the history
+        with suppress(LumiError):  # the list of runs shows the history's error
             self._places += [
                 PaletteCommand(run.id, "", f"Open the run: {run.state} at {run.site}",
                                partial(app.open_run, run.id))
@@ -185,13 +185,13 @@ class Actions(Provider):
             ]  # fmt: skip
 
     async def discover(self) -> Hits:
-        """Yield all of them, before anything is typed."""
+        """Yield all commands, before the user types anything."""
         for command in self._commands():
             title = command.titled(Content(command.name), self._width)
             yield DiscoveryHit(title, command.run, text=command.area)
 
     async def search(self, query: str) -> Hits:
-        """Yield those whose name resembles `query`, or whose sentence has all its words."""
+        """Yield commands with a name like `query`, or with all its words in their descriptions."""
         matcher = self.matcher(query)
         for command in (*self._commands(), *self._places):
             sentence = f"{command.name} {command.words} {command.keys}".casefold()
@@ -204,7 +204,7 @@ class Actions(Provider):
 
 
 class PaletteInput(CommandInput):
-    """The line to type in, whose keys the footer shows."""
+    """The input line, whose keys the footer shows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "Run", tooltip="Run the chosen command"),
@@ -216,7 +216,7 @@ class Palette(CommandPalette):
     """Textual's palette in a frame, with headings."""
 
     def compose(self) -> ComposeResult:
-        """Yield the keys, the line to type in, and the commands."""
+        """Yield the keys, the input line and the commands."""
         yield footer()
         with Vertical(id="--container") as frame:
             frame.border_title = "Commands"
@@ -229,7 +229,7 @@ class Palette(CommandPalette):
     def _refresh_command_list(
         self, command_list: CommandList, commands: list[Command], clear_current: bool
     ) -> None:
-        """Show the commands; before anything is typed, below the headings of their areas."""
+        """Show the commands; group them by area until the user types something."""
         super()._refresh_command_list(command_list, commands, clear_current)
         if commands and isinstance(commands[0].hit, DiscoveryHit):
             options: list[Option] = []

@@ -16,7 +16,7 @@ from lumitui.app.tui.widgets.styled import plain
 
 
 class PickDialog(DialogBox[str | None]):
-    """One of a few values; None if none was chosen."""
+    """Returns the chosen value; None if the user chose none."""
 
     AUTO_FOCUS = "LineInput"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -28,20 +28,20 @@ class PickDialog(DialogBox[str | None]):
     def __init__(
         self, title: str, choices: Sequence[job_form.FieldChoice], now: str, other: str = ""
     ) -> None:
-        """Offer `choices`; `now` is the current one. `other` is always shown."""
+        """Offer `choices`, of which `now` is current; `other` is always shown."""
         super().__init__()
         self.heading, self._choices, self._now, self._other = title, choices, now, other
         self._width = max(len(choice.value) for choice in choices)
         self.typed = ""
 
     def content(self) -> ComposeResult:
-        """Yield a line that filters, and one for each value."""
+        """Yield a filter line, and a line for each value."""
         yield LineInput(placeholder="type to filter", compact=True)
         yield OptionList(compact=True, markup=False)
 
     @on(Input.Changed)
     def _filter(self) -> None:
-        """Offer values with all typed words, with the cursor on the current one."""
+        """Offer the values that contain all typed words, with the cursor on the current one."""
         self.typed = self.query_one(Input).value.strip()
         typed = self.typed.casefold().split()
         menu, values = self.query_one(OptionList), []
@@ -57,7 +57,7 @@ class PickDialog(DialogBox[str | None]):
         menu.highlighted = now if menu.option_count else None
 
     def on_mount(self) -> None:
-        """Offer all of them."""
+        """Offer all values."""
         if self.query(OptionList):
             self._filter()
 

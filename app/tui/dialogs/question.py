@@ -1,4 +1,4 @@
-"""The dialog for a connection's questions: a code, a passphrase, a host key."""
+"""The dialog for login prompts: a code, a passphrase, a host key."""
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,9 +12,9 @@ from lumitui.app.tui.widgets.styled import plain
 
 
 class QuestionDialog(DialogBox[str | None]):
-    """A question during a connection; None if declined."""
+    """A prompt during a login; returns None if the user declines."""
 
-    # There is no field for a host key: it is trusted only on purpose.
+    # A host key has no field: the user must trust it explicitly.
     AUTO_FOCUS = "#answer, #no"
 
     def __init__(self, question: LoginQuestion) -> None:

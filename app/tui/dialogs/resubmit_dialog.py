@@ -43,14 +43,14 @@ from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder, columns
 
 Code = Literal["same", "current"]
 Outcome = Resubmission | LumiError
-"""A plan, or the reason why there is none."""
+"""A plan, or the error that prevents it."""
 
 
 class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     """A ladder of sizes with their costs, and the changes of the selected one.
 
-    The marked sizes are sent, or without marks the one in the field. Nothing is sent on a size
-    whose plan is not on the screen.
+    It sends the marked sizes or, without marks, the size in the field, and never a size whose plan
+    is not on the screen.
     """
 
     AUTO_FOCUS = "#nodes"
@@ -59,7 +59,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         Binding("ctrl+s", "send", "Send", show=False, id="resubmit.send", tooltip="Send the run"),
         Binding("down", "sizes", "Sizes", show=False, id="resubmit.sizes",
                 tooltip="Go to the sizes; space marks several"),
-        # In the fields, too: neither a number nor a time has a question mark.
+        # Also works in the fields: neither a number nor a time contains a question mark.
         Binding("question_mark", "app.help", "Help", key_display="?", priority=True,
                 id="resubmit.help", tooltip="Show the keys that work here"),
         Binding("ctrl+o", "code", "Code", id="resubmit.code",
@@ -77,7 +77,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     ) -> None:
         """Send `parent` again on `nodes` nodes, with `settings` as `key=value`.
 
-        The runs `followers` followed it; the user may take them along.
+        The runs `followers` ran after it; the user may resubmit them with it.
         """
         super().__init__()
         self._followers = followers
@@ -88,7 +88,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self._time = times[-1].removeprefix("time=") if times else parent.spec.time
         self._given = tuple(setting for setting in settings if setting not in times)
         self._number = 0
-        """Of the settings that all sizes have: plans for earlier ones are dropped."""
+        """Version of the settings common to all sizes: plans for earlier versions are dropped."""
         self._start: StartPoint | None = None
         self._plans: dict[int, Outcome] = {}
         self._wanted: set[int] = set()
@@ -130,7 +130,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 failed=lambda _: self._compared(CodeNews()),
             )
 
-    # -- what is wanted
+    # -- the requested plans
 
     @property
     def _typed(self) -> int | None:
@@ -150,7 +150,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self._wanted.clear()
         self._request_plans()
         time = self.query_one("#time", Input).value.strip()
-        with suppress(ValueError):  # the plan says what is wrong with it
+        with suppress(ValueError):  # the plan shows its error
             walltime.seconds_of(time)
             question = ScalingQuestion((self._asked,), time=time)
             run_id, number = self._parent_run.id, self._number
@@ -158,12 +158,12 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 self,
                 lambda runs: runs.scaling.of(run_id, question),
                 lambda found: self._studied(number, found),
-                failed=lambda _: None,  # the plan says what is wrong with the run
+                failed=lambda _: None,  # the plan shows the run's error
                 quietly=True,
             )
 
     def _request_plans(self) -> None:
-        """Request the missing plans, of the displayed size and of those to send."""
+        """Request the missing plans for the displayed size and the sizes to send."""
         time = self.query_one("#time", Input).value.strip()
         changed = () if time == self._parent_run.spec.time else (f"time={time}",)
         settings = (*self._given, *changed)
@@ -189,7 +189,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 run_id, nodes=nodes, settings=settings, code=code, start=start
             ),
             planned,
-            failed=planned,  # it is below the field that is wrong
+            failed=planned,  # the error is below its field
             quietly=True,
         )
 
@@ -224,10 +224,10 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self._settings_changed()
 
     def action_code(self) -> None:
-        """Choose the other code."""
+        """Switch to the other code."""
         self.query_one("#code", ChoiceButton).press()
 
-    # -- what is known
+    # -- the received plans
 
     def _compared(self, news: CodeNews) -> None:
         self._news, code = news, self.query_one("#code", ChoiceButton)
@@ -246,7 +246,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self.on_resize()
 
     def _draw(self) -> None:
-        """Show the plan of the size in the field, and the button's action."""
+        """Show the plan for the size in the field, and the button's action."""
         nodes, button = self._typed, self.query_one("#yes", Button)
         shown: Outcome | None
         if nodes is None:
@@ -255,7 +255,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             shown = self._plans.get(nodes)
         if isinstance(shown, Resubmission):
             self.query_one("#start", ChoiceButton).choose(shown.plan.start)
-        # With other sizes marked, the field only says whose plan is shown.
+        # If other sizes are marked, the field only selects the plan to show.
         sent = nodes is None or nodes in self._to_send
         self.query_one("#of-nodes", Label).update("nodes " if sent else "shown ")
         parts: list[RenderableType] = []
@@ -300,7 +300,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             self._draw()
 
     def _refusals(self, besides: int | None) -> Iterator[Text]:
-        """Yield the errors of the other marked sizes, each reason once."""
+        """Yield the errors of the other marked sizes, each error once."""
         reasons: dict[str, list[str]] = {}
         for size in self._to_send:
             plan = self._plans.get(size)
@@ -317,7 +317,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             yield styled.plain(f"{', '.join(sizes)} {noun}: {reason}", "bold red")
 
     def _ready_plans(self) -> tuple[Resubmission, ...]:
-        """Return the button's plans; none while one is missing or invalid."""
+        """Return the plans to send; empty while one is missing or invalid."""
         plans = [self._plans.get(size) for size in self._to_send]
         ready = [plan for plan in plans if isinstance(plan, Resubmission)]
         if self._news is None or (self.takes_followers and len(plans) > 1):
@@ -338,7 +338,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
 
     @on(Button.Pressed, "#yes")
     def action_send(self) -> None:
-        """Send the button's plans if they are valid; with errors, ask first."""
+        """Send the plans if they are valid; ask first if the adviser found errors."""
         plans = self._ready_plans()
         lines = error_terms(tuple(plan.preview for plan in plans))
 
@@ -361,7 +361,7 @@ def _no_number(text: str) -> InputError:
 
 
 def changed_options(before: str, after: str) -> tuple[str, str]:
-    """Return the options of two lists of arguments, with their values, that differ."""
+    """Return the options whose values differ between two lists of arguments."""
     old, new = (re.split(r" (?=-)", text) for text in (before, after))
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     changed = [step for step in steps if step[0] != "equal"]
@@ -390,6 +390,6 @@ def described(made: Resubmission, basis: str = "", width: int = 100) -> Renderab
     findings = findings_text(made.preview) if made.preview.findings else []
     said = [Text(), styled.plain(change_effect(plan.changes))]
     rest = [styled.plain(basis, "dim")] if basis else []
-    if made.preview.errors:  # what keeps it from being sent comes first
+    if made.preview.errors:  # what prevents the send comes first
         return Group(*findings, table, *said, *notes, *rest)
     return Group(table, *said, *notes, *findings, *rest)

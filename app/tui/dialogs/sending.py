@@ -15,11 +15,11 @@ from lumitui.app.tui.dialogs.dialog_box import DialogBox
 from lumitui.app.tui.widgets.styled import plain
 
 UNANSWERED_SECONDS = 3.0
-"""Seconds of silence in a step before the box reports it: the user wants to know why."""
+"""Seconds of silence in a step before the dialog reports it."""
 
 
 class SendingDialog(DialogBox[None]):
-    """The steps of a send. The dialog can be hidden; the send continues."""
+    """The steps of a send. The send continues if the user hides the dialog."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Hide", id="sending.hide",
@@ -29,7 +29,7 @@ class SendingDialog(DialogBox[None]):
     is_question: ClassVar[bool] = False
 
     def __init__(self, name: str, silence: Callable[[], float] = lambda: 0.0) -> None:
-        """Show the send of the job `name`; `silence`: seconds since its site last answered."""
+        """Show the send of the job `name`; `silence` returns the seconds without an answer."""
         super().__init__()
         self._silence, self._began = silence, time.monotonic()
         self.heading, self._step, self._words = f"Sending {name}", "", ""
@@ -41,7 +41,7 @@ class SendingDialog(DialogBox[None]):
         yield Static("Press esc to hide this; the send continues.", classes="dim", markup=False)
 
     def on_mount(self) -> None:
-        """Say each second whether the site is heard."""
+        """Update each second whether the site answers."""
         self.set_interval(1.0, self._draw)
 
     def _draw(self) -> None:
@@ -61,34 +61,36 @@ class SendingDialog(DialogBox[None]):
         return text
 
     def _unanswered(self) -> float:
-        """Return for how many seconds this step has heard nothing.
+        """Return the seconds of this step without an answer.
 
-        The first step asks, too, where the rest of a series is sent; before it nothing is asked.
+        When the rest of a series is sent, the first step also queries the site; nothing does so
+        earlier.
         """
         return min(self._silence(), time.monotonic() - self._began)
 
     def report(self, step: str, words: str) -> None:
         """Show that the send has reached a step."""
-        # A transfer speaks of itself; it may use another connection than the one that is watched.
+        # A transfer reports its own progress, possibly over a connection that `silence` does not
+        # watch.
         if (step, words) != (self._step, self._words):
             self._began = time.monotonic()
         self._step, self._words = step, words
         self._draw()
 
     def finish(self) -> bool:
-        """Close it, now or once it is on top; return whether it is on top now."""
+        """Close the dialog, now or once it is on top; return whether it is on top now."""
         self._over = True
         seen = self.is_active
         self.on_screen_resume()
         return seen
 
     def on_screen_resume(self) -> None:
-        """Close it if the send ended while another dialog was on top."""
+        """Close the dialog if the send ended while another one was on top."""
         if self._over:
             self.action_close()
 
     def action_close(self) -> None:
-        """Hide it, once and only on top: Textual also calls a screen below a dialog current."""
+        """Hide the dialog, once and only on top: to Textual, a screen below it is also current."""
         if self.is_active and not self._hidden:
             self._hidden = True
             self.dismiss()

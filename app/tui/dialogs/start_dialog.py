@@ -1,4 +1,4 @@
-"""The dialog that compares where and when a job would start; the chosen place is taken over."""
+"""The dialog that compares where and when a job would start; the user chooses a place."""
 
 import time
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from lumitui.app.tui.widgets.styled import plain
 
 TITLES = ("Site", "Partition", "Nodes", "Starts", "Waiting", "Latest end", "Price", "Changes")
 _SHOWN = ("site", "partition", "nodes")
-"""Keys with their own columns, which the changes do not repeat."""
+"""Keys with their own columns, so that the changes omit them."""
 _RIGHT = frozenset({"Nodes", "Waiting", "Price"})
 
 
 class StartDialog(DialogBox[StartPlace | None]):
-    """A line for each place that accepts the job, earliest start first; None if none was chosen."""
+    """Places that accept the job, earliest start first; returns the chosen one or None."""
 
     KIND = "starts"
     heading = "Where it starts first"
@@ -35,7 +35,7 @@ class StartDialog(DialogBox[StartPlace | None]):
         self.subtitle = f"{count(len(self._refusals), 'more')} refused" if self._refusals else ""
 
     def content(self) -> ComposeResult:
-        """Yield the heading, the places that take the job, and why others do not."""
+        """Yield the heading, the places that accept the job, and why others do not."""
         now = time.time()
         rows = [
             (at.site, at.partition_words, str(at.nodes), *at.cells(now), at.change_words(*_SHOWN))
