@@ -1,1 +1,1 @@
-"""The TUI's event loop where it differs from Textual: the order of keys."""
+"""Changes to Textual's event loop: the order of keys, and faster drawing."""

@@ -1,8 +1,8 @@
-"""Keys act in typing order: each waits until the previous one is done.
+"""Keys that act in typing order: each waits until the previous one is done.
 
-Textual hands a key to the widget that has the focus when the key arrives. A key that opens a
-dialog does so some messages later, so the keys typed right behind it would still reach the
-screen below, as commands. Here each key, and each paste, waits until nothing is under way.
+Textual hands a key to the widget that has the focus when the key arrives. A key opens a dialog only
+after some further messages, so keys typed right after it would still reach the screen below as
+commands. Here, each key or paste waits until the app is idle.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 TURNS = 50
-"""Checks for running work that cost the loop only a turn: most keys need a few."""
+"""Number of idle checks that take only one turn of the loop; most keys need a few."""
 LOOKS = 100
 PAUSE = 0.005
-"""Number of further checks, and their interval in seconds. Work in the loop does not count."""
+"""Number of further checks, and their interval in seconds, excluding work in the loop."""
 
 MOVES = frozenset({"j", "k", "up", "down", "left", "right", "pageup", "pagedown"})
-"""Keys that move something or are typed."""
+"""Keys that only move a cursor."""
 _ACTS = (events.Key, events.Paste, events.MouseDown, events.MouseUp)
 """User input that may open something."""
 
@@ -31,23 +31,23 @@ class OrderedKeysApp(App[int]):
     """An app whose keys and pastes act one after another."""
 
     def __init__(self) -> None:
-        """Start without keys."""
+        """Start without waiting keys."""
         super().__init__()
         self._waiting: deque[events.Key | events.Paste] = deque()
         self._released: deque[events.Key | events.Paste] = deque()
-        """Those whose turn it is: they are in the queue again."""
+        """Keys and pastes whose turn has come: they are in the app's queue again."""
         self._was_plain = False
-        """Whether the last one could only move or write."""
+        """Whether the last key could only move or type."""
         self._typed_in: Widget | None = None
-        """The field that it was typed into."""
+        """The field that received the last key."""
         self._quiet = False
-        """Whether all that the user did has had its effect; not before the first screen is."""
+        """Whether all user input has taken effect; False until the first screen is shown."""
         self._turns: asyncio.Task[None] | None = None
         self._late: MessagePump | None = None
         """The last busy object, which is checked first."""
 
     async def on_event(self, event: events.Event) -> None:
-        """Queue a key or paste until its turn; a click is immediate, but keys wait for it."""
+        """Queue a key or paste until its turn; a click acts immediately, but keys wait for it."""
         if event.is_forwarded or not isinstance(event, _ACTS):
             await super().on_event(event)
         elif self._released and event is self._released[0]:
@@ -70,9 +70,9 @@ class OrderedKeysApp(App[int]):
         return self._quiet or self._goes_with_last(event)
 
     def _goes_with_last(self, event: events.Event) -> bool:
-        """Return whether a key and the one before only move or write: neither opens anything.
+        """Return whether a key and the previous one only move or type: neither opens anything.
 
-        A cursor key that is held down is drawn as often as there is time for it.
+        A held cursor key is drawn as often as time allows.
         """
         return self._was_plain and self._is_plain(event)
 
@@ -82,7 +82,7 @@ class OrderedKeysApp(App[int]):
         return self._typed_in is not None and self.focused is self._typed_in
 
     def _acts_now(self, event: events.Event) -> None:
-        """Record the kind of key passed on, and its field."""
+        """Record the kind and the field of a key that is passed on."""
         self._was_plain = self._is_plain(event)
         self._typed_in = self.focused if self._is_typed(event) else None
 
@@ -102,7 +102,7 @@ class OrderedKeysApp(App[int]):
     async def _take_turns(self) -> None:
         """Pass on waiting keys, each once the previous one is done.
 
-        When something hangs, the keys are not held any longer.
+        If work hangs, the keys are passed on anyway.
         """
         while not self._closing:
             settled = await self._settle()
@@ -128,7 +128,7 @@ class OrderedKeysApp(App[int]):
         return False
 
     def _is_busy(self) -> bool:
-        """Return whether a message waits or is handled, or a widget opens."""
+        """Return whether a message is waiting or being handled, or a widget is opening."""
         if self._late is not None and _busy(self._late):
             return True
         self._late = None
@@ -136,7 +136,7 @@ class OrderedKeysApp(App[int]):
             return True
         pumps = (pump for screen in self.screen_stack for pump in _pumps(screen))
         self._late = next((pump for pump in pumps if _busy(pump)), None)
-        # A screen below keeps its callbacks until it is shown again.
+        # Only the top screen's callbacks count: a screen below keeps its own until it is shown.
         return self._late is not None or bool(
             self.screen_stack and self.screen_stack[-1]._callbacks
         )
@@ -149,7 +149,7 @@ def _pumps(screen: Screen[object]) -> Iterator[MessagePump]:
 
 
 def _busy(pump: MessagePump) -> bool:
-    """Return whether a screen or widget opens, or has messages; a closing one has none."""
+    """Return whether a screen or widget is opening or has messages; ignores closing ones."""
     if pump._closing or pump._closed:
         return False
     return not pump._is_mounted or pump.message_queue_size > 0 or not _rests(pump)
@@ -158,6 +158,6 @@ def _busy(pump: MessagePump) -> bool:
 def _rests(pump: MessagePump) -> bool:
     """Return whether a pump is idle.
 
-    Textual does not say so, but an event of asyncio knows who waits for it.
+    Textual does not expose this, but its asyncio event lists its waiters.
     """
     return bool(getattr(pump._message_queue.ready_event, "_waiters", True))

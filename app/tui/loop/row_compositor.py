@@ -1,8 +1,8 @@
-"""Draws only changed rows, and skips hidden widgets.
+"""A compositor that draws only changed rows and skips hidden widgets.
 
-Textual's compositor draws every line of every widget that touches a change, also the containers
-that their children cover. A key that moves the cursor of a table changes two lines; to draw all
-of the screen for them took most of the key's time.
+Textual's compositor draws every line of every widget that a change touches, even of containers
+hidden by their children. A key that moves a table's cursor changes two lines; drawing the entire
+screen for them took most of the key's time.
 """
 
 from collections.abc import Iterable
@@ -13,14 +13,14 @@ from textual.strip import Strip
 
 
 class RowCompositor(Compositor):
-    """Textual's compositor without work whose result it drops."""
+    """Textual's compositor without the drawing that it would discard."""
 
     def _get_renders(
         self, crop: Region | None = None
     ) -> Iterable[tuple[Region, Region, list[Strip]]]:
         """Yield each widget's position, its visible part, and its lines within `crop`.
 
-        Those in front come first, and what is behind one of them is left out.
+        Widgets in front come first; those hidden behind one are omitted.
         """
         rows = Region(0, crop.y, self.size.width, crop.height) if crop else self.size.region
         drawn: list[Region] = []
