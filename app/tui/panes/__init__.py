@@ -1,5 +1,5 @@
 """The panes of a run's screen.
 
-They post what they want to the app itself: Textual stops a message that bubbles at its sender,
-and the sender is the screen while it opens.
+They post messages to the app itself: Textual stops a bubbling message at its sender, which is the
+screen while it opens.
 """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 2000
 """Maximum rows below one folder; the last one counts the rest."""
 _FEW = 10
-"""Files of a folder that is open at first."""
+"""Maximum files of a folder that starts open."""
 _BAR = 20
 """Cells of a progress bar."""
 
@@ -45,21 +45,21 @@ class ListedFolder:
     """A folder of the tree; creates its rows when opened, because it may have thousands."""
 
     path: str
-    """Of the group and the folder; it ends with a slash."""
+    """Path of the group and the folder, with a slash at the end."""
     files: Sequence[RemoteFile]
     depth: int
-    """Length of its own path in its files' names."""
+    """Length of the folder's path in its files' names."""
 
     @property
     def label(self) -> Text:
-        """Its name, with its contents."""
+        """The folder's name, with the number and size of its files."""
         total = words.size(sum(item.size for item in self.files))
         name = self.path.rstrip("/").rpartition("/")[2]
         return _label(f"{name}/" if self.depth else name,
                       f"{words.count(len(self.files), 'file')}, {total}")  # fmt: skip
 
     def below(self) -> dict[str, list[RemoteFile]]:
-        """Return its files by the first part of their names; a folder's ends with a slash."""
+        """Return the files by the first part of their names; a folder's part ends with a slash."""
         parts: dict[str, list[RemoteFile]] = {}
         for item in self.files:
             first, slash, _ = item.name[self.depth :].partition("/")
@@ -84,15 +84,15 @@ class FilesPane(Vertical):
         self._run: Run | None = None
         self._found: FileList | None = None
         self._open: set[str] = set()
-        """The folders that are open, by their paths."""
+        """The paths of open folders."""
         self._fetching: tuple[RemoteFile, Path] | None = None
-        """The file that is fetched, and into which folder."""
+        """The file being fetched, and its target folder."""
         self._began = (0.0, 0)
-        """When its fetch began, and the bytes that were here already."""
+        """When the fetch began, and the bytes already present then."""
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """Yield the line, the files and the preview."""
+        """Yield the status line, the files and the preview."""
         yield Static(id="files-line", markup=False)
         tree: Tree[ListedFolder | RemoteFile | None] = Tree("files", id="files-tree")
         tree.show_root, tree.guide_depth = False, 3
@@ -101,7 +101,7 @@ class FilesPane(Vertical):
             yield HangingText(id="files-text", markup=False)
 
     def draw(self, run: Run) -> None:
-        """List the files of `run` the first time; afterwards on demand only."""
+        """List the files of `run` the first time, then only on demand."""
         if self._run is None:
             self._run = run
             self.query_one("#files-view").display = False
@@ -140,7 +140,7 @@ class FilesPane(Vertical):
         self._draw_line()
 
     def _add(self, node: _Node, folder: ListedFolder, *, few: bool = False) -> None:
-        """Add a folder below `node`; one that was open is open again, at first those with few."""
+        """Add a folder below `node`; reopen it if it was open. Initially, open small folders."""
         if few and folder.depth and len(folder.files) <= _FEW:
             self._open.add(folder.path)
         below = node.add(folder.label, folder)
@@ -234,13 +234,13 @@ class FilesPane(Vertical):
         from lumitui.app.runs import PartialFiles
 
         assert self._run is not None
-        run_id, target = self._run.id, Path(os.path.expanduser(line))  # leaves `~nobody` as it is
+        run_id, target = self._run.id, Path(os.path.expanduser(line))  # keeps `~nobody` unchanged
         self._fetching = (item, target)
         self._began = (time.monotonic(), PartialFiles(target).size(item.name))
         self._timer = self.set_interval(0.5, self._draw_progress)
         self._draw_progress()
         ended = partial(self.call_later, self._fetch_ended)
-        # The app asks: that it failed is said, too, when the pane has gone.
+        # The app is the asker, so that a failure is shown even after the pane has closed.
         ask(
             tui(self),
             lambda runs: _fetched(runs, run_id, item.name, target),
@@ -303,14 +303,14 @@ def _label(name: str, size: str) -> Text:
 
 
 def _nodes(node: _Node) -> Iterator[_Node]:
-    """Yield the existing nodes below `node`, in the order of the screen."""
+    """Yield the existing nodes below `node`, in display order."""
     for child in node.children:
         yield child
         yield from _nodes(child)
 
 
 def _fetched(runs: Runs, run_id: str, name: str, target: Path) -> Path:
-    """Fetch a file of a run's folder into the folder `target`; return where it is."""
+    """Fetch a file of a run's folder into the folder `target`; return its local path."""
     from lumitui.app.runs import check_fetch, fetch_pattern
 
     check_fetch(runs.fetch(run_id, target, [fetch_pattern(name)]), named=True)

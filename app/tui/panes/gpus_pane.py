@@ -21,7 +21,7 @@ from lumitui.app.tui.widgets.styled import plain
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
 PAUSE = 60.0
-"""Seconds between two readings while the pane is on the screen: each is a step of the job."""
+"""Seconds between two readings while the pane is on the screen: each takes a job step."""
 
 
 class GpusPane(RowList):
@@ -35,7 +35,7 @@ class GpusPane(RowList):
         self._said = ""
 
     def draw(self, run: Run) -> None:
-        """Read the GPUs of a running job if that is due; say why for any other."""
+        """Read the GPUs of a running job if due; for any other job, show why it has no values."""
         now = time.monotonic()
         if run.layout.on_cpu:
             self._say(f"The run has no GPUs: it has {words.layout_size(run.layout)}.")

@@ -1,4 +1,4 @@
-"""The pane with a run's relatives: how large they are and how they did; enter opens one."""
+"""The pane with a run's relatives, their sizes and results; enter opens one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class LineagePane(OpeningTable):
-    """A row for each relative, below its parent; the cursor begins at the run itself."""
+    """A row for each relative, below its parent; the cursor starts at the run itself."""
 
     def __init__(self) -> None:
         """Show no relatives yet."""
@@ -27,7 +27,7 @@ class LineagePane(OpeningTable):
         self._drawn: list[tuple[str, ...]] = []
 
     def draw(self, run: Run) -> None:
-        """Ask for the relatives of `run` where something may have changed."""
+        """Request the relatives of `run` if they may have changed."""
         self._run = run
         wanted = (run.id, run.state, run.updated, run.metrics_offset)
         if wanted != self._asked:

@@ -1,4 +1,4 @@
-"""The pane with a run's log. It is followed while the pane is open, and only then."""
+"""The pane with a run's log, which is followed only while the pane is open."""
 
 import re
 import time
@@ -38,11 +38,11 @@ from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.rank_chips import RankChips, neighbour
 
 MOST_WAITING = 8
-"""Messages with pieces of a log that the pane has not drawn yet."""
+"""Maximum number of waiting messages with undrawn pieces of a log."""
 TICK = 1.5
-"""Seconds between two readings of a log that grows line by line: each is drawn, and costs that."""
+"""Seconds between two readings of a log that grows line by line: each costs a drawing."""
 MUCH = 16_384
-"""Minimum bytes of a piece after which the next is read immediately: more are waiting."""
+"""Minimum bytes of a piece after which the next is read immediately, because more wait."""
 _FOLLOWED = "follow"
 _RANKS = Binding.Group("Rank", compact=True)
 _MATCH = Binding.Group("Match", compact=True)
@@ -52,18 +52,18 @@ _RANK = re.compile(r"rank (\d{1,9})")
 
 @dataclass(frozen=True)
 class LogPlace:
-    """Where a log was left."""
+    """The last position in a log."""
 
     attempt: int | None
     offset: int | None
-    """Of a line on the screen; None if the end was followed."""
+    """Byte of a line on the screen; None if the end was followed."""
     rank: int | None
     found: str
     """The search text."""
 
 
 def places(app: App[object]) -> dict[str, LogPlace]:
-    """Return where the logs of runs were left, by the run's id."""
+    """Return the last position in each run's log, by run id."""
     kept: dict[str, LogPlace] = getattr(app, "log_places", {})
     return kept
 
@@ -74,7 +74,7 @@ class LogPane(Vertical):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "Search", key_display="/", id="log.search",
                 tooltip="Search the whole log, at the site"),
-        # As in less and vim. Only the footer can tell that n is not New here.
+        # As in less and vim. Only the footer shows that n is not New here.
         Binding("n", "find(1)", "Next match", id="log.next", group=_MATCH,
                 tooltip="Go to the next match below"),
         Binding("N", "find(-1)", "Match above", id="log.previous", group=_MATCH,
@@ -109,7 +109,7 @@ class LogPane(Vertical):
         self._failed: int | None = None
         """The rank that ended the run, according to its record."""
         self._number = 0
-        """Of the latest request or its end; answers to an earlier one are dropped."""
+        """Number of the latest request or stop; answers to earlier requests are dropped."""
         self._following = False
         self._offset = 0
         """Received bytes of the attempt's log."""
@@ -126,8 +126,7 @@ class LogPane(Vertical):
         """Why a part of the log could not be read."""
         self._label_is_rank = True
         self._attempts = 1
-        """Attempts of the run."""
-        """When the displayed lines were read, while the site is unreachable."""
+        """Number of attempts of the run."""
         self._goal: int | None = None
         """The byte to show once its page has arrived."""
         self._back_to: LogPlace | None = None
@@ -135,19 +134,19 @@ class LogPane(Vertical):
         self._sought = ""
         """The text to find once the log is available."""
         self._keys = (False, False, False)
-        """Whether there are ranks to choose from, a search, and a rank that was chosen."""
+        """Whether there are ranks to choose from, a search, and a chosen rank."""
         self._line = ("", "")
-        """The name and the text of the line."""
+        """The name and the text of the status line."""
 
     def compose(self) -> ComposeResult:
-        """Yield the ranks, the log, the search, then the line."""
+        """Yield the ranks, the log, the search, then the status line."""
         yield RankChips()
         yield LogView(id="log-view")
         yield LogFinder(self._run_id)
         yield Static(id="log-line", markup=False)
 
     def on_mount(self) -> None:
-        """Restore the choice and marks from when the log was left."""
+        """Restore the rank and the search from the last visit."""
         self._back_to = places(self.app).get(self._run_id)
         if self._back_to is not None:
             self._view.rank = self._back_to.rank
@@ -155,12 +154,12 @@ class LogPane(Vertical):
         self.set_interval(1.0, self._pass_time)
 
     def _pass_time(self) -> None:
-        """Say for how long there was no answer; the log of a run that has ended moves nothing."""
+        """Update the seconds without an answer; do nothing for the log of an ended run."""
         if self._asked is not None or self._lost is not None:
             self._draw_line()
 
     def draw(self, run: Run) -> None:
-        """Show the age of the link's last answer; `tell` brings the log itself."""
+        """Show the age of the link's last answer; `tell` adds the log itself."""
         self._label_is_rank = run.layout.tasks_per_node == run.layout.ranks_per_node
         self._attempts = run.attempt
         self._failed = log_words.failed_rank(run) if self._label_is_rank else None
@@ -177,9 +176,9 @@ class LogPane(Vertical):
     # -- following
 
     def follow(self, *, attended: bool = True) -> None:
-        """Follow the log from where the pane has it, unless it is followed already.
+        """Follow the log from the last received byte, unless it is followed already.
 
-        `attended`: the user asked for it, and answers where a login has questions.
+        `attended`: the user requested it and can answer a login's prompts.
         """
         if not self._following and self._older is None:
             self._number += 1
@@ -205,7 +204,7 @@ class LogPane(Vertical):
         *,
         attended: bool,
     ) -> None:
-        """Pass on the log's events until it is no longer followed; in a thread."""
+        """Pass on the log's events, in a thread, until it is no longer followed."""
         worker, due = get_current_worker(), 0.0
 
         def stop() -> bool:
@@ -213,23 +212,23 @@ class LogPane(Vertical):
 
         with attendance(attended):
             for event in runs.show_log(self._run_id, attempt=attempt, offset=offset, stop=stop):
-                # A log that is written faster than it is drawn waits at the site.
+                # A log that grows faster than it is drawn waits on the site.
                 while self.message_queue_size > MOST_WAITING and not stop():
                     time.sleep(0.05)
                 self.call_later(self.tell, number, event)
                 if isinstance(event, LogGrew) and len(event.data) < MUCH:
-                    sleep_unless(due - time.monotonic(), stop)  # what comes meanwhile is one piece
+                    sleep_unless(due - time.monotonic(), stop)  # later data is one piece
                     due = time.monotonic() + TICK
 
     def unfollow(self) -> None:
         """Stop following; the pane is no longer on the screen."""
-        # What is still on its way would say that the log is followed; it comes again later.
+        # Events still under way would show the log as followed; their data is read again later.
         self._number += 1
         self._following, self._asked = False, None
         forget(self, _FOLLOWED)
 
     def tell(self, number: int, event: LogEvent) -> None:
-        """Show the event of the log that request `number` follows."""
+        """Show an event of the log that request `number` follows."""
         if number != self._number:
             return
         self._asked = None
@@ -249,7 +248,7 @@ class LogPane(Vertical):
                 self._view.feed(data, end - len(data))
                 self._go_back()
                 if was_live and data:
-                    return  # the view says when it has drawn the lines
+                    return  # the view reports when it has drawn the lines
             case LogHeard(at):
                 self._heard = at
             case LogLost():
@@ -263,7 +262,7 @@ class LogPane(Vertical):
         self._draw_line()
 
     def seek(self, text: str) -> None:
-        """Go to the first line with `text` in the newest attempt's log, once available."""
+        """Go to the first line with `text` in the newest attempt's log, once it is available."""
         self._sought, self._back_to = text, None
         if self._older is not None:
             self.action_attempt(self._attempts - self._older)
@@ -284,14 +283,14 @@ class LogPane(Vertical):
                 self._part_wanted(LogView.Wanted("goal"))
 
     def _keep_place(self) -> None:
-        """Keep where the log is, for when the run is opened again."""
+        """Keep the log's position, for when the run is opened again."""
         view, shown = self._view, self._view.on_screen()
         if self._back_to is None and self._goal is None and shown:
             there = None if view.follow else shown[min(len(shown) - 1, view.third)].offset
             place = LogPlace(self._attempt, there, view.rank, view.found)
             places(self.app)[self._run_id] = place
 
-    # -- parts that are not on the screen
+    # -- parts outside the window
 
     @on(LogView.Wanted)
     def _part_wanted(self, event: LogView.Wanted) -> None:
@@ -312,7 +311,7 @@ class LogPane(Vertical):
         self._page = part = object()
 
         def read(runs: Runs) -> LogPage:
-            with attendance(False):  # the log that is followed asks, where a login has questions
+            with attendance(False):  # only following the log may prompt for a login
                 if where == "end":
                     return runs.pages.end(run_id, attempt)
                 return runs.pages.page(run_id, attempt, start, length)
@@ -327,7 +326,7 @@ class LogPane(Vertical):
         self._page = None
         self._problem = f"cannot read more: {found.message}" if isinstance(found, LumiError) else ""
         if self._lost is not None and not self._view.window.size:
-            self._problem = ""  # the line says already that there is no link
+            self._problem = ""  # the status line already shows the lost link
         if not isinstance(found, LumiError):
             self._show_part(where, found)
         self._draw_line()
@@ -348,9 +347,9 @@ class LogPane(Vertical):
             self._say_shown(rank)
             self._goal = None
         if view.follow and not view.window.is_at_end and page.data:
-            self._part_wanted(LogView.Wanted("after"))  # it grew meanwhile
+            self._part_wanted(LogView.Wanted("after"))  # the log grew meanwhile
 
-    # -- what is searched for
+    # -- search
 
     def action_search(self) -> None:
         """Open the search field."""
@@ -391,13 +390,13 @@ class LogPane(Vertical):
             view.follow = False
             if not view.go_to(event.offset):
                 self._goal = event.offset
-                self._page = None  # this one is wanted now
+                self._page = None  # replaces an earlier request
                 self._part_wanted(LogView.Wanted("goal"))
             self._say_shown(rank)
         self._draw_line()
 
     def _say_shown(self, rank: int | None) -> None:
-        """Report that all ranks are shown again after only `rank`: the match is of another one."""
+        """Report that all ranks are shown again instead of `rank`, which lacks the match."""
         if rank is not None and self._view.rank is None:
             self._finder.words += f", not of rank {rank}: showing all ranks"
 
@@ -408,14 +407,14 @@ class LogPane(Vertical):
         self._view.rank = neighbour(self._ranks(), self._view.rank, step)
 
     def action_clear(self) -> None:
-        """Show all ranks, and mark nothing that was searched for; the place stays."""
+        """Show all ranks and clear the search; keep the position."""
         self._finder.forget()
         self._view.found, self._view.rank, self._view.mark = "", None, None
         self._view.refresh()
         self._view.post_message(LogView.Changed())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Choose between two ranks or more, and clear or go on with a search that there is."""
+        """Enable the choice of ranks if there are two, and search keys if there is a search."""
         if not self.query(LogView):
             return True  # before the first paint
         if action == "rank":
@@ -431,7 +430,7 @@ class LogPane(Vertical):
         self._view.rank = event.rank
 
     def _mark(self) -> log_words.RankMark | None:
-        failed = self._failed if self._older is None else None  # it is known of the newest attempt
+        failed = self._failed if self._older is None else None  # known only for the newest attempt
         return log_words.rank_mark(failed, self._finder.errors)
 
     def _ranks(self) -> tuple[int, ...]:
@@ -471,12 +470,12 @@ class LogPane(Vertical):
         self.app.copy_to_clipboard(text)
         self.notify(f"Copied {words.count(len(text.splitlines()), 'line')}.", markup=False)
 
-    # -- the line
+    # -- the status line
 
     @on(LogView.Changed)
     def _draw_line(self) -> None:
         view = self._view
-        # An answer to what a user asked comes first: a narrow screen cuts the end.
+        # The answer to a user's request comes first, because a narrow screen cuts the end.
         parts = [self._state(), self._finder.words, self._problem]
         if not view.follow:
             size, new = view.window.size - self._seen()[1], view.window.unseen
@@ -495,7 +494,7 @@ class LogPane(Vertical):
             self.refresh_bindings()
         self.query_one(RankChips).show(self._ranks(), view.rank, self._mark())
         line = "  ".join(part for part in parts if part)
-        name = "Log  " if self.has_class("titled") else ""  # else its tab has the name
+        name = "Log  " if self.has_class("titled") else ""  # otherwise the tab shows the name
         if (name, line) != self._line:
             self._line = (name, line)
             text = styled.plain(line)
@@ -510,7 +509,7 @@ class LogPane(Vertical):
         return log_words.position(None if window.start else behind, at, window.size)
 
     def _seen(self) -> tuple[int, int]:
-        """Return the lines of the window up to the last one on the screen, and where it ends."""
+        """Return the window's lines up to the last one on the screen, and the byte of its end."""
         window, shown = self._view.window, self._view.on_screen()
         behind = window.index(shown[-1]) + 1 if shown else 0
         return behind, window.lines[behind].offset if behind < len(window.lines) else window.end

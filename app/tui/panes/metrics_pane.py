@@ -1,4 +1,4 @@
-"""The pane with a run's metrics: the summary, the number chosen as a chart, and all of them."""
+"""The pane with a run's metrics: a summary, a chart of the chosen metric, and a table."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Figures, FigureSeries, LogFigures
 
 SPARKLINE = 24
-"""Minimum columns of a curve beside its words, on a screen of 80."""
+"""Minimum columns of a curve beside its values, on a screen of 80."""
 _NAME = 20
 """Maximum cells of a metric's name."""
 ROOMY = 64
-"""Cells from which names and curves have that length, and bounds are shown."""
+"""Minimum cells to show names and curves in full length, and bounds."""
 _METRIC = Binding.Group("Metric", compact=True)
 
 
 class MetricsPane(Scroll):
-    """Figures that a worker computes: to read 100,000 steps takes about a second."""
+    """Metrics, computed in a worker: reading 100,000 steps takes about a second."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("comma,less_than_sign", "choose(-1)", "Metric before", key_display=",",
@@ -61,14 +61,14 @@ class MetricsPane(Scroll):
         """The name of the drawn metric; the first by default."""
 
     def compose(self) -> ComposeResult:
-        """Yield the summary, the chart, all numbers, and the series from the log."""
+        """Yield the summary, the chart, all metrics, and the series from the log."""
         yield Static(id="metric-summary", markup=False)
         yield Chart(id="loss")
         yield Static(id="series", markup=False)
         yield Static(id="log-series", markup=False)
 
     def draw(self, run: Run) -> None:
-        """Summarise the metrics again if history has more of them than the pane shows."""
+        """Summarise the metrics again if the history has more than the pane shows."""
         if run.metrics_offset != self._points_at:
             self._want(run, with_log=False)
 
@@ -77,11 +77,11 @@ class MetricsPane(Scroll):
         self._want(run, with_log=bool(run.spec.metrics))
 
     def on_resize(self) -> None:
-        """Lay the figures out again."""
+        """Lay out the metrics again."""
         self._draw_figures()
 
     def action_choose(self, step: int) -> None:
-        """Draw the next metric of metrics.jsonl, or the one before."""
+        """Draw the next or previous metric of metrics.jsonl."""
         names = [one.name for one in self._series]
         if names:
             at = names.index(self._chosen) if self._chosen in names else 0
@@ -131,9 +131,9 @@ class MetricsPane(Scroll):
 
 
 def summary_table(found: Figures, width: int) -> RenderableType:
-    """Return the summary of a run's metrics, in two columns where `width` has room for them.
+    """Return the summary of a run's metrics, in two columns if `width` has room.
 
-    The last loss is at the curve.
+    The last loss is omitted, because the curve shows it.
     """
     rows = [row for row in run_facts.metrics(found.summary, found.broken) if row[0] != "last loss"]
     if not rows and not found.series:
@@ -145,7 +145,7 @@ def summary_table(found: Figures, width: int) -> RenderableType:
 
 
 def series_table(series: Sequence[FigureSeries], width: int) -> RenderableType:
-    """Return a row for each number: its last value, its curve and its bounds."""
+    """Return a row for each metric: its last value, curve and bounds."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for justify in ("left", "right", "left", "left"):
         table.add_column(no_wrap=True, justify=justify)

@@ -1,6 +1,6 @@
 """The overview of a run: progress, efficiency, facts and, on demand, why it failed.
 
-The run's screen has it as a pane; another screen may show it beside a table.
+The run's screen shows it as a pane; other screens may show it beside a table.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Diagnosis, RaisingCode, RunOverview, Runs
 
 _BAR = 24
-"""Cells of the time limit's bar, and of the loss."""
+"""Cells of the time limit's bar, and of the loss curve."""
 _SETTLED = 0.15
-"""Seconds that the cursor of a table rests on a run before its figures are read."""
+"""Seconds that a table's cursor rests on a run before the run's metrics are read."""
 _SOUGHT = 120
-"""Characters of a line that is looked for: a longer one may be shown shortened."""
+"""Maximum characters of a line to search for: longer lines may be shown shortened."""
 _TIMES = (
     "created", "submitted", "queued again", "waits for", "after", "waiting for", "time",
     "expected start", "started", "latest end", "expected end", "ended", "last answer",
 )  # fmt: skip
-"""Facts of when a run did what, in their order."""
+"""Names of facts about a run's times, in display order."""
 _FILES = frozenset(
     {"global batch", "code", "snapshot", "continues from", "folder", "project", "job file", "logs",
      "note", "tags"}
 )  # fmt: skip
-"""Facts of its contents; all others tell where it runs."""
+"""Names of facts about a run's contents; all others concern where it runs."""
 _ROOMY = (32, 20)
-"""Lines from which on the loss is drawn below the facts; in two columns they are fewer."""
+"""Minimum lines to draw the loss below the facts, in one column and in two."""
 _Drawn = tuple[object, ...]
 
 
 class OverviewPane(Scroll):
-    """The overview of the last drawn run; a worker computes its content."""
+    """The overview of the last drawn run; a worker computes the content."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open_line", "Show in the log", id="overview.line",
@@ -75,12 +75,12 @@ class OverviewPane(Scroll):
         """Open the log at a line."""
 
         def __init__(self, text: str) -> None:
-            """`text` is in the line."""
+            """Request the line that contains `text`."""
             super().__init__()
             self.text = text
 
     def __init__(self, *, id: str = "overview", chart: bool = False) -> None:  # noqa: A002 - Textual's name
-        """Show nothing yet; `chart`: draw the loss where there is room."""
+        """Show nothing yet; with `chart`, draw the loss if there is room."""
         super().__init__(id=id)
         self._chart = Chart("loss") if chart else None
         self._run: Run | None = None
@@ -88,7 +88,7 @@ class OverviewPane(Scroll):
         self._timer: Timer | None = None
         self._found: RunOverview | None = None
         self._drawn: _Drawn = ()
-        """All that the pane shows; nothing is drawn again while it stays the same."""
+        """All that the pane shows; it is redrawn only when this changes."""
         self._why: RenderableType | None = None
         self._explained = False
         """Whether it shows why the run failed."""
@@ -111,7 +111,7 @@ class OverviewPane(Scroll):
         other = self._run is None or run.id != self._run.id
         self._run = run
         if not self.query(".facts"):
-            return  # not composed yet; the first resize draws it
+            return  # not composed yet; the first resize draws the pane
         if other:
             self._show_why(None)
         self._ask(run)
@@ -121,10 +121,10 @@ class OverviewPane(Scroll):
         told = run_overview.rows(run, now, *known, explained=self._explained)
         told = run_overview.with_grid(told, found.advice if found else ())
         facts, plotted = run_facts.facts(run, now), self._plot(found)
-        if self._chart is None:  # the title bar of the run has the rest
+        if self._chart is None:  # the run's title bar shows the rest
             facts = [("nodes", run.nodes_used or "") if row[0] == "size" else row for row in facts]
             facts = [row for row in facts if row[1]]
-        elif plotted and width >= TWO_COLUMNS:  # beside the facts
+        elif plotted and width >= TWO_COLUMNS:  # next to the facts
             roomy = self.size.height >= _ROOMY[0]
             facts = [row for row in facts if roomy or row[0] not in _FILES]
             width //= 2
@@ -135,7 +135,7 @@ class OverviewPane(Scroll):
             self.query_one(".facts", Steady).show(page(run, found, now, width, shown, facts))
 
     def _plot(self, found: RunOverview | None) -> bool:
-        """Draw the loss where there is room; return whether a plot shows it, here or beside."""
+        """Draw the loss if there is room; return whether a plot shows it, here or elsewhere."""
         if self._chart is None:
             return self.has_class("beside")
         roomy = found is not None and self.size.height >= _ROOMY[self.size.width >= TWO_COLUMNS]
@@ -175,7 +175,7 @@ class OverviewPane(Scroll):
     # -- why it failed
 
     def ask_why(self, run: Run) -> None:
-        """Show why `run` failed; the end of its log is searched only if it can have failed."""
+        """Show why `run` failed; search the end of its log only if it may have failed."""
         if self._run is None or run.id != self._run.id:
             self.draw(run)
         if reassurance := no_failure(run, time.time()):
@@ -204,16 +204,16 @@ class OverviewPane(Scroll):
             self.draw(self._run)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer the line of the log only where there is one."""
+        """Offer the log line only if one is known."""
         return action != "open_line" or bool(self._line)
 
     def action_open_line(self) -> None:
-        """Show the line of the log that shows why the run failed."""
+        """Open the log at the line that shows why the run failed."""
         self.post_message(self.LineWanted(self._line))
 
     def _show_why(self, content: RenderableType | None) -> None:
         if content is None and self._why is None:
-            return  # nothing is shown there already
+            return  # the pane is already empty
         self._why, self._explained, self.remedy, self._line = content, False, None, ""
         self.causes = ()
         self.refresh_bindings()
@@ -232,7 +232,7 @@ def page(
     told: Sequence[run_facts.Row],
     facts: Sequence[run_facts.Row],
 ) -> RenderableType:
-    """Return what is told of a run in `width` cells, its facts, and where it came from."""
+    """Return a run's overview in `width` cells: its progress, facts and origin."""
     state = plain(run_facts.state(run, now), COLOURS[run.state])
     if (share := row_words.share(run, now)) is not None:
         state.append("  ").append_text(bar([(share, "━", "green"), (1 - share, "─", "dim")], _BAR))
@@ -245,7 +245,7 @@ def page(
             top.append((label, Text.assemble((curve, SERIES[0]), f" {text}")))
         else:
             top.append((label, plain(text, "bold" if label == "next" else "")))
-    labels = max(len(label) for label, _ in [*top, *facts])  # of all parts below each other
+    labels = max(len(label) for label, _ in [*top, *facts])  # common to all parts in one column
     when = sorted((row for row in facts if row[0] in _TIMES), key=lambda row: _TIMES.index(row[0]))
     files = [row for row in facts if row[0] in _FILES]
     place = [row for row in facts if row not in [*when, *files]]
@@ -256,12 +256,12 @@ def page(
 
 
 def below(*parts: RenderableType) -> Group:
-    """Return parts below each other, with an empty row between two."""
+    """Return the parts in one column, with an empty row between them."""
     return Group(*[row for part in parts for row in (Text(), part)][1:])
 
 
 def verdict_line(proof: Verdict, ranks: int) -> Text:
-    """Return the verdict of a proof; if all is as planned, how many of the `ranks` it has."""
+    """Return the verdict of a proof; if it passed, with how many of the `ranks` it covers."""
     words = f" {proof.measured:,}/{ranks:,}" if proof.kind == "proved" else f"  {proof.sentence}"
     return Text.assemble((proof.kind, VERDICTS[proof.kind]), plain(words))
 
@@ -288,10 +288,10 @@ def causes(
     remedy: HelpfulResubmission | None = None,
     code: RaisingCode | None = None,
 ) -> RenderableType:
-    """Return why a run failed, the likeliest cause first, each with its line of the log.
+    """Return why a run failed: causes with their log lines, the likeliest first.
 
-    Below the first are the code that raised it and the key that does what helps; an unknown cause
-    has the lines that say most.
+    Below the first cause are the code that raised it and the key that applies the remedy; an
+    unknown cause shows the most informative lines.
     """
     if not diagnoses:
         return Text(f"{words.no_cause(run)}\n", "dim")

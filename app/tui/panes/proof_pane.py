@@ -26,7 +26,7 @@ from lumitui.app.tui.widgets.styled import VERDICTS, plain
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
 _MOST_RANKS = 1024
-"""Of a node that is drawn."""
+"""Maximum ranks of a drawn node."""
 _NODE = Binding.Group("Node", compact=True)
 
 
@@ -50,11 +50,11 @@ class ProofPane(RowList):
         self._all_ranks: TitledRows | None = None
         self._site = ""
         self._hosts: dict[str, list[RankProof]] = {}
-        """The ranks of each node, those that differ first."""
+        """The ranks of each node, nodes that differ first."""
         self._at, self._opened = 0, False
 
     def draw(self, run: Run) -> None:
-        """Show the probe's current result for `run`; avoids repeated work."""
+        """Show the probe's current result for `run`, if it has changed."""
         found = self._runs.proof(run)
         if found is not self._shown:
             self._shown, self._site = found, run.site
@@ -76,7 +76,7 @@ class ProofPane(RowList):
         self._show()
 
     def action_open(self) -> None:
-        """Show only the ranks of the chosen node, or all of them again."""
+        """Show only the ranks of the chosen node, or all ranks again."""
         self._opened = not self._opened
         self._show()
 
@@ -96,13 +96,13 @@ class ProofPane(RowList):
         self.show(lines, table)
 
     def _map(self, name: str, width: int) -> list[Text]:
-        """Return the drawn node; nothing if the site's nodes or cores are unknown."""
+        """Return the drawn node; empty if the site's nodes or cores are unknown."""
         ranks = [row for row in self._hosts[name] if 0 <= row.local_rank < _MOST_RANKS]
         cores = {row.local_rank: row.found for row in ranks if row.found}
         try:
             site = self._runs.sites.load(self._site)
             drawn = measured_map(site, name, cores)
-        except (LumiError, ValueError):  # a probe may have written anything
+        except (LumiError, ValueError):  # the probe's output may be invalid
             return []
         wrong = {row.local_rank for row in ranks if not row.ok}
         lines = [map_line(line, wrong) for line in node_map_lines(drawn, width, gpu_word(site))]
@@ -118,7 +118,7 @@ def nodes_of(found: Verdict) -> dict[str, list[RankProof]]:
 
 
 def node_cells(nodes: Mapping[str, Sequence[RankProof]], at: int, width: int, most: int) -> Text:
-    """Return a cell for each node in at most `most` lines; a node that differs is a red cross."""
+    """Return a cell for each node in at most `most` lines; a red cross marks a difference."""
     first = max(0, at - width * most + 1)
     cells = Text()
     for number, ranks in enumerate(list(nodes.values())[first : first + width * most], first):
@@ -131,7 +131,7 @@ def node_cells(nodes: Mapping[str, Sequence[RankProof]], at: int, width: int, mo
 
 
 def proof_lines(found: Verdict) -> list[Text]:
-    """Return the verdict, the differences, and the preflight's findings, a line each."""
+    """Return the verdict, the differences and the preflight's findings, one line each."""
     different = run_facts.differences(found)
     style = "bold red" if found.preflight and found.preflight.state == "bad" else ""
     measured = [plain(line, style) for line in run_facts.preflight(found)]
@@ -144,9 +144,9 @@ def rank_table(found: Verdict) -> TitledRows | None:
     if not found.rows:
         return None
     table = run_facts.proof_table(found)
-    titles, safe = table.titles, cache(log_line)  # thousands of ranks have few different cells
+    titles, safe = table.titles, cache(log_line)  # thousands of ranks share a few different cells
     found_at, last = titles.index("found"), len(titles) - 1
-    # Where all have the planned cores, one column shows them.
+    # If all ranks have the planned cores, one column is enough.
     kept = [
         at
         for at in range(len(titles))

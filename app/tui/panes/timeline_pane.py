@@ -23,13 +23,13 @@ COLOURS = {
     "queued": "yellow", "requeued": "yellow", "starting": "cyan", "training": "green",
     "running": "green", "saving": "magenta",
 }  # fmt: skip
-"""The characters also differ; the colour only helps."""
+"""Characters and colours of the bars; the characters alone distinguish them."""
 
 
 class TimelinePane(RowList):
-    """A bar for each attempt, then a line for each thing that happened.
+    """A bar for each attempt, then a line for each event.
 
-    What the metrics tell comes from a worker.
+    A worker reads the events from the metrics.
     """
 
     def __init__(self) -> None:

@@ -24,14 +24,14 @@ VIEWS: dict[View, str] = {"form": "Form", "yaml": "YAML", "script": "Script", "n
 WIDE = 120
 """Minimum columns to show views side by side."""
 TALL = 36
-"""Lines from which the node map is below the form or the text."""
+"""Minimum lines to show the node map below the form or the text."""
 _PAUSE = 0.2  # seconds without a key before a text is checked
 
 
 def beside(opened: View, edited: View, width: int, height: int) -> tuple[View, ...]:
     """Return the views shown together on a screen of `width` columns and `height` lines.
 
-    `edited` is the view that was opened last of the form and the YAML, which say the same.
+    `edited` is the form or the YAML, whichever was opened last: both have the same content.
     """
     if width < WIDE:
         return (opened,)
@@ -41,7 +41,7 @@ def beside(opened: View, edited: View, width: int, height: int) -> tuple[View, .
 
 
 class DraftViews(Vertical):
-    """The views of one draft, as many together as fit."""
+    """The views of one draft, as many side by side as fit."""
 
     @dataclass
     class Edited(Message):
@@ -50,23 +50,23 @@ class DraftViews(Vertical):
         text: str
 
     class CheckDue(Message):
-        """The text that was edited should be checked now."""
+        """The edited text should be checked now."""
 
     def __init__(self) -> None:
         """Show no draft."""
         super().__init__(id="draft")
         self._text = ""
         self._base: str | None = None
-        """job.sh that the script is compared with."""
+        """The job.sh to compare the script with."""
         self._view: View = "form"
         self._edited: View = "form"
         self._typing: Timer | None = None
         self._stale = False
-        """Whether script and node map are of an earlier text."""
+        """Whether script and node map belong to an earlier text."""
         self._unsaved = False
 
     def compose(self) -> ComposeResult:
-        """Yield the names of the views, and the views."""
+        """Yield the views' names, then the views."""
         yield Static(id="views-line", markup=False)
         with Horizontal(id="views"):
             with Vertical(id="job"):
@@ -86,7 +86,7 @@ class DraftViews(Vertical):
         self.open("form")
 
     def write(self, text: str) -> None:
-        """Show another text of the draft."""
+        """Show a new text of the draft."""
         self._change(text)
         self.query_one(TextPane).load(text)
         self.post_message(self.CheckDue())
@@ -106,7 +106,7 @@ class DraftViews(Vertical):
         self._draw_names()
 
     def mark(self, *, unsaved: bool) -> None:
-        """Say whether something is not saved."""
+        """Show whether there are unsaved edits."""
         self._unsaved = unsaved
         self._draw_names()
 
@@ -125,17 +125,17 @@ class DraftViews(Vertical):
     def _text_edited(self, event: TextArea.Changed) -> None:
         text = event.text_area.text
         if text == self._text:
-            return  # what a form's edit has put there
+            return  # the text set by an edit in the form
         self._change(text)
         self.query_one(FormPane).has_text(text)
         if self._typing is not None:
             self._typing.stop()
         self._typing = self.set_timer(_PAUSE, lambda: self.post_message(self.CheckDue()))
 
-    # -- which views
+    # -- the choice of views
 
     def on_resize(self, event: events.Resize) -> None:
-        """Show as many views as there is room for."""
+        """Show as many views as fit."""
         self._show_parts()
 
     def _panes(self) -> dict[View, Widget]:
@@ -156,7 +156,7 @@ class DraftViews(Vertical):
         self._draw_names()
 
     def _draw_names(self) -> None:
-        """Name the views: in a line without frames, else in the frames' titles."""
+        """Show the views' names: in a line if there are no frames, else in the frames' titles."""
         panes = self._panes()
         names = {
             view: Content.assemble(
@@ -176,7 +176,7 @@ class DraftViews(Vertical):
         self.query_one("#views-line", Static).update(line + "   " + state.stylize("$text-warning"))
 
     def open(self, view: View) -> None:
-        """Show a view, and give it the keys."""
+        """Show a view and focus it."""
         self._view = view
         if view in ("form", "yaml"):
             self._edited = view
@@ -186,6 +186,6 @@ class DraftViews(Vertical):
         inside.get(view, self._panes()[view]).focus()
 
     def step(self, step: int) -> None:
-        """Show the view `step` places on."""
+        """Show the view `step` places to the right."""
         names = list(VIEWS)
         self.open(names[(names.index(self._view) + step) % len(names)])

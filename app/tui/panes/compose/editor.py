@@ -19,7 +19,7 @@ def editor_words(environ: Mapping[str, str] = os.environ) -> list[str]:
     """Return the editor's command: $VISUAL, $EDITOR or vi.
 
     Raises:
-        InputError: its quotes do not close.
+        InputError: the command has an unclosed quote.
     """
     text = environ.get("VISUAL") or environ.get("EDITOR") or _FALLBACK
     try:
@@ -33,8 +33,8 @@ def edited(app: App[int], text: str) -> str:
     """Return `text` after editing; the editor works on a copy.
 
     Raises:
-        InputError: there is no such editor, or this terminal cannot be lent.
-        LumiError: the editor failed, or left no text.
+        InputError: the editor does not exist, or this terminal cannot run it.
+        LumiError: the editor failed, or saved a file that is not UTF-8.
     """
     words = editor_words()
     with tempfile.TemporaryDirectory(prefix="lumitui-") as folder:

@@ -22,7 +22,7 @@ from lumitui.app.tui.widgets.launch_text import SEVERITY
 NO_FIX = "Nothing here needs a fix."
 PRESS_F = "Press f to apply this fix."
 REST = "rest"
-"""Folded fields: those at their defaults, except `COMMON`."""
+"""The fold of fields at their defaults, except `COMMON`."""
 COMMON = frozenset((
     "name", "site", "account", "partition", "nodes", "gpus_per_node", "time",
     "trainer", "script", "args",
@@ -30,13 +30,13 @@ COMMON = frozenset((
 """Fields shown even at their defaults: most edits concern them."""
 _LABEL = 15  # cells: `gpus_per_node`
 _INDENT = "  "
-"""Below a heading: the place of a field's sign."""
+"""Indentation below a heading: room for a field's sign."""
 _NAMES = {"container.image": "image", "container.generation": "generation"}
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A field, an error, or a fold, by its key; not a heading."""
+    """A field, an error, a fold (by its key) or a heading."""
 
     field: Field | None
     problem: Finding | None
@@ -45,17 +45,17 @@ class _Row:
 
     @property
     def is_field(self) -> bool:
-        """Whether it is the line of a field."""
+        """Whether the row is a field."""
         return self.problem is None and not self.fold and self.field is not None
 
     @property
     def is_heading(self) -> bool:
-        """Whether the cursor passes it by."""
+        """Whether the row is a heading, which the cursor skips."""
         return self.problem is None and not self.fold and self.field is None
 
 
 class FieldList(ScrollView, can_focus=True):
-    """The form. The cursor is on fields and on problems."""
+    """The form, with a cursor on its fields and problems."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"field-list--cursor"}
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -86,14 +86,14 @@ class FieldList(ScrollView, can_focus=True):
 
     @dataclass
     class Stepped(Message):
-        """The user wants the next value of a field, or the one before."""
+        """The user wants the next or previous value of a field."""
 
         field: Field
         step: int
 
     @dataclass
     class Cleared(Message):
-        """The user takes a field out."""
+        """The user removes a field."""
 
         field: Field
 
@@ -110,17 +110,17 @@ class FieldList(ScrollView, can_focus=True):
         self._loose: Sequence[Finding] = ()
         self._rows: list[_Row] = []
         self._lines: list[tuple[int, int]] = []
-        """The row of each line, and which of the row's lines it is."""
+        """The row of each line, and the line's number in its row."""
         self._at = 0
         self._first = True
         self._unfolded: set[str] = set()
         self._shown: set[str] = set()
-        """Fields above the fold. One that is cleared stays there, under the cursor."""
+        """Fields above the fold; a cleared field stays there, under the cursor."""
 
-    # -- what is shown
+    # -- display
 
     def show(self, fields: Sequence[Field], loose: Sequence[Finding]) -> None:
-        """Show a form; the cursor stays at its field, and begins at the first error."""
+        """Show a form; the cursor stays at its field, or starts at the first error."""
         key = self._key()
         self._fields, self._loose = fields, loose
         self._lay_out()
@@ -137,7 +137,7 @@ class FieldList(ScrollView, can_focus=True):
         self.action_move(0)
 
     def start_again(self) -> None:
-        """Start at the first error with the next form, of another job file."""
+        """Start at the first error of the next form, which shows another job file."""
         self._first = True
         self._unfolded, self._shown = set(), set()
 
@@ -149,7 +149,7 @@ class FieldList(ScrollView, can_focus=True):
         return self._rows[self._at] if self._at < len(self._rows) else None
 
     def on_resize(self, event: events.Resize) -> None:
-        """Rewrap the errors; those before there was room start here."""
+        """Rewrap the errors; the first layout also happens here."""
         laid_out = bool(self._rows)
         self._lay_out()
         if not laid_out:
@@ -158,11 +158,11 @@ class FieldList(ScrollView, can_focus=True):
     def _lay_out(self) -> None:
         width = self.scrollable_content_region.width
         if not width:
-            return  # not on the screen yet: the resize that comes first lays it out
+            return  # not on the screen yet: the first resize lays it out
         rows = self._rows_of(width)
         bar = 0 if self.show_vertical_scrollbar else self.scrollbar_size_vertical
         if bar and sum(len(row.lines) for row in rows) > self.scrollable_content_region.height:
-            rows = self._rows_of(width - bar)  # no resize tells of a scrollbar that comes
+            rows = self._rows_of(width - bar)  # a new scrollbar causes no resize
         self._rows = rows
         self._lines = [(at, line) for at, row in enumerate(rows) for line in range(len(row.lines))]
         self._at = min(self._at, max(0, len(rows) - 1))
@@ -185,7 +185,7 @@ class FieldList(ScrollView, can_focus=True):
         def height(more: int) -> int:
             return sum(len(row.lines) for row in shown(more)) + 2 * (more < len(rest))
 
-        # Further fields fill the rows that are left.
+        # Further fields fill the remaining rows.
         room = self.scrollable_content_region.height
         more = max(0, bisect_right(range(len(rest) + 1), room, key=height) - 1)
         rows, rest = shown(more), rest[more:]
@@ -268,7 +268,7 @@ class FieldList(ScrollView, can_focus=True):
         """Move the cursor."""
         last = max(0, len(self._rows) - 1)
         self._at = min(max(0, self._at + step), last)
-        # Headings are passed by; above the first field there is nothing to stand on.
+        # The cursor skips headings; it cannot go above the first field.
         way = -1 if step < 0 and any(not row.is_heading for row in self._rows[: self._at]) else 1
         while 0 <= self._at + way <= last and self._rows[self._at].is_heading:
             self._at += way
@@ -281,7 +281,7 @@ class FieldList(ScrollView, can_focus=True):
         self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse is; a second click changes the field."""
+        """Move the cursor to the mouse; a second click changes the field."""
         if (y := event.y + self.scroll_offset.y) < len(self._lines):
             at = self._lines[y][0]
             again, self._at = at == self._at and event.chain > 1, at
@@ -305,7 +305,7 @@ class FieldList(ScrollView, can_focus=True):
             self.notify(PRESS_F)
 
     def action_fix(self) -> None:
-        """Apply the first fix of the cursor's field, or else of all; or open the field."""
+        """Apply the first fix of the cursor's field, else of any field; or open the field."""
         key = self._key()
         wrong = [row for row in self._rows if row.problem and row.problem.severity != "note"]
         fixes = [row for row in self._rows if row.problem is not None and row.problem.fix]
@@ -322,14 +322,14 @@ class FieldList(ScrollView, can_focus=True):
         self.notify(NO_FIX)
 
     def open_wrong(self) -> None:
-        """Open the first field with an error that has no fix."""
+        """Open the first field with an error without a fix."""
         for row in self._rows:
             if _is_error(row) and row.field is not None and row.problem and not row.problem.fix:
                 self.post_message(self.Wanted(row.field))
                 return
 
     def action_fix_all(self) -> None:
-        """Apply all fixes, those of errors first where two are of one key."""
+        """Apply all fixes; where two concern one key, an error's fix comes first."""
         shown = [row.problem for row in self._rows if row.problem is not None and row.problem.fix]
         if shown:
             self.post_message(self.FixesWanted(worst_problems_first(shown)))
@@ -337,13 +337,13 @@ class FieldList(ScrollView, can_focus=True):
             self.notify(NO_FIX)
 
     def action_step(self, step: int) -> None:
-        """Take the next value."""
+        """Set the next value."""
         row = self._row()
         if row is not None and row.field is not None:
             self.post_message(self.Stepped(row.field, step))
 
     def action_unset(self) -> None:
-        """Take the field out of the file."""
+        """Remove the field from the file."""
         row = self._row()
         if row is not None and row.field is not None:
             self.post_message(self.Cleared(row.field))

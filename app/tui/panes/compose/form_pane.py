@@ -1,4 +1,4 @@
-"""The form: the list of fields, and the line in which one of them is typed."""
+"""The form: the list of fields, and the line to type a field's value in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from lumitui.app.tui.widgets.styled import plain
 
 
 class FieldInput(LineInput):
-    """The line in which a field is typed."""
+    """The line to type a field's value in."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "Keep", id="field.keep", tooltip="Accept the value"),
@@ -37,15 +37,15 @@ class FieldInput(LineInput):
     ]
 
     class Left(Message):
-        """The user types no value."""
+        """The user left the field without a new value."""
 
     def action_leave(self) -> None:
-        """Type no value."""
+        """Leave the field without a new value."""
         self.post_message(self.Left())
 
 
 class FormPane(Vertical):
-    """The form of a draft. It edits the text; the screen checks it again."""
+    """The form of a draft. It edits the text; the screen checks the result."""
 
     @dataclass
     class Edited(Message):
@@ -60,7 +60,7 @@ class FormPane(Vertical):
         self._field: Field | None = None
 
     def compose(self) -> ComposeResult:
-        """Yield the fields, and the line for one."""
+        """Yield the fields, and the line for a value."""
         yield FieldList(id="fields")
         yield Static(id="field-help", markup=False)
         with Horizontal(id="field-line"):
@@ -68,23 +68,23 @@ class FormPane(Vertical):
             yield FieldInput(id="field", compact=True)
 
     def on_mount(self) -> None:
-        """Show the line only while a field is typed."""
+        """Show the line only while the user types a value."""
         self._close()
 
     def show(self, checked: CheckedDraft) -> None:
-        """Show the form of a draft that was checked."""
+        """Show the form of a checked draft."""
         self._text = checked.draft.text
         loose = checked.loose if checked.fields else checked.problems
         self.query_one(FieldList).show(checked.fields, loose)
 
     def has_text(self, text: str) -> None:
-        """Edit this text from now on; its check follows later."""
+        """Edit this text from now on; it is checked later."""
         self._text = text
 
     # -- changes
 
     def _edit(self, edited: Callable[[str], str]) -> None:
-        """Change the text by `edited`; say why where that is not possible."""
+        """Change the text by `edited`; show the error if that fails."""
         try:
             text = edited(self._text)
         except LumiError as error:
@@ -102,12 +102,12 @@ class FormPane(Vertical):
         fix, *more = (problem.fix for problem in event.problems)
         if more or fix is None:
             self._edit(lambda now: apply_fixes(now, event.problems)[0])
-        else:  # one that cannot be applied says why
+        else:  # a fix that cannot be applied shows why
             self._edit(lambda now: apply_fix(now, fix))
 
     @on(FieldList.Stepped)
     def _stepped(self, event: FieldList.Stepped) -> None:
-        # Keys may be faster than checks: what counts is the text, not what is shown.
+        # Keys may be faster than checks, so step from the text's value, not the displayed one.
         value = job_form.stepped(job_form.now(event.field, self._text), event.step)
         if value is not None:
             self._set(event.field, value)
@@ -150,7 +150,7 @@ class FormPane(Vertical):
         try:
             value = job_form.read(field, event.value)
             text = set_key(self._text, place_of_key(field.key), value)
-        except LumiError as error:  # what was typed stays, to be mended
+        except LumiError as error:  # the typed text stays, to be corrected
             self.query_one("#field-help", Static).update(plain(str(error), "bold red"))
             return
         self._close()

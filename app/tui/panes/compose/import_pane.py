@@ -1,4 +1,4 @@
-"""What an imported script became: first what is lost, since the user must check that."""
+"""The report of an import: losses first, since the user must check them."""
 
 from itertools import groupby
 
@@ -14,7 +14,7 @@ _STYLES = {"lost": "bold red", "changed": "bold yellow", "site": "bold"}
 
 
 class ImportPane(Scroll):
-    """The report of an import in a few lines; with the keys, in most of the screen."""
+    """The report of an import in a few lines; when focused, in most of the screen."""
 
     def __init__(self) -> None:
         """Show nothing."""
@@ -25,7 +25,7 @@ class ImportPane(Scroll):
         yield Static(id="import-report", markup=False)
 
     def show(self, draft: Draft | None) -> None:
-        """Show how a draft was imported; nothing if it was not."""
+        """Show how a draft was imported, if it was."""
         parts = draft.imported if draft else ()
         self.display = bool(parts)
         lines = [

@@ -1,4 +1,4 @@
-"""The node map of a job, as wide as there is room."""
+"""The node map of a job, as wide as the pane."""
 
 from collections.abc import Container
 
@@ -15,7 +15,7 @@ _NOTHING = "The node map appears once the job file is valid: fix the fields mark
 
 
 class NodePane(Scroll):
-    """The cores of a node and the ranks that have them."""
+    """The cores of a node, and the ranks bound to them."""
 
     def __init__(self) -> None:
         """Show no job."""
@@ -46,7 +46,7 @@ class NodePane(Scroll):
 
 
 def map_line(parts: MapLine, wrong: Container[int | None] = ()) -> Text:
-    """Return a line of the map: the cores of ranks bright, of `wrong` ones red, all else dim."""
+    """Return a line of the map: ranks' cores bright, those of `wrong` ranks red, the rest dim."""
     line = Text("", no_wrap=True, overflow="crop")
     for part in parts:
         style = "" if part.is_core and part.rank is not None else "dim"

@@ -18,9 +18,9 @@ Beginning = Literal["file", "script", "example", "run"]
 
 _MOST_RUNS = 20
 _QUIT = "q"
-"""The one letter that keeps its meaning on the list."""
+"""The only letter that keeps its binding on the list."""
 _PATH = "./~_-"
-"""Possible first characters of a path besides letters; digits open other screens."""
+"""Characters besides letters that may begin a path; digits open other screens."""
 _RUN, _EXAMPLE, _SCRIPT = "run:", "example:", "script:"
 
 
@@ -32,27 +32,27 @@ class StartList(OptionList):
     ]
 
     def __init__(self, write: Callable[[str], None]) -> None:
-        """Offer nothing yet; `write` gets typed text immediately and in order."""
+        """Start empty; `write` receives typed text immediately and in order."""
         super().__init__(id="files", classes="frame", compact=True, markup=False)
         self.border_title = "Start from"
         self._write = write
         self.opening = False
-        """Whether a starting point is loading: keys then belong to the result."""
+        """Whether a starting point is loading: keys are then meant for the result."""
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Whether the key begins a path, so that no binding of the screen gets it."""
+        """Return whether the key begins a path, so that the screen's bindings ignore it."""
         if self.opening or character is None or len(character) != 1:
             return False
         return character != _QUIT and (character.isalpha() or character in _PATH)
 
     def on_key(self, event: events.Key) -> None:
-        """Write the first letter of a path where paths are typed."""
+        """Write the first letter of a path into the path field."""
         if self.check_consume_key(event.key, event.character):
             event.stop().prevent_default()
             self._write(event.character or "")
 
     def on_paste(self, event: events.Paste) -> None:
-        """Write a path that is pasted where paths are typed."""
+        """Write a pasted path into the path field."""
         if event.text.strip() and not self.opening:
             event.stop().prevent_default()
             self._write(event.text.strip().splitlines()[0])
@@ -91,7 +91,7 @@ class StartList(OptionList):
 
 
 def beginning(option: str) -> tuple[Beginning, str]:
-    """Return what an option of the list stands for."""
+    """Return the starting point of an option."""
     kinds: dict[str, Beginning] = {_RUN: "run", _EXAMPLE: "example", _SCRIPT: "script"}
     for prefix, kind in kinds.items():
         if option.startswith(prefix):

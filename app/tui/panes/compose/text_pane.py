@@ -1,4 +1,4 @@
-"""The job file as text, with the lines marked that are wrong."""
+"""The job file as text, with invalid lines marked."""
 
 import re
 from typing import ClassVar
@@ -17,13 +17,13 @@ from lumitui.app.tui.widgets.styled import plain
 
 _NUMBER = re.compile(r"(?<=[:,\[ -])(?<![\w] )[-+]?\d[\d_]*(\.\d*)?(e[-+]?\d+)?(?=\s*($|[],}#]))")
 _COLOURS = {"$text-primary bold": "blue", "$text-success": "green", "$text 60%": "bright_black"}
-"""The colours of keys, quoted words and comments, from Textual's highlighter."""
+"""The colours of keys, quoted text and comments, from Textual's highlighter."""
 _KEY = re.compile(r"\w+(?=:)")
-_MOST = 4  # problems below the text; the form has them all
+_MOST = 4  # maximum problems below the text; the form has all
 
 
 class TextEditor(TextArea):
-    """The text; wrong lines are underlined."""
+    """The text, with invalid lines underlined."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "screen.view('form')", "Form", id="text.leave",
@@ -43,13 +43,13 @@ class TextEditor(TextArea):
         """Underline the 1-based `lines`."""
         if lines != self._wrong:
             self._wrong = lines
-            self.notify_style_update()  # drops the lines that are drawn already
+            self.notify_style_update()  # drops the lines already drawn
             self.refresh()
 
     def get_line(self, line_index: int) -> Text:
         """Return a line ready to draw."""
         line = super().get_line(line_index)
-        # Read alone: a key costs the lines on the screen, not the file.
+        # Reads a single line, so that a key costs the lines on the screen, not the file.
         line.highlight_regex(_NUMBER, "yellow")
         for span in highlight(line.plain, language="yaml").spans:
             line.stylize(_COLOURS.get(str(span.style), ""), span.start, span.end)
@@ -59,7 +59,7 @@ class TextEditor(TextArea):
 
 
 class TextPane(Vertical):
-    """The text of a draft; below it, its errors and the help of the key under the cursor."""
+    """The text of a draft, above its errors and the help for the key under the cursor."""
 
     def __init__(self) -> None:
         """Show no draft."""
@@ -72,9 +72,9 @@ class TextPane(Vertical):
         yield Static(id="text-notes", markup=False)
 
     def load(self, text: str, *, other: bool = False) -> None:
-        """Show an edited text, which ctrl+z takes back; or that of `other` than this draft.
+        """Show an edited text, which ctrl+z reverts, or another draft's text (`other`).
 
-        The cursor stays where it is if it can.
+        The cursor stays in place if possible.
         """
         area = self.query_one(TextEditor)
         if other:
