@@ -1,4 +1,4 @@
-"""Text that can be read: the contrast of two colours, and the filters that see to it."""
+"""Readable text: the contrast of two colours, and the filters that ensure it."""
 
 import re
 from functools import lru_cache
@@ -15,7 +15,8 @@ from textual.filter import LineFilter
 from lumitui.app.runs import CONTROL_CHARACTERS
 
 LEAST_CONTRAST = 4.5
-"""Between text and its background. source: WCAG 2.2, success criterion 1.4.3 (AA)"""
+"""Minimum contrast between text and its background. source: WCAG 2.2, success criterion 1.4.3
+(AA)"""
 
 
 def contrast(one: ColorTriplet, other: ColorTriplet) -> float:
@@ -31,7 +32,7 @@ def _luminance(colour: ColorTriplet) -> float:
 
 
 def readable(colour: ColorTriplet, background: ColorTriplet) -> ColorTriplet:
-    """Return `colour`, moved towards white or black until it can be read on `background`."""
+    """Return `colour`, moved towards white or black until it is readable on `background`."""
     ends = (ColorTriplet(255, 255, 255), ColorTriplet(0, 0, 0))
     # One of the two has a contrast of at least 4.58 with any colour.
     end = max(ends, key=lambda end: contrast(end, background))
@@ -47,9 +48,9 @@ def readable(colour: ColorTriplet, background: ColorTriplet) -> ColorTriplet:
 class ReadableText(LineFilter):
     """Gives texts, curves and blocks on the screen enough contrast; does not change frames.
 
-    It comes last: after `dim`, opacity and NO_COLOR, which makes greys of colours. Characters that
-    control a terminal never get past it: screens spell them out before (`plain`), and dropped
-    here they leave the line as wide as it was laid out.
+    It runs last: after `dim`, opacity and NO_COLOR, which turns colours into greys. It also drops
+    control characters, which screens should already have spelled out (`plain`), without changing
+    the line's width.
     """
 
     _DRAWN = re.compile(r"[ \u2500-\u257f]*")
@@ -72,20 +73,20 @@ def _printable(text: str) -> str:
 
 
 class WithoutColour(LineFilter):
-    """For NO_COLOR: coloured words are bright, and red ones are bold.
+    """For NO_COLOR: makes coloured words bright, and red words bold.
 
-    As the grey of its brightness a red word would be the faintest of all.
+    Converted to a grey of its brightness, a red word would be the faintest.
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return `segments` without the colours of their words."""
+        """Return `segments` without text colours."""
         return [Segment(text, style and _strong(style), more) for text, style, more in segments]
 
 
 class SixteenColours(LineFilter):
-    """For a terminal of 16 colours: black or white if the nearest two are indistinguishable.
+    """For 16 colours: uses black or white if the nearest two colours are indistinguishable.
 
-    A panel and the words on it may both become a grey.
+    A panel and its text may both become the same grey.
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
@@ -106,7 +107,7 @@ def _of_sixteen(style: Style) -> Style:
 
 
 _COLOURED = 60
-"""Least difference of a colour's strongest and weakest part; a grey has less."""
+"""Minimum difference between a colour's strongest and weakest channel; greys have less."""
 
 
 @lru_cache(4096)

@@ -1,4 +1,4 @@
-"""The keys that a user chose: `keys:` in the settings file, checked against the bindings."""
+"""The user's keys: `keys:` in the settings file, checked against the bindings."""
 
 import difflib
 import importlib
@@ -21,7 +21,7 @@ _NAMES = {key.value for key in Keys}
 
 @dataclass(frozen=True)
 class Keymap:
-    """Keys by the id of their binding, and the errors of skipped lines."""
+    """Keys by binding id, and the errors of skipped lines."""
 
     keys: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Keymap:
 
 @dataclass(frozen=True)
 class _Line:
-    """Keys that a settings file wants for a binding."""
+    """Keys that a settings file sets for a binding."""
 
     keys: str
     file: str
@@ -37,7 +37,7 @@ class _Line:
 
 
 def read_keymap(*files: Path) -> Keymap:
-    """Read `keys:` of settings files, the most important first; leave out invalid lines."""
+    """Read `keys:` of settings files, the highest priority first; skip invalid lines."""
     wanted: dict[str, _Line] = {}
     warnings: list[str] = []
     for file in files:
@@ -95,20 +95,20 @@ def _is_key(text: str) -> bool:
 
 
 def _keys(text: str) -> set[str]:
-    """Return the keys of a binding, each by its long name."""
+    """Return the keys of a binding by their long names."""
     return {binding.key for binding in Binding.make_bindings([Binding(text, "")])}
 
 
 Known = dict[type[DOMNode], dict[str, str]]
-"""The keys of each class of ours, by the id of the binding."""
+"""The keys of each of our classes, by binding id."""
 
 
 def _clash(wanted: dict[str, str], known: Known) -> tuple[str, str, str] | None:
-    """Return a wanted binding, one of its keys, and the binding that also has this key."""
+    """Return a binding to set, one of its keys, and the binding that already uses it."""
     apps = {k: v for cls, ids in known.items() if issubclass(cls, App) for k, v in ids.items()}
     for name, keys in wanted.items():
         for cls, ids in known.items():
-            # The keys of the app work on every screen, but not below a dialog.
+            # The app's keys work on every screen, but not below a dialog.
             here = ids if issubclass(cls, ModalScreen) else {**apps, **ids}
             if name not in here:
                 continue
@@ -125,7 +125,7 @@ def _later(wanted: dict[str, str], name: str, other: str) -> bool:
 
 
 def _known(wanted: dict[str, str]) -> Known:
-    """Return the bindings of every class of ours; screens that are not loaded yet are if needed."""
+    """Return the bindings of all our classes; import screens that are missing if needed."""
     known = dict(_loaded(DOMNode))
     if set(wanted) - {name for ids in known.values() for name in ids}:
         package = importlib.import_module("lumitui.app.tui")

@@ -32,13 +32,13 @@ CONTRAST = Theme(
 OWN = (DARK, LIGHT, CONTRAST)
 
 UNKNOWN_COLOURS = ("ansi-dark", "ansi-light", "textual-ansi")
-"""Textual's themes in the terminal's own colours, whose contrast is unknown."""
+"""Textual's themes in the terminal's own colours, which have an unknown contrast."""
 
 
 def calm(colours: dict[str, str]) -> dict[str, str]:
-    """Return `colours` of a theme with calm cursors, scrollbars and footer.
+    """Return the `colours` of a theme with muted cursors, scrollbars and footer.
 
-    The accent colour is left for what has the focus.
+    The accent colour is reserved for the focused widget.
     """
     panel, ground = colours["panel"], colours["background"]
     edge = Color.parse(panel).blend(Color.parse(colours["foreground"]), 0.2).hex
@@ -64,11 +64,11 @@ _COLOURS = (
 
 
 _MADE: dict[str, TerminalTheme] = {}
-"""Cached: each drawn widget requests them, and Textual caches by the object."""
+"""Cached, because each drawn widget requests them and Textual caches by object."""
 
 
 def terminal_colours(theme: Theme) -> TerminalTheme:
-    """Return the theme's values of `red`, `bright_black` …: the colours of its states."""
+    """Return the theme's values of `red`, `bright_black` …, the colours of states."""
     if theme.name not in _MADE:
         _MADE[theme.name] = _terminal_colours(theme)
     return _MADE[theme.name]
@@ -88,7 +88,7 @@ def _terminal_colours(theme: Theme) -> TerminalTheme:
 
 
 def offer_themes(app: App[int], kept: str | None) -> None:
-    """Offer our themes and Textual's; begin with `kept`, else TEXTUAL_THEME, else ours."""
+    """Offer our themes and Textual's; start with `kept`, else TEXTUAL_THEME, else ours."""
     for theme in OWN:
         app.register_theme(theme)
     for name in UNKNOWN_COLOURS:
@@ -98,7 +98,7 @@ def offer_themes(app: App[int], kept: str | None) -> None:
 
 
 def kept_theme(file: Path) -> str | None:
-    """Return the last chosen theme; None if there is none, or the file is unreadable."""
+    """Return the last chosen theme; None if unset or if the file is unreadable."""
     try:
         with file.open(encoding="utf-8", errors="replace") as opened:
             return opened.read(80).strip() or None
@@ -107,9 +107,9 @@ def kept_theme(file: Path) -> str | None:
 
 
 def keep_theme(file: Path, name: str) -> None:
-    """Write the choice into `file`, readable only by its owner, atomically.
+    """Write the choice to `file` atomically, readable only by its owner.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     write_whole(file, f"{name}\n")
