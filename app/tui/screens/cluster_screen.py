@@ -1,4 +1,4 @@
-"""The sites now, side by side if they fit: nodes, queue, limits, budget."""
+"""The current state of sites, side by side if they fit: nodes, queue, limits, budget."""
 
 import time
 from collections.abc import Sequence
@@ -55,14 +55,14 @@ TELLING = {
     "nodes idle": "green", "running": "green", "pending": "yellow",
     "Idle": "green", "Mixed": SERIES[1], "Alloc": SERIES[0], "Down": "red",
 }  # fmt: skip
-"""The colours of cells, and of the titles that a bar's parts belong to."""
+"""Colours of cells by title, and of a bar's parts by theirs."""
 
 
 class ClusterScreen(FullScreen):
     """One site, or as many as fit, queried on opening and then each minute."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "ask", "Refresh", id="page.refresh", tooltip="Ask these sites again now"),
+        Binding("r", "ask", "Refresh", id="page.refresh", tooltip="Query these sites again now"),
         Binding("right_square_bracket,right", "turn(1)", "Next site", key_display="]",
                 id="cluster.next", tooltip="Show the next site"),
         Binding("left_square_bracket,left", "turn(-1)", "Previous site", show=False,
@@ -70,7 +70,7 @@ class ClusterScreen(FullScreen):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, site: str | None = None) -> None:
-        """Show `site` first; None: the one with the latest run."""
+        """Show `site` first, by default the site of the latest run."""
         super().__init__(runs)
         self._first = site
         self._sites: list[str] = []
@@ -82,7 +82,7 @@ class ClusterScreen(FullScreen):
         self._drawn: dict[str, object] = {}
 
     def body(self) -> ComposeResult:
-        """Yield a place for the columns."""
+        """Yield the container of the columns."""
         yield Horizontal(id="clusters")
 
     def begin(self) -> None:
@@ -120,7 +120,7 @@ class ClusterScreen(FullScreen):
             self._show()
 
     def every_second(self) -> None:
-        """Query again after a minute, as long as the screen is on top."""
+        """Query again after a minute while the screen is on top."""
         if not self.is_seen or not self._sites:
             return
         now = time.time()
@@ -131,7 +131,7 @@ class ClusterScreen(FullScreen):
         self.reread()
 
     def action_ask(self) -> None:
-        """Ask the visible sites now; a login may ask the user."""
+        """Query the visible sites now; a login may prompt the user."""
         for name in self.visible_sites:
             self._ask(name, attended=True)
         self.reread()
@@ -141,7 +141,7 @@ class ClusterScreen(FullScreen):
             return
         self._tried[name] = time.time()
         if not attended and tui(self).schedule.is_idle(time.monotonic()):
-            self._came(name, None)  # nobody is there
+            self._came(name, None)  # the user is away
             return
         self._asking.add(name)
         ask(
@@ -160,7 +160,7 @@ class ClusterScreen(FullScreen):
         self.reread()
 
     def action_turn(self, step: int) -> None:
-        """Show the next site, or the one before."""
+        """Show the next or the previous site."""
         if len(self._sites) > len(self.visible_sites):
             self._at = (self._at + step) % len(self._sites)
             self._show()
@@ -169,7 +169,7 @@ class ClusterScreen(FullScreen):
                     self._ask(name, attended=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Show the keys for other sites only where there are some that are not on the screen."""
+        """Enable the keys for other sites only if some sites are not on the screen."""
         return action != "turn" or len(self._sites) > len(self.visible_sites)
 
     def draw(self) -> None:
@@ -183,7 +183,7 @@ class ClusterScreen(FullScreen):
         self.title_text("4 Cluster", *names, more if number else "no site")
         for column in self.query(SiteColumn):
             if len(column.query("QueueRows, PartitionMap")) < 2:
-                continue  # not composed yet, or being taken away
+                continue  # not composed yet, or being removed
             name = column.site
             answered, error = self.runs.clusters.last(name), self._errors.get(name)
             nothing = no_overview_yet(name, asking=name in self._asking) if answered is None else ""
@@ -195,7 +195,7 @@ class ClusterScreen(FullScreen):
     def _age(self, name: str, now: float) -> str:
         answered = self.runs.clusters.last(name)
         at = None if answered is None else answered.at
-        # An answer that another screen asked for is not a failure of this one.
+        # A failed query of another screen does not count here.
         tried = self._tried.get(name) if name in self._errors else None
         return overview_age(at, tried, now, asking=name in self._asking)
 
@@ -212,7 +212,7 @@ class SiteColumn(Vertical):
         """Its last answer."""
 
     def compose(self) -> ComposeResult:
-        """Yield why there is nothing new, the parts, and the details."""
+        """Yield the error, the parts and the details."""
         yield Static(classes="site-error frame", markup=False)
         with Scroll():
             with Container(classes="site-top"):
@@ -228,7 +228,7 @@ class SiteColumn(Vertical):
             yield PartitionMap(classes="frame")
 
     def on_mount(self) -> None:
-        """Show its last answer; the first column has the focus."""
+        """Show the site's last answer; focus the first column."""
         if self.query(PartitionMap) and isinstance(self.screen, ClusterScreen):
             self.screen.reread()
             if self.screen.focused is None:
@@ -240,7 +240,7 @@ class SiteColumn(Vertical):
         self._show_details()
 
     def head(self, age: str, error: LumiError | None) -> None:
-        """Show how old the answer is; the rest is drawn for a new answer only."""
+        """Show the age of the answer and the error; a new answer redraws the rest."""
         self.query_one(PartRows).border_title = styled.plain(f"Partitions of {self.site}  {age}")
         why = str(error or "")
         if why != self._error:
@@ -258,7 +258,7 @@ class SiteColumn(Vertical):
         self.query_one(PartitionMap).show(self.overview.partitions)
         for rows, part in zip(self.query(PartRows), parts, strict=False):
             rows.show(part, self.overview.partitions if part is parts[0] else ())
-            # What the site has none of is left out; what it could not give is said.
+            # Empty parts are hidden; parts that the site could not report are shown.
             rows.display = bool(part.rows or part.fault or part is parts[0])
         self._show_details()
         if self.query_one(Scroll).has_focus:
@@ -279,7 +279,7 @@ class SiteColumn(Vertical):
             chosen = self.overview.partitions[nodes.chosen]
             lines = [("idle now", f"{chosen.idle:,} of {count(chosen.total, 'node')}")]
             part = OverviewPart("")
-            with suppress(InputError):  # the screen Sites says what is wrong with the profile
+            with suppress(InputError):  # the screen Sites shows the profile's error
                 site = tui(self).runs.sites.load(self.site)
                 lines += site_page.partition_facts(site, chosen.partition)
                 part = partition_part(site, chosen, self.overview.queue, now)
@@ -297,23 +297,23 @@ class SiteColumn(Vertical):
             place.update(styled.labelled([*lines, *job_lines(job, now)], LABELS))
 
     def run_of(self, job_id: str) -> Run | None:
-        """Return the user's run for the job; None if it was not sent from here."""
+        """Return the user's run of the job; None if lumitui did not send it from here."""
         runs = tui(self).runs.history.unfinished(self.site)
         return next((run for run in runs if run.job_id == job_id), None)
 
 
 class PartsColumn(Vertical):
-    """The tables of a site; the details beside them end where they do."""
+    """The tables of a site, which set the height of the details beside them."""
 
     def on_resize(self, event: events.Resize) -> None:
-        """Give the details this height: a share of the rest would be that of the screen."""
+        """Give the details this height: a fraction would be relative to the screen."""
         (column,) = (one for one in self.ancestors if isinstance(one, SiteColumn))
         height = event.size.height if column.has_class("-wide") else "auto"
         column.query_one(".site-details").styles.height = height
 
 
 class PartitionMap(Widget):
-    """The nodes of all partitions, a cell for each or for a few, by what they do."""
+    """The nodes of all partitions by state, with a cell for one node or a few."""
 
     _partitions: Sequence[Nodes] = ()
 
@@ -323,7 +323,7 @@ class PartitionMap(Widget):
         self.refresh()
 
     def render(self) -> Text:
-        """Draw as many nodes to a cell as the room requires."""
+        """Draw as many nodes per cell as the space requires."""
         if not self._partitions or not self.size.area:
             return Text()
         text, each = node_cells(self._partitions, *self.size, plain=self.app.no_color)
@@ -332,7 +332,7 @@ class PartitionMap(Widget):
 
 
 class PartRows(OptionList):
-    """A part of an overview: its rows below their titles, in a frame with its heading."""
+    """A part of an overview: titles and rows in a frame with a heading."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "cursor_down", "Down", show=False, id="queue.down", tooltip="Next row"),
@@ -340,12 +340,12 @@ class PartRows(OptionList):
     ]
 
     def __init__(self, *, chooses: bool = True) -> None:
-        """Show nothing yet; `chooses`: a row can be chosen."""
+        """Show nothing yet; with `chooses`, the user can select a row."""
         super().__init__(markup=False, classes="frame")
         self._chooses = chooses
         self._part, self._bars = OverviewPart(""), tuple[Nodes, ...]()
         self._width = 0
-        """Cells of the lines on the screen."""
+        """Width of the displayed lines, in cells."""
 
     def show(self, part: OverviewPart, bars: tuple[Nodes, ...] = ()) -> None:
         """Show a part; `bars` are the nodes of its rows."""
@@ -376,7 +376,7 @@ class PartRows(OptionList):
 
 
 class QueueRows(PartRows):
-    """The user's jobs on a site; those that are runs can be opened and cancelled."""
+    """The user's jobs on a site; jobs that are runs can be opened and cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "select", "Open run", id="queue.open", tooltip="Open the run of the job"),
@@ -386,7 +386,7 @@ class QueueRows(PartRows):
     ]
 
     def _run(self) -> str | None:
-        """Return the run of the selected job; report it if it is not ours."""
+        """Return the run of the selected job; notify the user if it is not a run."""
         column = next(one for one in self.ancestors if isinstance(one, SiteColumn))
         if (at := self.chosen) is None:
             return None
@@ -414,7 +414,7 @@ USES = (
     ("idle", "▆", "green"), ("mixed", "▄", SERIES[1]), ("allocated", "▂", f"dim {SERIES[0]}"),
     ("other", "·", "bright_black"), ("down", "✖", "red"),
 )  # fmt: skip
-"""The states of nodes, each with its sign in a bar without colours, and its colour."""
+"""The states of nodes: the sign in a bar without colours, and the colour."""
 
 
 def legend(*, plain: bool) -> Text:
@@ -432,7 +432,7 @@ def nodes_bar(found: Nodes, width: int, *, plain: bool, sign: str = BAR) -> Text
 def node_cells(
     partitions: Sequence[Nodes], width: int, height: int, *, plain: bool
 ) -> tuple[Text, int]:
-    """Return a row or more of cells for each partition, and the nodes of a cell."""
+    """Return the rows of cells of each partition, and the number of nodes per cell."""
     partitions = partitions[:height]
     labels = 2 + max(cell_len(one.partition) for one in partitions)
     room = max(1, width - labels)
@@ -453,7 +453,7 @@ def node_cells(
 
 
 def compact(lines: Sequence[str], width: int) -> Sequence[str]:
-    """Return a site's own table; if it is too wide, without padding columns."""
+    """Return a site's own table, without padding columns if it is too wide."""
     if max(map(cell_len, lines)) <= width:
         return lines
     columns = list(zip_longest(*lines, fillvalue=" "))
@@ -465,10 +465,10 @@ def compact(lines: Sequence[str], width: int) -> Sequence[str]:
 def part_lines(
     part: OverviewPart, width: int, bars: Sequence[Nodes] = (), *, plain: bool = False
 ) -> list[Text]:
-    """Return the titles and the rows of a part, or its sentence; no text in them is markup.
+    """Return the titles and rows of a part, or its sentence; no text in them is markup.
 
-    Where `width` cells are too few for all columns, those stay that tell most; where they are
-    more, the columns are further apart. `bars` are drawn behind the names.
+    If `width` is too small for all columns, the most informative ones stay; if it is larger, the
+    columns are further apart. `bars` follow the names.
     """
     if not part.rows:
         return [styled.plain(part.sentence, "yellow" if part.fault else "dim")]

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 BEST: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
     {"loss": min, "samples/s": max, "test accuracy": max, "seconds": min}
 )
-"""Which of the values of a metric is the best."""
+"""The functions that pick each metric's best value."""
 MOST_LINES = 400
 """Maximum displayed lines of a difference; `lumitui diff` prints them all."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class CompareScreen(FullScreen):
-    """Compared runs. A worker computes the content once."""
+    """Two to four compared runs. A worker computes the content once."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual types it
 
@@ -45,7 +45,7 @@ class CompareScreen(FullScreen):
         self.run_ids = tuple(run_ids)
 
     def body(self) -> ComposeResult:
-        """Yield the runs and what differs, the curves, and notes on code and scripts."""
+        """Yield the runs and their differences, the curves, and notes on code and scripts."""
         with Scroll(id="compare"):
             with Scroll(id="compare-runs", classes="frame"):
                 yield Static("Reading the runs …", markup=False)
@@ -58,7 +58,7 @@ class CompareScreen(FullScreen):
                 yield Static("Reading the files …", markup=False)
 
     def begin(self) -> None:
-        """Ask for the comparison."""
+        """Request the comparison."""
         self.query_one("#compare").focus()
         self.query_one("#compare-runs").border_title = "What differs"
         self.query_one("#compare-notes").border_title = "Code and scripts"
@@ -73,7 +73,7 @@ class CompareScreen(FullScreen):
         self.query_one(f"#compare-{part} Static", Static).update(content)
 
     def draw(self) -> None:
-        """Show which runs are compared; the rest does not change."""
+        """Show the compared runs; the rest does not change."""
         self.title_text(f"Compare {words.count(len(self.run_ids), 'run')}")
 
     def _compared(self, found: RunComparison) -> None:
@@ -84,7 +84,7 @@ class CompareScreen(FullScreen):
         charts = [chart for chart in self.query(Chart) if chart.display]
         self.query_one("#compare-charts").display = bool(charts)
         for chart in charts[:1]:
-            chart.focus(scroll_visible=False)  # the table stays in view
+            chart.focus(scroll_visible=False)  # keep the table visible
         ask(
             self,
             lambda runs: runs.comparisons.code(self.run_ids),
@@ -103,7 +103,7 @@ def legend(found: RunComparison) -> Text:
 
 
 def differences(found: RunComparison) -> RenderableType:
-    """Return what differs in job file and code, and all metrics; the best of each is green."""
+    """Return the differences of job file and code, and all metrics, the best value in green."""
     metrics = [row for row in found.metrics if any(text != "-" for text in row.values)]
     rows = [*found.fields, *found.code, *metrics]
     if not rows:
@@ -121,7 +121,7 @@ def differences(found: RunComparison) -> RenderableType:
 
 
 def _cells(row: Contrast) -> list[Text]:
-    """Return the values of a row, dim where they are the same; of two numbers, their ratio."""
+    """Return the values of a row, dim if equal; for two numbers, also their ratio."""
     numbers = [_number(text) for text in row.values]
     known, same = [number for number in numbers if number is not None], len(set(row.values)) == 1
     best = BEST[row.what](known) if row.what in BEST and known and not same else None
@@ -143,7 +143,7 @@ def _number(text: str) -> float | None:
 
 
 def notes(found: RunComparison, changes: Sequence[CodeChange]) -> RenderableType:
-    """Return how code and scripts differ from the first run's."""
+    """Return the differences of code and scripts from the first run's."""
     marks = dict(zip((run.id for run in found.runs), MARKS, strict=False))
     parts: list[RenderableType] = []
     for change in changes:
@@ -155,7 +155,7 @@ def notes(found: RunComparison, changes: Sequence[CodeChange]) -> RenderableType
 
 
 def _note(what: str, mark: str, lines: Sequence[str], unknown: str = "") -> list[RenderableType]:
-    """Return how the files or the script of the run with the letter `mark` differ from a's."""
+    """Return the differences of files or script between run `mark` and run a."""
     title = Text.assemble((f"{what} of ", "dim"), (mark, SERIES[MARKS.index(mark)]))
     if not lines:
         return [title.append(f": {unknown or 'the same as of a'}", "dim")]

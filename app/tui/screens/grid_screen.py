@@ -1,4 +1,4 @@
-"""A grid: its settings with their loss, speed, price and curve; the best is marked."""
+"""A grid: its settings with loss, speed, price and curve; marks the best."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _Known = tuple[float, int]
 MOST_LINES = 4
-"""Curves that are drawn over each other: those with the lowest loss."""
+"""Maximum number of curves drawn over each other: those with the lowest loss."""
 _CURVE = 9
 """Cells of a curve in the table."""
 
@@ -42,7 +42,7 @@ class GridFigures:
 
 
 def gather(runs: Runs, run_id: str) -> GridFigures:
-    """Return the grid of a run as history has it."""
+    """Return the grid of a run, from the history."""
     sweep = runs.sweeps.of(run_id)
     names = [row.run for row in sweep.rows if row.run]
     found = {name: runs.history.get(name) for name in names}
@@ -61,7 +61,7 @@ class GridScreen(FullScreen):
         """The drawn curves, by the ids of their runs."""
 
     def body(self) -> ComposeResult:
-        """Yield what follows from the grid, a row for each run, and the best curves."""
+        """Yield the grid's conclusions, a row for each run, and the best curves."""
         yield Static(id="grid-advice", markup=False)
         table = OpeningTable(id="grid", classes="frame")
         table.border_title = "Settings"
@@ -77,7 +77,7 @@ class GridScreen(FullScreen):
         self.set_interval(1.0, self.every_second)
 
     def draw(self) -> None:
-        """Read the grid again if anything was written to history since."""
+        """Read the grid again if the history has changed."""
         self.title_text("Grid", Text(self._run_id.rpartition("-")[0] or self._run_id, "bold"))
         if (stamp := self.runs.history.stamp()) != self._seen:
             self._seen = stamp
@@ -85,7 +85,7 @@ class GridScreen(FullScreen):
                 self,
                 lambda runs: gather(runs, self._run_id),
                 self._gathered,
-                failed=lambda _: self.action_back(),  # the error of a run without a grid stays
+                failed=lambda _: self.action_back(),  # keep the error about a run without a grid
                 key="grid",
             )
 
@@ -97,7 +97,7 @@ class GridScreen(FullScreen):
         drawn = {row.run: row.setting for row in found.sweep.rows if row.run in best[:MOST_LINES]}
         titles = (*found.sweep.titles[:-1], "price", "curve", "run")
         rows = grid_rows(found, time.time(), list(drawn))
-        # A column in which nothing was measured tells nothing.
+        # A column without measurements is omitted.
         kept = [at for at in range(len(titles)) if any(cells[at].plain != "-" for cells, _ in rows)]
         for at in kept:
             table.add_column(Text(titles[at], "dim", justify=rows[0][0][at].justify))
@@ -111,7 +111,7 @@ class GridScreen(FullScreen):
 
     @on(DataTable.RowHighlighted)
     def _draw_curves(self) -> None:
-        """Draw the curve of the selected run over the others, which are dim."""
+        """Draw the selected run's curve over the others, which are dim."""
         table = self.query_one("#grid", OpeningTable)
         at = table.cursor_coordinate
         chosen = table.coordinate_to_cell_key(at).row_key.value if table.row_count else None
@@ -124,10 +124,10 @@ class GridScreen(FullScreen):
 def grid_rows(
     found: GridFigures, now: float, drawn: Sequence[str]
 ) -> list[tuple[list[Text], str | None]]:
-    """Return the cells of each run, with its id; the best of a column is green.
+    """Return the cells of each run, with its id; the best value of a column is green.
 
-    A star marks the advised run; without advice, the one with the lowest loss. The curve of a run
-    that is `drawn` below has the letter and the colour that it has there.
+    A star marks the advised run or, without advice, the run with the lowest loss. The curve of a
+    run `drawn` below has the same letter and colour there.
     """
     rows, losses = found.sweep.rows, 4
     texts = list(map(list, zip(*(row.cells[:-2] for row in rows), strict=True)))
@@ -163,7 +163,7 @@ def grid_rows(
 
 
 def even_decimals(texts: Sequence[str]) -> list[str]:
-    """Return a column's numbers with as many decimals as the longest has; others unchanged."""
+    """Return a column with all numbers at the longest one's decimals; other texts unchanged."""
     decimals = max(len(text.partition(".")[2]) for text in texts)
     return [
         f"{float(text):.{decimals}f}" if decimals and text.replace(".", "", 1).isdigit() else text

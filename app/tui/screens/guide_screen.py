@@ -1,7 +1,7 @@
-"""The first steps on one screen: the demo, or site, user, key, project, a check and a job.
+"""The first steps on one screen: the demo, or site, user, key, project, check and job.
 
-The next step says what it will do or what is missing. What is answered is kept: a user can leave
-at any step and go on later.
+The next step shows its effect or what is missing. Answers are saved, so the user can leave at any
+step and continue later.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ PLACES = (
 MARKS = {
     "done": ("✔", "green", ""), "next": ("▶", "bold magenta", "bold"), "later": ("·", "dim", "dim"),
 }  # fmt: skip
-"""The sign of a step, its style, and the style of the step's name."""
+"""The sign of a step, its style, and the style of the step's name, by state."""
 TITLES = ("site", "user", "key", "project", "check", "job")
 NOTHING = "choose …"
 HOST = "a host of ~/.ssh/config: survey it"
@@ -71,12 +71,12 @@ LONGEST = 120
 
 
 class GuideScreen(FullScreen):
-    """The guide. It remembers nothing: the answers are in their file."""
+    """The guide. It keeps no state: the answers are in their file."""
 
     AUTO_FOCUS = "#demo"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as Textual types it
     BINDINGS: ClassVar[list[BindingType]] = [
-        # The footer has only those without a button.
+        # The footer shows only the keys without a button.
         Binding("f2", "demo", "Demo", show=False, id="guide.demo",
                 tooltip="Open the demo on this machine"),
         Binding("f3", "check", "Check", show=False, id="guide.check", tooltip="Check the site"),
@@ -87,14 +87,14 @@ class GuideScreen(FullScreen):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, settings: Settings) -> None:
-        """Go on where the user left."""
+        """Continue at the step where the user left."""
         super().__init__(runs)
         self._settings = settings
         self._progress = kept_progress(settings)
         self._script = own_script(Path.cwd())
         self._keys = keys_in(Path.home() / ".ssh")
         self._checking = self._differs = False
-        """Whether a check is under way, and whether the last one found a fact that differs."""
+        """Whether a check is running, and whether the last one found a difference."""
 
     def body(self) -> ComposeResult:
         """Yield the demo, a line for each step, and the other screens."""
@@ -138,7 +138,7 @@ class GuideScreen(FullScreen):
         self._choose_site(self._progress.site)
 
     def action_site(self) -> None:
-        """Offer the clusters, the user's own first, and surveying another one."""
+        """Offer the clusters, the user's own first, and a survey of another one."""
         from lumitui.app.tui.dialogs.new_cluster import NewClusterDialog, ssh_hosts
         from lumitui.app.tui.dialogs.pick import PickDialog
 
@@ -180,7 +180,7 @@ class GuideScreen(FullScreen):
             site = self.runs.sites.load(name)
             return bool(site.hosts.login) and not site.is_closed(date.today())
         except InputError:
-            return False  # the screen Sites says what is wrong with it
+            return False  # the screen Sites shows its error
 
     def _site(self) -> Site | None:
         if not self._progress.site:
@@ -199,7 +199,7 @@ class GuideScreen(FullScreen):
         return steps(self._progress, self._around())
 
     def draw(self) -> None:
-        """Show the next step, and its effect."""
+        """Show the next step and its effect."""
         self.title_text("0 Guide")
         for name in ("user", "key"):
             self.query_one(f"#{name}").visible = not self._around().foreign
@@ -245,7 +245,7 @@ class GuideScreen(FullScreen):
         self.focus_next()
 
     def _stop_at(self, step: str) -> bool:
-        """Show the requirements of `step`; return whether any is missing."""
+        """Show the step that `step` still requires; return whether one is missing."""
         lacking = missing(self._steps(), step)
         if lacking:
             words = next(found.words for found in self._steps() if found.name == lacking)
@@ -254,7 +254,7 @@ class GuideScreen(FullScreen):
         return bool(lacking)
 
     def action_check(self) -> None:
-        """Write the profile, if it is the guide's, and check the site."""
+        """Write the profile, if the guide created it, and check the site."""
         if self._checking or self._stop_at("check"):
             return
         around = self._around()
@@ -301,11 +301,11 @@ class GuideScreen(FullScreen):
             text.append("\n").append(styled.plain(MEASURE))
         self._show_results(text)
         self._differs = bool(failed)
-        # A fact that differs is the user's to judge: nothing is sent without a yes.
+        # The user judges a difference: lumitui sends nothing without confirmation.
         self._answer(checked=True)
 
     def action_measure(self) -> None:
-        """Measure a node of the site, so that lumitui can bind ranks and prove it."""
+        """Measure a node of the site, so that lumitui can bind ranks and prove the binding."""
         if not self._stop_at("job"):
             site, account = self._progress.site, self._progress.account
             tui(self).measure(self, site, account, self.reread)
@@ -335,7 +335,7 @@ def _button(words: str, key: str, action: str) -> Button:
 
 
 def _is_ours(profile: Path) -> bool:
-    """Return whether the guide wrote the profile: it may be written again."""
+    """Return whether the guide wrote the profile, so that it may overwrite it."""
     try:
         with profile.open(encoding="utf-8", errors="replace") as file:
             return file.readline(200).strip() == FIRST_LINE

@@ -22,7 +22,7 @@ MOST_COMPARED = 4
 
 
 class MarkedPage(RunScreenBase):
-    """A screen on which runs can be marked."""
+    """A screen on which the user can mark runs."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "tag", "Tag", show=False, id="runs.tag",
@@ -37,12 +37,12 @@ class MarkedPage(RunScreenBase):
 
     @property
     def marked(self) -> tuple[str, ...]:
-        """The ids of the marked runs, the first marked first."""
+        """The ids of the marked runs, in the order of marking."""
         raise NotImplementedError
 
     @property
     def under_cursor(self) -> tuple[str, ...]:
-        """The ids of the runs on the current row: more than one if the row is a folded series."""
+        """The ids of the runs on the current row: several if the row is a folded series."""
         raise NotImplementedError
 
     def unmark(self) -> None:
@@ -56,7 +56,7 @@ class MarkedPage(RunScreenBase):
         check: Callable[[str], object],
         then: Callable[[str], object],
     ) -> None:
-        """Ask for a line, initially `value`, and pass it to `then`; `asked`: title and words."""
+        """Ask for a line, initially `value`, and pass it to `then`; `asked`: title and text."""
         from lumitui.app.tui.dialogs.line_dialog import LineDialog
 
         def answered(line: str | None) -> None:
@@ -116,7 +116,7 @@ class MarkedPage(RunScreenBase):
         ask(self, lambda runs: runs.note(run_id, line), lambda _: tui(self).history_changed())
 
     def action_fetch(self) -> None:
-        """Ask for the folder that results are copied to."""
+        """Ask for the folder to copy results to."""
         self._with_meant(self._ask_folder)
 
     def _ask_folder(self, *runs: str) -> None:
@@ -131,8 +131,8 @@ class MarkedPage(RunScreenBase):
         self._ask(asked, value, folder_line, lambda line: self._fetch(runs, line))
 
     def _fetch(self, run_ids: tuple[str, ...], target: str) -> None:
-        """Copy the results of runs: of one into the folder `target`, of several below it."""
-        folder = Path(os.path.expanduser(target))  # leaves `~nobody` as it is
+        """Copy the results of one run into the folder `target`, or of several into subfolders."""
+        folder = Path(os.path.expanduser(target))  # keeps `~nobody` unchanged
         app, several = tui(self), len(run_ids) > 1
         what = words.count(len(run_ids), "run")
         app.notify(f"Fetching the results of {what} to {target} …", markup=False)
@@ -157,7 +157,7 @@ class MarkedPage(RunScreenBase):
         ask(app, fetch)
 
     def action_compare(self) -> None:
-        """Compare the marked runs; with one mark, that one and the run under the cursor."""
+        """Compare the marked runs; if only one is marked, compare it with that under the cursor."""
         runs = self.marked
         if len(runs) == 1 and self.chosen not in (None, *runs):
             runs = (*runs, self._chosen())

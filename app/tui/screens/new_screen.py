@@ -1,4 +1,4 @@
-"""A new run: a job file as a form, as text, as the script it becomes and as a map of its nodes."""
+"""A new run: a job file as a form, as text, as its job script and as a map of its nodes."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 START = "Choose a starting point below, or type the path of a job file here."
 
 PATH = 40
-"""Maximum letters of a full path in the title bar; of a longer one, only the folder is shown."""
+"""Maximum characters of a full path in the title bar; of a longer one, only the folder is shown."""
 
 _NEWER = 50
-"""Number of runs whose sites are compared with the job's own."""
+"""Number of recent runs whose sites are compared with the job's own."""
 
 
 class NewScreen(FullScreen):
@@ -84,17 +84,17 @@ class NewScreen(FullScreen):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, job: Path | None = None) -> None:
-        """Make a new run in `runs`, with the job file `job` already chosen."""
+        """Start a new run in `runs`, from the job file `job` if given."""
         super().__init__(runs)
         self._job = job
         self._draft: Draft | None = None
         self._opened = ""
-        """The text that the draft began with: there is nothing to lose yet."""
+        """The draft's initial text, which is not an unsaved edit."""
         self._checked: CheckedDraft | None = None
         self._price: Outlook | None = None
         self._asked = 0
         self._checking = self._stale = False
-        """Whether a check is under way, and whether its draft was edited since."""
+        """Whether a check is running, and whether its draft was edited since."""
 
     def body(self) -> ComposeResult:
         """Yield the job file's path, the starting points, and the views."""
@@ -108,28 +108,28 @@ class NewScreen(FullScreen):
             yield Button(submit, action="screen.submit", compact=True, classes="action")
 
     def begin(self) -> None:
-        """Open the given job file, or what was left unsaved, or offer beginnings."""
+        """Open the given job file or the unsaved draft, or offer starting points."""
         self._start_again(self._job.parent if self._job else None)
         kept = tui(self).kept
         if self._job:
             self._open("file", str(self._job))
         elif kept is not None:
-            tui(self).kept = None  # kept again with what is edited until it is left
+            tui(self).kept = None  # saved again, with further edits, on leaving
             self._take(kept, opened="")
 
     def on_unmount(self) -> None:
-        """Keep an unsaved draft for next time, also when another job file opens."""
+        """Keep an unsaved draft for the next visit, also when another job file opens."""
         if self.unsaved or not self._job:
             tui(self).kept = self.unsaved
 
-    # -- what to begin with
+    # -- starting points
 
     def action_start(self) -> None:
-        """Offer what to begin with."""
+        """Offer starting points."""
         self._guard(self._start_again)
 
     def _start_again(self, folder: Path | None = None) -> None:
-        """Offer what to begin with in `folder`, by default the one where lumitui was started."""
+        """Offer starting points in `folder`, by default the current folder."""
         self._draft = self._checked = None
         self._asked += 1
         self.query_one("#path", Input).value = ""
@@ -152,9 +152,9 @@ class NewScreen(FullScreen):
         self._open(kind, value)
 
     def _type(self, text: str) -> None:
-        """Continue in the field with text typed on the list; enter then opens it."""
+        """Move text typed on the list to the path field, where enter opens it."""
         path = self.query_one("#path", Input)
-        path.select_on_focus = False  # what comes next is added, and replaces nothing
+        path.select_on_focus = False  # further text is appended, and replaces nothing
         path.cursor_position = len(path.value)
         path.insert_text_at_cursor(text)
         self.set_focus(path)
@@ -162,7 +162,7 @@ class NewScreen(FullScreen):
     @on(Input.Submitted, "#path")
     def _typed(self, event: Input.Submitted) -> None:
         path = path_of(event.value.strip() or ".")
-        if os.path.isdir(path):  # Path.is_dir() raises where a name is too long
+        if os.path.isdir(path):  # Path.is_dir() raises if a name is too long
             self._guard(lambda: self._start_again(path))
         else:
             self._guard(lambda: self._open("file", str(path)))
@@ -188,7 +188,7 @@ class NewScreen(FullScreen):
             self._take(draft, opened=draft.text)
 
     def _take(self, draft: Draft, opened: str) -> None:
-        """Show another draft, whose text was `opened` at first."""
+        """Show another draft, which had the text `opened` initially."""
         self._draft, self._opened = draft, opened
         self._checked = None
         self._show_parts()
@@ -212,7 +212,7 @@ class NewScreen(FullScreen):
             return
         self._asked += 1
         self._enable()
-        # One check at a time: a key that is held down would begin ten in a second.
+        # One check at a time: a held key would start ten per second.
         self._stale = self._checking
         if not self._checking:
             self._checking = True
@@ -231,7 +231,7 @@ class NewScreen(FullScreen):
         if self._stale:
             self._check()
         if number != self._asked or self._draft is None or checked is None:
-            return  # it was edited meanwhile
+            return  # the draft was edited meanwhile
         self._checked, self._price = checked, price
         self.query_one(DraftViews).check(checked)
         self._draw_cost(checked)
@@ -279,11 +279,11 @@ class NewScreen(FullScreen):
             self.query_one(name).display = open_now
 
     def action_view(self, view: View) -> None:
-        """Show a view, and give it the keys."""
+        """Show a view and focus it."""
         self.query_one(DraftViews).open(view)
 
     def action_imported(self) -> None:
-        """Give the report of the import the keys, or the view that had them."""
+        """Focus the report of the import, or return to the previous view."""
         pane = self.query_one(ImportPane)
         if not pane.has_focus:
             pane.focus()
@@ -291,7 +291,7 @@ class NewScreen(FullScreen):
             self.query_one(DraftViews).step(0)
 
     def action_next_view(self, step: int) -> None:
-        """Show the view `step` places on."""
+        """Show the view `step` places to the right."""
         self.query_one(DraftViews).step(step)
 
     # -- files
@@ -304,7 +304,7 @@ class NewScreen(FullScreen):
         return draft if lost else None
 
     def show_saved(self) -> None:
-        """Show whether something is not saved."""
+        """Show whether there are unsaved edits."""
         self.query_one(DraftViews).mark(unsaved=self.unsaved is not None)
 
     def action_save(self) -> None:
@@ -387,7 +387,7 @@ class NewScreen(FullScreen):
         return list(explanations(rules, [each.site for each in previews], EXPLAINED_WIDTH))
 
     def _asked_of(self, doing: str) -> Preview | None:
-        """Return the query for the cluster, and show it; None if the job file is invalid."""
+        """Return the query for the cluster and show it; None if the job file is invalid."""
         previews = self._checked.previews if self._checked else ()
         wrong = "Fix the job file before you query the cluster."
         self.notify(f"{doing} …" if previews else wrong, markup=False)
@@ -399,7 +399,7 @@ class NewScreen(FullScreen):
             ask(self, lambda runs: runs.inquiries.of_preview(first, fresh=True), self._answered)
 
     def action_places(self) -> None:
-        """Compare where and when the job would start, at its site and at those of newer runs."""
+        """Compare the job's start at its own site and at those of newer runs."""
         first, draft, number = (
             self._asked_of("Asking when the job would start"),
             self._draft,
@@ -427,18 +427,18 @@ class NewScreen(FullScreen):
             else:
                 self.query_one(DraftViews).write(text)
 
-        if number == self._asked:  # it was not edited meanwhile
+        if number == self._asked:  # the draft was not edited meanwhile
             self.app.push_screen(StartDialog(places), chosen)
 
     def _answered(self, found: Inquired) -> None:
         said = "\n".join(one.message for one in found.findings)
         self.notify(said or "The cluster reports no problems.", timeout=15, markup=False)
-        self._check()  # what was found is beside its fields then
+        self._check()  # the findings are beside their fields
 
     # -- send
 
     def action_submit(self) -> None:
-        """Ask, then send."""
+        """Confirm, then send."""
         checked = self._checked
         if self._draft is None or checked is None:
             error = InputError("No job file has been read yet.", "Choose one first.")
@@ -460,7 +460,7 @@ class NewScreen(FullScreen):
         def answered(yes: bool | None) -> None:
             if not yes:
                 return
-            self._opened = checked.draft.text  # the run keeps it
+            self._opened = checked.draft.text  # the run keeps the job file
             self.show_saved()
             if several:
                 tui(self).sends.send_grid(previews)
@@ -484,8 +484,8 @@ class NewScreen(FullScreen):
 
 
 def path_of(text: str) -> Path:
-    """Return the path that a user typed; `~` is the home folder."""
-    return Path(os.path.expanduser(text))  # leaves `~nobody` as it is
+    """Return the path that the user typed; `~` is the home folder."""
+    return Path(os.path.expanduser(text))  # keeps `~nobody` unchanged
 
 
 def _path(text: str) -> None:
@@ -507,9 +507,9 @@ def _checked(runs: Runs, draft: Draft) -> tuple[CheckedDraft, Outlook | None]:
 
 
 def _places(runs: Runs, preview: Preview, folder: Path) -> tuple[StartPlace, ...]:
-    """Return where a job would start: at its site, and where newer runs are.
+    """Return the job's possible starts at its own site and at those of newer runs.
 
-    Only a log-in at its own site may ask the user something.
+    Only a login at the job's own site may prompt the user.
     """
     spec = preview.launch.spec
     own = runs.start_places(spec, folder)
@@ -523,13 +523,13 @@ def _is_slurm(runs: Runs, site: str) -> bool:
     try:
         return runs.sites.load(site).scheduler == "slurm"
     except InputError:
-        return False  # its profile is gone
+        return False  # the profile is missing
 
 
 def _may_be_forced(checked: CheckedDraft) -> bool:
-    """Return whether all errors are the adviser's, with which a user may send a job.
+    """Return whether all errors are the adviser's: the user may send the job despite them.
 
-    Not without an account: sbatch would refuse it, or bill somebody else.
+    Not if the account is missing: sbatch would refuse the job or bill another account.
     """
     return bool(checked.previews) and not any(
         error.final or error.rule == "account" for one in checked.previews for error in one.errors

@@ -29,22 +29,22 @@ LINK_STYLES = {
     LinkState.LOGIN: "bold yellow",
     LinkState.PAUSED: "dim",
 }
-"""The word itself is always shown; the colour only helps."""
+"""Colours of states; the state itself is always shown as a word."""
 
 
 TABS = ("1 Runs", "2 New", "3 Sites", "4 Cluster", "0 Guide")
-"""How the screens that digits open call themselves."""
+"""Names of the screens that digits open."""
 
 
 AIRY = 36
-"""Lines from which a blank row is below the title bar."""
+"""Minimum lines to show a blank row below the title bar."""
 
 EXPLAINED_WIDTH = 70
-"""Cells of a line of the texts below the keys, as the box of `?` has room for it at 80 columns."""
+"""Width of the texts below the keys, in cells: it fits the box of `?` at 80 columns."""
 
 
 class FullScreen(Screen[None]):
-    """A full screen. It reads the history when shown and when the history changes."""
+    """A full screen. It reads the history when it is shown and when the history changes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "app.help", "Help", key_display="?", id="app.help",
@@ -54,8 +54,8 @@ class FullScreen(Screen[None]):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs) -> None:
-        """A screen over `runs`."""
-        super().__init__(classes="-high")  # as most are: one that changes is styled twice
+        """Show `runs`."""
+        super().__init__(classes="-high")  # the usual case: a later change is styled twice
         self._compositor = RowCompositor()
         self.runs = runs
         self._title_parts: tuple[str | Text, ...] = ()
@@ -71,11 +71,11 @@ class FullScreen(Screen[None]):
         yield footer()
 
     def explained(self) -> Sequence[str]:
-        """Return the texts that `?` shows below the keys: of rules, and of causes."""
+        """Return the texts of rules and causes that `?` shows below the keys."""
         return ()
 
     def on_mount(self) -> None:
-        """Begin; a screen that opens while the app is being left is never composed."""
+        """Begin, unless the app exits: a screen that opens then is never composed."""
         if self.query("#title"):
             self.begin()
             self.watch(self.app, "sub_title", self._draw_title_bar)
@@ -94,25 +94,25 @@ class FullScreen(Screen[None]):
 
     @property
     def is_seen(self) -> bool:
-        """Whether nothing but dialogs is above it.
+        """Whether only dialogs are above the screen.
 
-        Textual's `is_current` holds, too, for the screen that another one covers, and draws all of
-        that one again when something below it changes.
+        Textual's `is_current` is also true for a screen that another one covers, and redraws all of
+        the upper one when the lower one changes.
         """
         above = self.app.screen_stack[::-1]
         return self in above and all(screen.is_modal for screen in above[: above.index(self)])
 
     def reread(self) -> None:
-        """Draw again; an error is shown, not raised."""
+        """Draw again; show errors instead of raising them."""
         if not self.query("#title") or not self.is_seen:
-            return  # not composed yet, or never: the app is being left
+            return  # not composed yet, or never if the app is exiting
         try:
             self.draw()
         except LumiError as error:
             show_error(self, error, repeats=True)
 
     def every_second(self) -> None:
-        """Draw again, unless nothing was written since and nothing depends on the time."""
+        """Draw again if the history has changed or the display depends on the time."""
         if not self.is_seen:
             return
         try:
@@ -128,7 +128,7 @@ class FullScreen(Screen[None]):
         self.reread()
 
     def pass_time(self) -> None:
-        """Redraw only words that depend on the time, such as an age; each second."""
+        """Redraw only texts that depend on the time, such as an age; called each second."""
 
     def moves(self) -> bool:
         """Return whether the display changes with time alone, like the times of a running job."""
@@ -142,8 +142,8 @@ class FullScreen(Screen[None]):
     def _draw_title_bar(self) -> None:
         if not self.is_seen:
             return
-        # What is being sent comes first: the dialog that shows it can be hidden. The links keep
-        # their place: the news beside them are cut.
+        # Running sends come first, because their dialog can be hidden. The links keep their place:
+        # the notifications beside them are cut.
         text, links = Text().append(f" {self.app.title} ", "bold magenta"), Text()
         for state, link in link_titles(tui(self).links, max(10, self.size.width * 2 // 5)):
             links.append("  ").append(styled.plain(link, LINK_STYLES[state]))
@@ -160,14 +160,14 @@ class FullScreen(Screen[None]):
         for part in parts:
             rest.append("  ").append(styled.plain(part, "dim") if isinstance(part, str) else part)
         room = self.size.width - text.cell_len - rest.cell_len - 3
-        # All names or, where they do not fit, the digits of the others.
+        # All names or, if they do not fit, digits for the others.
         for shown in (TABS, [tab if tab == name else tab[0] for tab in TABS]):
             tabs = Text("  ").join(Text(tab, "bold" if tab == name else "dim") for tab in shown)
             if tabs.cell_len < room:
                 break
         if name not in TABS or tabs.cell_len >= room:
             tabs = styled.plain(name, "bold") if isinstance(name, str) else name
-        if name in TABS:  # beside the tabs, words would look like one
+        if name in TABS:  # beside the tabs, text would look like a tab
             tabs.pad_right(room - tabs.cell_len)
         text.append("  ").append(tabs).append(rest)
         text.truncate(self.size.width, overflow="ellipsis")
@@ -176,13 +176,13 @@ class FullScreen(Screen[None]):
             self.query_one("#title", Static).update(text, layout=False)
 
     def on_resize(self) -> None:
-        """Show as much of the title bar as there is room for now."""
+        """Show as much of the title bar as fits."""
         self.set_class(self.size.height >= AIRY, "-airy")
         if self.query("#title"):
             self._draw_title_bar()
 
     def on_screen_resume(self) -> None:
-        """Draw again: the screen above has gone."""
+        """Draw again, since the screen above has closed."""
         self.reread()
         if self.query("#title"):
             self._draw_title_bar()
@@ -198,7 +198,7 @@ class FullScreen(Screen[None]):
 
 
 class RunScreenBase(FullScreen):
-    """A screen with a run to act on: the displayed or selected one."""
+    """A screen with a run to act on: the displayed or selected run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "pane('log')", "Log", id="run.log", tooltip="Follow the log of the run"),
@@ -282,16 +282,16 @@ class RunScreenBase(FullScreen):
             failed=lambda error: setattr(self, "_opens_shell", False))  # fmt: skip
 
     def _lend_terminal(self, shell: Callable[[], int]) -> None:
-        """Give the terminal to `shell` until it ends."""
+        """Hand the terminal to `shell` until it ends."""
         self._opens_shell = False
         failure: LumiError | None = None
         try:
             with self.app.suspend():
                 print("A shell inside the job. `exit` returns to lumitui.", flush=True)
                 try:
-                    termios.tcflush(0, termios.TCIFLUSH)  # typed meanwhile, and not for the shell
+                    termios.tcflush(0, termios.TCIFLUSH)  # typed meanwhile, not meant for the shell
                     shell()
-                except Exception as error:  # raised here, it would leave the terminal suspended
+                except Exception as error:  # raising here would leave the terminal suspended
                     failure = as_lumi_error(error)
                 _end_without_terminal()
         except SuspendNotSupported:
@@ -315,10 +315,10 @@ class RunScreenBase(FullScreen):
 
 
 def _end_without_terminal() -> None:
-    """End this process as a hang-up does, if its terminal is gone.
+    """End this process like a hang-up if its terminal is gone.
 
-    A shell with job control gets the signal in its place; Textual would then read the end of the
-    input for ever.
+    A shell with job control receives the signal instead, and Textual would then read end-of-file
+    forever.
     """
     try:
         termios.tcgetattr(sys.__stdin__ or 0)

@@ -1,4 +1,4 @@
-"""Latest requests to the sites: time, purpose, duration, bytes."""
+"""Latest requests to the sites, with time, purpose, duration and bytes."""
 
 import time
 
@@ -12,12 +12,12 @@ from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
 TITLES = ("Time", "Site", "For", "Seconds", "Sent", "Received", "Result")
 WELL = ("ok", "stopped", "under way")
-"""Results of requests that nothing is wrong with."""
+"""Results of successful requests."""
 NONE = "No requests so far."
 
 
 class RequestsScreen(FullScreen):
-    """The requests of this program, newest first; without scripts and answers."""
+    """This program's requests, newest first, without scripts and answers."""
 
     def __init__(self, runs: Runs) -> None:
         """Show the requests of `runs`."""
@@ -39,7 +39,7 @@ class RequestsScreen(FullScreen):
         return True
 
     def draw(self) -> None:
-        """Show the requests, if there are others than before."""
+        """Show the requests if they have changed."""
         found = [
             (site, request)
             for site, requests in self.runs.requests().items()

@@ -1,4 +1,4 @@
-"""One run: its state, log, script, proof and metrics, a pane each; the first of them together."""
+"""One run: state, log, script, proof and metrics, a pane each; wide screens combine some."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
@@ -31,16 +31,16 @@ PANES = {
 }  # fmt: skip
 """Names and titles, in the order of the tabs."""
 DASHBOARD = ("overview", "metrics", "log", "proof")
-"""The panes beside the overview in a wide terminal, two by two."""
+"""The panes shown together in a wide terminal, two by two."""
 WIDE = 160
-"""Columns of such a terminal."""
+"""Minimum columns of a wide terminal."""
 BELOW = ("overview", "metrics", "log")
-"""Those in a terminal of at least `ROOM` columns and lines: two of them below the overview."""
+"""The panes in a terminal of at least `ROOM` columns and lines: two below the overview."""
 ROOM = (100, 36)
 BESIDE = ("log", "metrics")
-"""The log, and the curves of a run that has any."""
+"""The panes shown for the log of a run with metrics."""
 _FOCUS = {"log": "log-view", "folder": "files-tree"}
-"""The focused widget of a pane that is a container."""
+"""The widget to focus in a pane that is a container."""
 
 
 class Pane(Protocol):
@@ -51,7 +51,7 @@ class Pane(Protocol):
 
 
 def made(pane: str, runs: Runs, run_id: str) -> Pane:
-    """Return a new pane of a run; its module is imported here, when it is opened first."""
+    """Return a new pane of a run; its module is imported on first use."""
     match pane:
         case "log":
             from lumitui.app.tui.panes.log_pane import LogPane
@@ -89,7 +89,7 @@ def made(pane: str, runs: Runs, run_id: str) -> Pane:
 
 
 class RunScreen(RunScreenBase):
-    """A run in panes, one on the screen at a time."""
+    """A run in panes, of which the screen shows as many as fit."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("i", "pane('overview')", "Overview", show=False, id="run.overview",
@@ -116,17 +116,17 @@ class RunScreen(RunScreenBase):
         return list(explanations(causes, (), EXPLAINED_WIDTH))
 
     def __init__(self, runs: Runs, run_id: str, pane: str = "overview") -> None:
-        """Show the run `run_id`, at one of its panes (`why` is in the first)."""
+        """Show the run `run_id` at one of its panes (`why` is in the overview)."""
         super().__init__(runs)
         self._run_id, self._wanted = run_id, pane
         self._open = False
         first = _name(pane)
         self._panes: dict[str, Pane] = {first: made(first, runs, run_id)}
-        """Those that were opened so far."""
+        """The panes opened so far."""
         self._sought = ""
         """The text to find in the log when it opens."""
         self._read: tuple[tuple[int, ...], Run] | None = None
-        """The run as read, and the history's stamp at that time."""
+        """The run, and the history's stamp when it was read."""
 
     @property
     def chosen(self) -> str:
@@ -135,14 +135,14 @@ class RunScreen(RunScreenBase):
 
     def body(self) -> ComposeResult:
         """Yield the tabs and the panes."""
-        # Not TabbedContent: there, a focus that arrives late takes the pane back to its own.
+        # Not TabbedContent, where a late focus event switches back to its own pane.
         yield Tabs(*(Tab(self._tab(name), id=f"tab-{name}") for name in PANES))
         with Container(id="panes"):
             for pane in self._panes.values():
                 yield _framed(pane)
 
     def _tab(self, name: str) -> Content:
-        """Return the title of a pane, with its key where all titles have room for theirs."""
+        """Return the title of a pane, with its key if there is room for all keys."""
         if self.app.size.width < ROOM[0]:
             return Content(PANES[name])
         keys = (key for key, active in self.active_bindings.items()
@@ -150,15 +150,15 @@ class RunScreen(RunScreenBase):
         return Content.assemble(PANES[name], " ", (next(keys, ""), "$accent"))
 
     def begin(self) -> None:
-        """Open the pane that was requested; draw it again every second, for its times."""
+        """Open the requested pane; redraw every second, for its times."""
         if not self.query(Tab):
-            return  # never composed to the end: the app is being left
+            return  # never fully composed: the app is exiting
         self._open = True
         self.action_pane(self._wanted)
         self.set_interval(1.0, self.every_second)
 
     def moves(self) -> bool:
-        """Return whether the run still continues."""
+        """Return whether the run has not ended."""
         return not self._run().state.is_final
 
     def pass_time(self) -> None:
@@ -169,7 +169,7 @@ class RunScreen(RunScreenBase):
     def draw(self) -> None:
         """Show the history's current state."""
         run = self._run()
-        # The state first: a long id would push it out of a narrow bar.
+        # The state comes first: a long id would push it out of a narrow bar.
         run_id = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
         self.title_text(styled.state_text(run.state), run_id, _where(run))
         for name in self.shown_panes:
@@ -177,17 +177,17 @@ class RunScreen(RunScreenBase):
                 self._panes[name].draw(run)
 
     def _run(self) -> Run:
-        """Return the run; of many ranks it is a megabyte, and read only when history changed."""
+        """Return the run, read only if the history changed: with many ranks it is a megabyte."""
         stamp = self.runs.history.stamp()
         if self._read is None or self._read[0] != stamp:
             self._read = (stamp, self.runs.history.get(self._run_id))
         return self._read[1]
 
     def action_pane(self, pane: str) -> None:
-        """Open a pane; `why` opens the first one with why the run failed."""
+        """Open a pane; `why` opens the overview with the cause of the failure."""
         self._wanted = pane
         if not self._open or not self.query(Tab):
-            return  # before the first paint, which opens this pane, or when the screen has gone
+            return  # before the first paint, which opens this pane, or after the screen has closed
         with self.prevent(Tabs.TabActivated):
             self.query_one(Tabs).active = f"tab-{_name(pane)}"
         if self._panes.keys() >= set(self.shown_panes):
@@ -209,7 +209,7 @@ class RunScreen(RunScreenBase):
         try:
             return self._run().metrics_offset > 0
         except LumiError:
-            return False  # drawing reports it
+            return False  # drawing reports the error
 
     async def _mount(self) -> None:
         for name in self.shown_panes:
@@ -219,7 +219,7 @@ class RunScreen(RunScreenBase):
                 widget.display = False
                 await self.query_one("#panes").mount(widget)
                 self._panes[name] = new
-        # A key may have asked for another pane meanwhile, which then has its own turn.
+        # A key may have requested another pane meanwhile, which is then mounted in turn.
         if self.query(Tab) and self._panes.keys() >= set(self.shown_panes):
             self._show()
 
@@ -234,7 +234,7 @@ class RunScreen(RunScreenBase):
         return [name for name, pane in self._panes.items() if _widget(pane).display]
 
     def action_remedy(self) -> None:
-        """Open the resubmission that may help; before the reason is known, find that."""
+        """Open the suggested resubmission; if the cause is still unknown, find it first."""
         pane = cast("OverviewPane", self._panes["overview"]) if "overview" in self._panes else None
         if pane is None or pane.remedy is None:
             self.action_pane("why")
@@ -262,8 +262,8 @@ class RunScreen(RunScreenBase):
     @on(Tabs.TabActivated)
     def _tab_chosen(self) -> None:
         if not self.query(Tab):
-            return  # the screen has gone
-        # Read what is active now: the event may name what was active before a key.
+            return  # the screen has closed
+        # Read the active tab here: the event may name the one before a key press.
         pane = self.query_one(Tabs).active.removeprefix("tab-")
         if pane in PANES and pane != _name(self._wanted):
             self.action_pane(pane)
@@ -274,8 +274,8 @@ class RunScreen(RunScreenBase):
             _widget(pane).display = name in shown
             _widget(pane).set_class(len(shown) > 1, "beside")
             _widget(pane).set_class(name != shown[0], "titled")
-            if name != "log":  # whose title is how it is followed
-                _widget(pane).border_title = "" if name == shown[0] else PANES[name]  # as its tab
+            if name != "log":  # its title shows whether it is followed
+                _widget(pane).border_title = "" if name == shown[0] else PANES[name]  # see its tab
         panes = self.query_one("#panes")
         panes.sort_children(key=lambda pane: [*shown, *PANES].index(pane.id or ""))
         panes.set_class(len(shown) > 1, "dashboard")
@@ -291,14 +291,15 @@ class RunScreen(RunScreenBase):
         self.reread()
         if "log" in self._panes:
             log = cast("LogPane", self._panes["log"])
-            # Nobody who opens an overview asked for the log: a login asks nothing for it.
+            # A user who opens the overview has not requested the log, so it must not prompt for a
+            # login.
             log.follow(attended=shown[0] == "log") if "log" in shown else log.unfollow()
             if shown[0] == "log" and self._sought:
                 log.seek(self._sought)
                 self._sought = ""
 
     def _for_run(self, act: Callable[[Run], None]) -> None:
-        """Do something with the run as history has it; show the error if it cannot be read."""
+        """Call `act` with the run from the history; show the error if it is unreadable."""
         try:
             act(self._run())
         except LumiError as error:
@@ -306,7 +307,7 @@ class RunScreen(RunScreenBase):
 
 
 def _name(pane: str) -> str:
-    """Return the name of the pane opened by `pane`."""
+    """Return the name of the pane that `pane` opens."""
     return pane if pane in PANES else "overview"
 
 

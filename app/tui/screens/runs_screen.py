@@ -1,4 +1,4 @@
-"""The first screen: every run in a list and, on wide screens, the facts of one beside it."""
+"""The first screen: a list of all runs, with the facts of the selected run if there is room."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from lumitui.app.tui.widgets.tables.run_table import RunTable
 WIDE = 130
 """Minimum cells to show a run's facts beside the list in a terminal below `TALL` lines."""
 TALL = 36
-"""Lines from which on they are below it, however long it is."""
+"""Minimum lines to always show the facts below the list."""
 ROOM = 9
-"""Lines that the list leaves in any other terminal where they are below it."""
+"""Minimum lines left by a short list to show the facts below it in any other terminal."""
 REST = 0.15
-"""Seconds that the cursor rests on a run before its facts are drawn: they cost three keys."""
+"""Seconds that the cursor rests on a run before its facts, as slow as three keys, are drawn."""
 _COUNT_STYLES = {
     "running": "green",
     "waiting": "yellow",
@@ -59,7 +59,7 @@ before lumitui sends anything. Press 0 for a guide through the first steps."""
 
 
 class RunsScreen(MarkedPage):
-    """The runs, a line on the one under the cursor, and a line on the last refresh."""
+    """The runs, a line about the run under the cursor, and a line about the last refresh."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "All runs", show=False, id="runs.all",
@@ -75,7 +75,7 @@ class RunsScreen(MarkedPage):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, schedule: Schedule) -> None:
-        """Show `runs`; `schedule` knows when the sites were polled."""
+        """Show `runs`; `schedule` records when the sites were polled."""
         super().__init__(runs)
         self._schedule = schedule
         self._window = RunWindow(runs.history.finder)
@@ -85,7 +85,7 @@ class RunsScreen(MarkedPage):
         self._nothing = Static(id="empty-words", markup=False)
 
     def body(self) -> ComposeResult:
-        """Yield the list with its facts or, without runs, a hint."""
+        """Yield the list with a run's facts or, without runs, a hint."""
         with Container(id="master"):
             table = RunTable(self._window, self._glances, id="runs")
             table.add_class("frame")
@@ -97,7 +97,7 @@ class RunsScreen(MarkedPage):
         yield Static(id="selected", markup=False)
 
     def begin(self) -> None:
-        """Draw from history, again every second for the times."""
+        """Draw from the history, again every second for the times."""
         self.reread()
         self._table.focus()
         self.set_interval(1.0, self.every_second)
@@ -122,18 +122,18 @@ class RunsScreen(MarkedPage):
         return self._table.meant
 
     def unmark(self) -> None:
-        """Take all marks away."""
+        """Remove all marks."""
         self._table.unmark()
 
     def choose(self, run_id: str) -> None:
-        """Move the cursor to a run, for the next key; clears a filter that hides it."""
+        """Move the cursor to a run, for the next key; clear a filter that hides it."""
         self._table.choose(run_id)
         try:
             self._read()
             if self.chosen != run_id:
                 self._show_all()
             if self.chosen != run_id:
-                self._window.whole()  # it is further down than anybody has scrolled
+                self._window.whole()  # the run is below the loaded part of the list
                 self._table.changed()
         except LumiError as error:
             show_error(self, error, repeats=True)
@@ -150,7 +150,7 @@ class RunsScreen(MarkedPage):
         self._draw_chosen()
 
     def pass_time(self) -> None:
-        """Update ages; do not redraw unchanged text."""
+        """Update ages without redrawing unchanged text."""
         self._table.tick()
         self._draw_polls(time.monotonic())
         self._draw_chosen()
@@ -238,12 +238,12 @@ class RunsScreen(MarkedPage):
             self.query_one(where, Static).update(line, layout=False)
 
     def on_resize(self) -> None:
-        """Show the facts of a run where there is room."""
-        if self.query("#detail"):  # else the app is being left
+        """Show the facts of a run if there is room."""
+        if self.query("#detail"):  # otherwise the app is exiting
             self._lay_out()
 
     def _lay_out(self) -> None:
-        """Give the list the lines that it needs, and the rest to the facts of a run."""
+        """Give the list the lines it needs, and the rest to the facts of a run."""
         width, height = self.app.size
         below = height >= TALL or height - 5 - self._table.row_count >= ROOM
         detail, master = self.query_one(OverviewPane), self.query_one("#master")
@@ -256,7 +256,7 @@ class RunsScreen(MarkedPage):
     # -- filter and order
 
     def _list(self, order: Order) -> None:
-        """List matching runs from the beginning; the cursor stays on its run."""
+        """List matching runs from the start; the cursor stays on its run."""
         try:
             self._window.show(Filter(terms=self.query_one(RunFilter).terms), order)
             self._draw_list()
@@ -284,12 +284,12 @@ class RunsScreen(MarkedPage):
         self._list(self._window.listing.order.next())
 
     def action_reverse(self) -> None:
-        """Turn the order around."""
+        """Reverse the order."""
         order = self._window.listing.order
         self._list(Order(order.by, not order.reverse))
 
     def action_back(self) -> None:
-        """Take the marks away; without marks show all runs, the newest first."""
+        """Remove the marks; if there are no marks, show all runs, the newest first."""
         if self.marked and self._table.has_focus:
             self.unmark()
             return
@@ -312,7 +312,7 @@ class RunsScreen(MarkedPage):
 
 
 def _line(run: Run | None) -> Text:
-    """Return a run in the one line that a small terminal has for it."""
+    """Return a run's facts in one line, for a small terminal."""
     if run is None:
         return Text()
     note, tags = split_tags(run.note)

@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 
 FIELDS = (("deadline", "such as 6h"), ("budget", "such as 500"), ("samples", "as the run"))
-"""The fields, with their placeholder: an example or the default."""
+"""The fields and their placeholders: an example or the default."""
 TALL = 20
-"""Rows of a terminal in which there is room for the chart."""
+"""Minimum rows of a terminal to show the chart."""
 _LEAST_ID = 12
-"""Minimum cells of a run's id; its end distinguishes runs of one name."""
+"""Minimum cells of a run's id; its end distinguishes runs of the same name."""
 ROOMY = 34
-"""Rows of the words below table and chart."""
+"""Maximum rows of the text below table and chart."""
 
 
 class ScalingScreen(RunScreenBase):
-    """A study of one run's lineage; fields set the goal of the recommended size."""
+    """A scaling study of a run's lineage; fields set the goal for the recommended size."""
 
     AUTO_FOCUS = "#sizes"
     VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall"), (ROOMY, "-roomy")]  # noqa: RUF012 - as Textual types it
@@ -60,18 +60,18 @@ class ScalingScreen(RunScreenBase):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, run_id: str) -> None:
-        """Show how the run `run_id` scales."""
+        """Show the scaling of the run `run_id`."""
         super().__init__(runs)
         self._run_id = run_id
         self._seen: tuple[int, ...] = ()
         """The history's stamp when the study was requested."""
         self._waits = False
-        """Whether a study is under way: of a large lineage it takes longer than a second."""
+        """Whether a study is running: for a large lineage it takes more than a second."""
         self._found: Scaling | None = None
 
     @property
     def chosen(self) -> str:
-        """The run studied."""
+        """The studied run."""
         return self._run_id
 
     def body(self) -> ComposeResult:
@@ -95,7 +95,7 @@ class ScalingScreen(RunScreenBase):
         self.set_interval(1.0, self.every_second)
 
     def draw(self) -> None:
-        """Study again if anything was written to history since."""
+        """Study again if the history has changed."""
         run = self.runs.history.get(self._run_id)
         name = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
         self.title_text("Scaling", name, f"{run.site} {run.brief.partition}")
@@ -133,14 +133,14 @@ class ScalingScreen(RunScreenBase):
         self._show_advice()
 
     def on_resize(self) -> None:
-        """Lay the study out again."""
+        """Lay out the study again."""
         if self._found is not None:
             self._show_study(self._found)
 
     def _show_study(self, found: Scaling) -> None:
         heading = scaling_words.heading(found)
         rest = [scaling_words.basis(found), *scaling_words.notes(found)]
-        # In a low terminal every line above the table counts.
+        # In a low terminal, text goes below the table to save lines above it.
         above, below = ([], [heading, *rest]) if self.size.height < TALL else ([heading], rest)
         self.query_one("#sizes", RowList).show(
             list(map(styled.plain, above)), table_of(found, self.size.width - 2)
@@ -197,10 +197,10 @@ _WORK = re.compile(r"(\d{1,15})|(\d{0,6}) ?epochs?", re.ASCII)
 
 
 def asked_work(text: str) -> ScalingQuestion:
-    """Return the work in `text`: `1000000`, `3 epochs`, `epoch`; '' for the run's own.
+    """Return the work in `text`: `1000000`, `3 epochs`, `epoch`; '' means the run's own.
 
     Raises:
-        InputError: it names none.
+        InputError: `text` is not an amount of work.
     """
     plain = text.strip().replace(",", "")
     found = _WORK.fullmatch(plain)
@@ -214,7 +214,7 @@ def asked_work(text: str) -> ScalingQuestion:
 
 
 def scaling_lines(found: Scaling) -> list[PlotLine]:
-    """Return the ideal, the measured and the predicted line, each with its interval."""
+    """Return the ideal, predicted and measured lines, predictions with intervals."""
     if not found.measured:
         return []
     base = found.measured[0]
@@ -242,8 +242,8 @@ def scaling_lines(found: Scaling) -> list[PlotLine]:
 def table_of(found: Scaling, width: int) -> TitledRows:
     """Return a row for each size; a predicted one is in italics and marked.
 
-    Where `width` cells are too few, the efficiency says what the speed-up does, and long ids of
-    runs are cut in their middle.
+    If `width` is too small, the speed-up is omitted in favour of the efficiency, and long run ids
+    are cut in the middle.
     """
     whole = _table_of(found, scaling_words.table(found))
     if _width(whole) <= width:

@@ -1,4 +1,4 @@
-"""The sites: their profiles, poll rates, and cost for the login node."""
+"""The sites: their profiles, poll rates and load on the login node."""
 
 import time
 from collections.abc import Collection, Sequence
@@ -23,17 +23,17 @@ from lumitui.app.tui.widgets.input import FilterInput
 from lumitui.app.tui.widgets.scroll import Scroll
 
 LEAST = 24
-"""Cells in which the names of partitions can be read."""
+"""Minimum cells for readable partition names."""
 TWO_PAGES = 130
-"""Cells from which on a profile is in two columns."""
+"""Minimum cells to show a profile in two columns."""
 COLUMNS = (("  Site", 13), ("Name", 20), ("GPUs", 16), ("State", 20))
-"""Headings and widths in cells; the partitions are in the cells that are left."""
+"""Headings and widths in cells; the partitions take the remaining cells."""
 SIGNS = {"▶": "green", "✖": "red"}
-"""The style of a site's name, by its sign."""
+"""The style of a site's name, by sign."""
 
 
 class SitesScreen(FullScreen):
-    """A row for each site; below, the profile of the one under the cursor."""
+    """A row for each site, and below, the profile of the site under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "cluster", "Cluster", id="sites.cluster",
@@ -52,12 +52,12 @@ class SitesScreen(FullScreen):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, schedule: Schedule) -> None:
-        """Show the sites of `runs`; `schedule` knows when each is polled."""
+        """Show the sites of `runs`; `schedule` contains their poll times."""
         super().__init__(runs)
         self._schedule = schedule
         self._own: Collection[str] = ()
         self._known: dict[str, Site | None] = {}
-        """The profiles in the order of their rows; None: one that cannot be read."""
+        """The profiles in row order; None for an unreadable profile."""
         self._page: str | None = None
         """The site whose profile is shown below the list."""
 
@@ -78,13 +78,13 @@ class SitesScreen(FullScreen):
         self.set_interval(1.0, self.every_second)
 
     def _read(self, chosen: str = "") -> None:
-        """Read the profiles: the user's own first, those that are closed last."""
+        """Read the profiles: the user's own first, closed sites last."""
         known: dict[str, Site | None] = {}
         for name in dict.fromkeys([*self.runs.clusters.sites(), *self.runs.sites.names()]):
             try:
                 known[name] = self.runs.sites.load(name)
             except InputError:
-                known[name] = None  # its line says so
+                known[name] = None  # its row shows the error
         self._own = self.runs.sites.own()
         rows = sorted(known.items(), key=lambda row: (_is_closed(row[1]), row[0] not in self._own))
         self._known = dict(rows)
@@ -155,7 +155,7 @@ class SitesScreen(FullScreen):
             page.scroll_home(animate=False)
 
     def _cells(self, name: str, site: Site | None, open_runs: int) -> list[str]:
-        """Return what there is to say of a site; "" where there is nothing."""
+        """Return the cells of a site; "" for an empty cell."""
         if site is None:
             return [f"✖ {name}", "", "", "unreadable profile", ""]
         sign, state = "·", ""
@@ -173,7 +173,7 @@ class SitesScreen(FullScreen):
         return [f"{sign} {name}", site.title, gpus, state, ", ".join(site.partitions)]
 
     def _row(self, cells: Sequence[str], site: Site | None) -> Text:
-        """Return the texts of a row in their columns, as many as there is room for."""
+        """Return the texts of a row in their columns, as many as fit."""
         line = Text(no_wrap=True, style="dim" if _is_closed(site) else "")
         room = self.size.width - 4
         for (_, width), cell in zip(COLUMNS, cells, strict=False):
@@ -226,7 +226,7 @@ class SitesScreen(FullScreen):
         self.query_one(OptionList).focus()
 
     def action_back(self) -> None:
-        """Take the filter away; without one, leave the screen."""
+        """Remove the filter; without one, leave the screen."""
         line = self.query_one(FilterInput)
         if self.has_class("-page"):
             self.action_profile()
@@ -246,9 +246,9 @@ def _is_closed(site: Site | None) -> bool:
 
 
 def page_text(text: str, columns: int) -> Text | Table:
-    """Return a profile in one or two columns, without its title, which the frame has.
+    """Return a profile in one or two columns, without the title, which the frame shows.
 
-    What `?` means comes last. The two columns are of about one height.
+    The explanation of `?` comes last. The two columns have about the same height.
     """
     lines = text.split("\n")[1:]
     doubt = [line for line in lines if line.startswith("?: ")]
@@ -267,7 +267,7 @@ def page_text(text: str, columns: int) -> Text | Table:
 
 
 def _styled(sections: Sequence[str]) -> Text:
-    """Return sections with their headings in colour and their labels dim."""
+    """Return sections with coloured headings and dim labels."""
     page = styled.plain("\n\n".join(sections))
     page.highlight_regex(r"(?m)^[A-Z][A-Za-z ]+$", "bold magenta")
     page.highlight_regex(r"(?m)^  (name|GPU)  .*$|^  [A-Za-z]\w*( \w+)*(?=  )", "dim")
