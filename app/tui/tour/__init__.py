@@ -1,1 +1,1 @@
-"""The tour: the screens on a recording, with a line that leads through them."""
+"""The tour: the screens on recorded data, with a line that guides the user."""

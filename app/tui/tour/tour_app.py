@@ -1,4 +1,4 @@
-"""The TUI on the recording: every key works as usual, and nothing reaches a cluster."""
+"""The TUI on recorded data: every key works as usual, and nothing reaches a cluster."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ _LOOK = 0.25
 
 
 class TourApp(LumiApp):
-    """The app with the line of the tour on each screen."""
+    """The app with the tour line on each screen."""
 
     TITLE = "lumitui: a recording"
     # Textual looks for style sheets beside the module of a class.
@@ -44,26 +44,26 @@ class TourApp(LumiApp):
         """Show `runs`."""
         super().__init__(runs.own, runs=runs)
         self._reached = False
-        """Whether the user has seen where the stop leads."""
+        """Whether the user has reached the stop's destination."""
 
     def on_mount(self) -> None:
-        """Begin with the first stop."""
+        """Start with the first stop."""
         super().on_mount()
         self.set_interval(_LOOK, self._look)
 
     def below(self) -> Iterable[Widget]:
-        """Yield the line of the tour, which each screen has above its keys."""
+        """Yield the tour line, which each screen shows above its keys."""
         yield TourLine()
 
     def action_tour_line(self) -> None:
-        """Close or open the line."""
+        """Hide or show the line."""
         self.shows_line = not self.shows_line
 
     def _look(self) -> None:
-        """Go on to the next stop where the user has reached the end of this one."""
+        """Continue to the next stop if the user has completed this one."""
         if self.stop < len(STOPS) and self._user_at() == STOPS[self.stop].leads:
             self._reached = True
-        # A dialog would take the next stop's keys: it is closed first.
+        # A dialog would receive the next stop's keys, so the user must close it first.
         if self._reached and not self.screen.is_modal:
             self._reached = False
             self.stop += 1
@@ -77,21 +77,21 @@ class TourApp(LumiApp):
         try:
             state = self.runs.history.get(screen.chosen).state
         except LumiError:
-            return ""  # the screen says it
+            return ""  # the screen shows it
         return place_of("RunScreen", screen.shown_panes[0], state)
 
 
 def run_tour() -> int:
     """Run the tour until the user quits; return the exit code."""
-    # What is saved on the screen New lies in the current folder.
+    # Files saved on the screen New go to the current folder.
     with recorded_runs() as runs, chdir(runs.project):
         app, folder = TourApp(runs), runs.project.parent
 
         def hang_up(*_: object) -> None:
             shutil.rmtree(folder, ignore_errors=True)
-            os._exit(128 + signal.SIGHUP)  # the terminal is gone: nothing can be written to it
+            os._exit(128 + signal.SIGHUP)  # the terminal is gone and cannot be written to
 
-        # The recording's folder goes then, too.
+        # The recorded data is also removed if a signal ends the tour.
         signal.signal(signal.SIGHUP, hang_up)
         signal.signal(signal.SIGTERM, lambda *_: app.exit(128 + signal.SIGTERM))
         return run_app(app)

@@ -9,7 +9,7 @@ _CLOSES = "ctrl+t closes this line "
 
 
 class TourLine(Static):
-    """The stop that the user is at."""
+    """The user's current stop."""
 
     DEFAULT_CSS = "TourLine { height: 1; background: $accent 25%; text-wrap: nowrap; }"
 
@@ -24,7 +24,7 @@ class TourLine(Static):
         self.watch(self.app, "shows_line", self._open)
 
     def on_resize(self) -> None:
-        """Show how the line is closed, where there is room."""
+        """Show the key that closes the line if there is room."""
         self._draw()
 
     async def on_click(self) -> None:

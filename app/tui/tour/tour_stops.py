@@ -11,7 +11,7 @@ class TourStop:
     words: str
     """The description; with the keys, at most 66 cells: the line must fit 80."""
     leads: str
-    """The place where the stop is over; see `place_of`."""
+    """The place that completes the stop; see `place_of`."""
 
 
 STOPS = (
@@ -20,7 +20,7 @@ STOPS = (
     TourStop("p", "shows the proof: the cores and GPUs each rank measured", "proof"),
     TourStop("m", "draws its loss and its images per second", "metrics"),
     TourStop("S", "shows how it scales on 1 to 8 nodes, and predicts 16", "scaling"),
-    # The dialog covers the line: its words say how to leave it.
+    # The dialog covers the line, so the description tells how to close it.
     TourStop("+", "plans it on twice the nodes, shows the changes; esc closes", "resubmit"),
     TourStop("1, ↓, d", "shows why the run below it failed", "failed"),
     TourStop("2", "starts a job file, from an example or your own script", "new"),
