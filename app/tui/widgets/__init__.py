@@ -1,1 +1,1 @@
-"""Parts of screens and dialogs: tables, the log, fields, text in colour."""
+"""Parts of screens and dialogs: tables, the log, fields and coloured text."""

@@ -1,4 +1,4 @@
-"""The line of keys at the bottom; a mouse can press each."""
+"""The footer with the keys, which the mouse can press."""
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
@@ -8,28 +8,28 @@ from textual.widgets import Footer, Static
 from textual.widgets._footer import FooterKey, FooterLabel
 
 ROOMY = 100
-"""Cells of a terminal with three blanks between two keys; a narrower one has two."""
+"""Minimum cells of a terminal for three blanks between keys; narrower ones have two."""
 LAST = ("help", "escape", "quit")
-"""The keys at the right end of every footer, in their order; where room lacks, others are cut."""
+"""The keys at the right end of every footer, in order; if space is short, others are cut."""
 
 
 class Keys(Footer):
     """The footer, rebuilt only when its keys change.
 
-    Textual's own is made again whenever the focus moves: a fifth of what a key costs. It is made by
-    a callback on the screen on top, which is lost when that screen closes first; here the line
-    makes itself.
+    Textual rebuilds its footer whenever the focus moves, which takes a fifth of a key's time. It
+    does so in a callback of the top screen, which is lost if that screen closes first; this footer
+    rebuilds itself.
     """
 
     _made: tuple[object, ...] | None = None
-    """The displayed keys; None before the first time."""
+    """The displayed keys; None before the first build."""
     _room = 0
-    """Cells of the terminal at that time."""
+    """Cells of the terminal at the last build."""
 
     def bindings_changed(self, screen: Screen[object]) -> None:
-        """Make the keys of `screen` again if they are others than those on the screen.
+        """Rebuild the keys of `screen` if they differ from the displayed ones.
 
-        A terminal without the focus keeps the keys of the widget that had it.
+        While the terminal lacks the focus, the last focused widget's keys stay.
         """
         if screen.app.app_focus or self._made is None:
             self._bindings_ready = True
@@ -37,13 +37,13 @@ class Keys(Footer):
                 self.refresh(recompose=True)
 
     def compose(self) -> ComposeResult:
-        """Yield the actions that fit completely, then the way to the help and the ways out."""
+        """Yield the actions that fit completely, then help, back and quit."""
         if not self._bindings_ready:
             return
         self._made = _shown_keys(self.screen)
         self._room = self.app.size.width
-        room = self._room - 1  # as far from the left as all else
-        gap = 3 if self._room >= ROOMY else 2  # one blank is within a key and its word
+        room = self._room - 1  # the usual left margin
+        gap = 3 if self._room >= ROOMY else 2  # a key and its word share one blank
         self.set_class(gap == 3, "-roomy")
         ends: dict[str, FooterKey] = {}
         for active in self.screen.active_bindings.values():
@@ -65,13 +65,13 @@ class Keys(Footer):
         yield from (ends[last] for last in LAST if last in ends)
 
     def on_resize(self) -> None:
-        """Make the keys again where others fit."""
+        """Rebuild the keys if the width has changed."""
         if self._made is not None and self.app.size.width != self._room:
             self.refresh(recompose=True)
 
 
 def _last(key: Binding | FooterKey) -> str:
-    """Return which of `LAST` a key is, or ""."""
+    """Return the entry of `LAST` that matches a key, or ""."""
     return next((last for last in LAST if last == key.key or key.action == f"app.{last}"), "")
 
 
@@ -85,5 +85,5 @@ def _shown_keys(screen: Screen[object]) -> tuple[object, ...]:
 
 
 def footer() -> Footer:
-    """Return the line of keys. A dialog has its own, which covers the one of the screen below."""
+    """Return the footer. A dialog has its own, which covers that of the screen below."""
     return Keys(compact=True, show_command_palette=False)

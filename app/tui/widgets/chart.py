@@ -16,16 +16,16 @@ from lumitui.app.tui.widgets.plot import Plot, PlotLine, smoothed
 from lumitui.app.tui.widgets.styled import SERIES, plain, shorten
 
 MARKS = "abcd"
-"""The letters of the lines where there are several: they tell them apart without colours."""
+"""The letters that distinguish several lines without colours."""
 SMOOTHING = (0.0, 0.6, 0.9, 0.97)
-"""The weights of the moving average, as in TensorBoard's slider."""
+"""Weights of the moving average, as in TensorBoard's slider."""
 _LEAST_NAME = 14
-"""Minimum cells of a name in the legend; with less room, its letter stands for it."""
+"""Minimum cells of a name in the legend; with less room, only its letter is shown."""
 _CROSSHAIR = Binding.Group("Read values", compact=True)
 
 
 class Chart(Widget, can_focus=True):
-    """Lines, drawn to fill the widget; its keys act on every chart of the screen."""
+    """Lines drawn to fill the widget; its keys act on every chart of the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "read(-1)", "Read before", id="chart.left", group=_CROSSHAIR,
@@ -47,7 +47,7 @@ class Chart(Widget, can_focus=True):
         classes: str = "",
         smoothing: int = 0,
     ) -> None:
-        """Show nothing yet; `over` names the x axis, and `smoothing` is a place in `SMOOTHING`."""
+        """Show nothing yet; `over` names the x axis, and `smoothing` is an index of `SMOOTHING`."""
         super().__init__(id=id, classes=classes)
         self._title, self._over = title, over
         self._plot = Plot((), 0, 0)
@@ -61,7 +61,7 @@ class Chart(Widget, can_focus=True):
         log: bool = False,
         places: Mapping[float, str] | None = None,
     ) -> None:
-        """Draw `lines`; `log`: both axes begin logarithmic."""
+        """Draw `lines`; with `log`, both axes start logarithmic."""
         log_y = self._plot.log_y if self._plot.lines else log
         self._title = title or self._title
         self._plot = replace(self._plot, lines=lines, log_y=log_y, log_x=log, places=places or {})
@@ -73,7 +73,7 @@ class Chart(Widget, can_focus=True):
         weight = SMOOTHING[self._smoothing]
         lines = list(self._plot.lines)
         if weight:
-            alone = lines if len(lines) == 1 else []  # several with their noise are a smear
+            alone = lines if len(lines) == 1 else []  # several noisy lines would blur
             raw = [replace(line, name="", style="bright_black", mark="") for line in alone]
             lines = raw + [replace(line, points=smoothed(line.points, weight)) for line in lines]
         width, height = self.size
@@ -81,7 +81,7 @@ class Chart(Widget, can_focus=True):
         return Text("\n").join([self._legend(width), *rows]) if rows else Text()
 
     def _legend(self, width: int) -> Text:
-        """Return the title and each line's value, where the crosshair is or at the end."""
+        """Return the title and each line's value, at the crosshair or at the end."""
         text = plain(self._title, "bold")
         text.no_wrap = True
         cursor = self._plot.cursor
@@ -110,7 +110,7 @@ class Chart(Widget, can_focus=True):
         return text
 
     def action_read(self, step: int) -> None:
-        """Move the crosshair of all charts; the first key puts it at the end."""
+        """Move the crosshair of all charts; the first key places it at the end."""
         drawn = replace(self._plot, width=self.size.width, height=self.size.height - 1)
         stops, cursor = drawn.stops(), self._plot.cursor
         if not stops:
@@ -123,25 +123,25 @@ class Chart(Widget, can_focus=True):
         self._change(cursor=stops[min(len(stops) - 1, max(0, at + step))])
 
     def action_log(self) -> None:
-        """Change between a linear and a logarithmic axis."""
+        """Switch between a linear and a logarithmic axis."""
         self._change(log_y=not self._plot.log_y)
 
     def action_smooth(self) -> None:
-        """Smooth more, or no longer."""
+        """Smooth more; after the maximum, not at all."""
         smoothing = (self._smoothing + 1) % len(SMOOTHING)
         for chart in self.screen.query(Chart):
             chart._smoothing = smoothing
         self._change()
 
     def _change(self, **changes: Any) -> None:
-        """Draw all charts of the screen with these changes of the plot."""
+        """Redraw all charts of the screen with these changes to the plot."""
         for chart in self.screen.query(Chart):
             chart._plot = replace(chart._plot, **changes)
             chart.refresh()
 
 
 def lines_of(curves: Sequence[Curve], names: Sequence[str]) -> list[PlotLine]:
-    """Return the lines of curves over the same steps; each has a letter if there are several."""
+    """Return the lines of curves over the same steps, with letters if there are several."""
     made = []
     for at, (curve, name) in enumerate(zip(curves, names, strict=True)):
         span = (curve.last_step - curve.first_step) / max(1, len(curve.values) - 1)

@@ -1,4 +1,4 @@
-"""A button that shows which of a few values is chosen; a press chooses the next."""
+"""A button that shows the chosen one of a few values; a press chooses the next."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeVar
@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class ChoiceButton(Button, Generic[Value]):
-    """One of a few values, as words: a mark in a box is invisible without colours."""
+    """One of a few values as text, because a tick box is invisible without colours."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "press", "Next value", show=False, id="choice.next",
@@ -41,11 +41,11 @@ class ChoiceButton(Button, Generic[Value]):
         self.refresh(layout=True)
 
     def turn(self) -> None:
-        """Choose the next one."""
+        """Choose the next value."""
         at = [value for value, _ in self._values].index(self.value)
         self.choose(self._values[(at + 1) % len(self._values)][0])
 
 
 def _turnable(words: str) -> Text:
-    """Return the words between marks that say that there are others."""
+    """Return the label between marks that show that there are other values."""
     return Text.assemble(("◂ ", "magenta"), (words, "not bold"), (" ▸", "magenta"))

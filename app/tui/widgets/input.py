@@ -1,4 +1,4 @@
-"""Input fields. While one has the focus, the footer shows only the keys that work in it."""
+"""Input fields. While a field has the focus, the footer shows only the keys that work in it."""
 
 import os
 from typing import ClassVar
@@ -8,22 +8,22 @@ from textual.suggester import Suggester
 from textual.widgets import Input
 
 _TYPED = {"plus", "slash", "backslash", "at", "minus", "underscore"}
-"""Keys whose names differ in Textual and Unicode: Textual does not treat them as characters."""
+"""Keys with different names in Textual and Unicode: Textual does not treat them as characters."""
 
 
 class LineInput(Input):
     """A one-line field."""
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Whether the field takes the key, so that no binding of the screen gets it."""
+        """Return whether the field uses the key, so that the screen's bindings ignore it."""
         return key in _TYPED or super().check_consume_key(key, character)
 
 
 class FigureInput(LineInput):
-    """A field for a number or a time, without question marks: `?` opens the help."""
+    """A field for a number or a time. Neither contains `?`, so that key opens the help."""
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Whether the key is typed here."""
+        """Return whether the field uses the key."""
         return key != "question_mark" and super().check_consume_key(key, character)
 
 
@@ -38,14 +38,14 @@ class FilterInput(LineInput):
 
 
 class JobFileSuggester(Suggester):
-    """Completes the path of a folder or of a YAML file."""
+    """Completes the path of a folder or YAML file."""
 
     def __init__(self) -> None:
-        """Read the folder each time: its files change."""
+        """Disable the cache, because the folder's files change."""
         super().__init__(use_cache=False, case_sensitive=True)
 
     async def get_suggestion(self, value: str) -> str | None:
-        """Return `value` with the rest of the first path with that beginning, or None."""
+        """Return the first path that begins with `value`, or None."""
         head, tail = os.path.split(value)
         try:
             names = sorted(os.listdir(os.path.expanduser(head) or "."))

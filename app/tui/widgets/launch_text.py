@@ -1,4 +1,4 @@
-"""A launch as the screens describe it before it is sent."""
+"""Descriptions of a launch that the screens show before sending it."""
 
 import time
 
@@ -9,12 +9,12 @@ from lumitui.app.explain.run_phrases import Outlook, price_outlook
 from lumitui.app.runs import Preview
 from lumitui.app.tui.widgets import styled
 
-_MOST_RUNS = 8  # in a question: a grid has a hundred
+_MOST_RUNS = 8  # maximum runs listed in a dialog: a grid may have a hundred
 SEVERITY = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
 def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str]]:
-    """Return the terms of sending it; `price` replaces the price's limit."""
+    """Return the terms of sending a launch; `price` replaces the price's upper bound."""
     launch = preview.launch
     outlook = price or Outlook(launch.price)
     warnings = sum(finding.severity == "warning" for finding in preview.findings)
@@ -43,7 +43,7 @@ def series_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
 
 
 def error_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
-    """Return the errors that a user agrees to by sending launches, each message once."""
+    """Return the errors that the user accepts by sending launches, each message once."""
     found = dict.fromkeys(error.message for preview in previews for error in preview.errors)
     return [("error", message) for message in found]
 
@@ -56,9 +56,9 @@ def whole_price(previews: tuple[Preview, ...]) -> str:
 
 
 def cost_line(previews: tuple[Preview, ...], price: Outlook | None = None) -> Text:
-    """Return the request and its price, in one line.
+    """Return the requested resources and their price in one line.
 
-    `price` says more of the price of one run; of several there is only the sum.
+    `price` details the price of one run; for several runs only the sum is shown.
     """
     first = previews[0].launch
     layout = words.layout_size(first.layout)

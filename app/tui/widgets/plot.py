@@ -1,4 +1,4 @@
-"""Points to cells: lines in braille over axes with round numbers. Pure."""
+"""Plots in cells: braille lines over axes with round numbers. Pure."""
 
 import math
 from bisect import bisect_left
@@ -15,19 +15,19 @@ _COLUMNS = {
     (side, top, bottom): sum(_DOTS[side][top : bottom + 1])
     for side in range(2) for top in range(4) for bottom in range(4)
 }  # fmt: skip
-"""The bits of one column between two of its dots. Summed anew they took half of a drawing."""
+"""The bits between two dots of a column, cached: summing them took half of a drawing."""
 _GRID = 4
 """Cells between two dots of a grid line."""
 _PIECE = 8
-"""Cells of a row that are drawn as one text."""
+"""Number of cells of a row drawn as one text."""
 _BLANK = (" ", "")
 _TALL = 12
-"""Rows of a plot from which on a line alone is thicker."""
+"""Minimum rows of a plot to draw a single line thicker."""
 _END = 2
-"""Cells right of all lines, for a letter at the end of each."""
+"""Cells to the right of all lines, for each line's letter."""
 _BARS = "▁▂▃▄▅▆▇"
 _LARGEST = 1e300
-"""Sums and differences of larger numbers would be infinite; they are gaps in a line."""
+"""Sums and differences of larger numbers would be infinite, so these leave gaps in a line."""
 
 Point = tuple[float, float]
 
@@ -38,17 +38,17 @@ class PlotLine:
 
     name: str
     points: Sequence[Point]
-    """In the order of their x; one that is not finite leaves a gap."""
+    """Points by ascending x; a non-finite point leaves a gap."""
     style: str = "cyan"
     mark: str = ""
-    """A letter on the line, as in the legend."""
+    """The letter at the line's end, as in the legend."""
     bars: Sequence[tuple[float, float, float]] = ()
     """Intervals: x, the lowest y, the highest y."""
     sign: str = ""
-    """A letter at each point."""
+    """A sign at each point."""
     joined: bool = True
     is_behind: bool = False
-    """Drawn dim, below the others."""
+    """Whether to draw the line dim, behind the others."""
 
     def near(self, x: float) -> Point | None:
         """Return the point whose x is nearest to `x`; None without points."""
@@ -58,19 +58,19 @@ class PlotLine:
 
 @dataclass(frozen=True)
 class AxisScale:
-    """The numbers of an axis, from its beginning to its end."""
+    """The range of an axis."""
 
     low: float
     high: float
     is_log: bool = False
     step: float = 0.0
-    """Between two of its numbers; 0: as many as fit."""
+    """Distance between two labels; 0: as many as fit."""
 
     @classmethod
     def over(cls, values: Sequence[float], *, log: bool, margin: float = 0.0) -> "AxisScale":
-        """Return the scale of `values`, with a share of it as margin at both ends.
+        """Return the scale of `values`, with a fraction of it as margin at both ends.
 
-        It is linear if one of them has no logarithm.
+        It is linear if a value has no logarithm.
         """
         low, high = min(values), max(values)
         log = log and low > 1 / _LARGEST
@@ -91,7 +91,7 @@ class AxisScale:
         return min(1.0, max(0.0, (value - low) / (high - low))) if high > low else 0.5
 
     def ticks(self, most: int) -> list[float]:
-        """Return some round numbers, at most one more than `most`, of which three is the least."""
+        """Return some round numbers, at most `most` + 1; `most` is at least 3."""
         if self.is_log:
             powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             for digits in ((1, 2, 5), (1,)):
@@ -106,9 +106,9 @@ class AxisScale:
         return [step * at for at in range(first, min(last, first + 99) + 1)]
 
     def even(self, rows: int) -> "AxisScale":
-        """Return the scale, longer by 30 % at most, with its numbers whole `rows` apart.
+        """Return the scale, extended by up to 30 %, with labels at whole multiples of a row.
 
-        Where that does not do, and with a log scale, it is left as it is.
+        If that is not enough, or for a log scale, return it unchanged.
         """
         span = self.high - self.low
         for step in () if self.is_log else _steps(span / max(4, rows / 3)):
@@ -121,13 +121,13 @@ class AxisScale:
 
 
 def _steps(least: float) -> list[float]:
-    """Return the two smallest round numbers from `least`."""
+    """Return the two smallest round numbers of at least `least`."""
     power = 10.0 ** math.floor(math.log10(max(least, 1e-300)))
     return [digit * power for digit in (1, 2, 5, 10, 20) if digit * power >= least][:2]
 
 
 def labels(values: Sequence[float]) -> list[str]:
-    """Return numbers of an axis, all with as many decimals as the closest two need."""
+    """Return an axis's labels, with the decimals that the two closest numbers need."""
     gaps = [b - a for a, b in pairwise(values) if b > a] or [abs(value) or 1.0 for value in values]
     decimals = max(0, -math.floor(math.log10(min(gaps, default=1.0)) + 1e-9))
     if decimals > 4 or max(map(abs, values), default=0.0) >= 1e7:
@@ -137,7 +137,7 @@ def labels(values: Sequence[float]) -> list[str]:
 
 @dataclass(frozen=True)
 class Plot:
-    """Lines laid out in `width` cells and `height` rows."""
+    """Lines in a layout of `width` cells and `height` rows."""
 
     lines: Sequence[PlotLine]
     width: int
@@ -151,7 +151,7 @@ class Plot:
 
     @cached_property
     def _points(self) -> list[Point]:
-        """All drawn values, including ends of intervals."""
+        """All drawn points, including the ends of intervals."""
         points = [point for line in self.lines for point in line.points if _finite(point)]
         return points + [(x, y) for line in self.lines for x, *ends in line.bars for y in ends]
 
@@ -163,39 +163,40 @@ class Plot:
     def _y(self) -> AxisScale:
         rows = max(1, self.height - 2)
         values = [y for _, y in self._points]
-        # Half a row at both ends: no line lies on the frame.
+        # Half a row of margin at both ends, so that no line lies on the frame.
         return AxisScale.over(values, log=self.log_y, margin=0.5 / rows).even(rows)
 
     @cached_property
     def _left(self) -> tuple[dict[int, str], int]:
-        """The labels of the y axis by row, and the cells of the widest."""
+        """The labels of the y axis by row, and the width of the widest."""
         ticks = self._y.ticks(max(4, (self.height - 2) // 3))
         words = dict(zip(map(self._row, ticks), labels(ticks), strict=True))
         return words, max(map(len, words.values()), default=0)
 
     @property
     def room(self) -> int:
-        """Cells of a line, right of the axis."""
+        """Width of the lines, to the right of the axis."""
         return self.width - self._left[1] - 1 - _END
 
     def _row(self, y: float) -> int:
         return round((1 - self._y.share(y)) * (4 * (self.height - 2) - 1)) // 4
 
     def column(self, x: float) -> int:
-        """Return the column of `x`, right of the axis."""
+        """Return the column of `x`, counted from the axis."""
         return round(self._x.share(x) * (2 * self.room - 1)) // 2
 
     def stops(self) -> list[float]:
-        """Return the crosshair's positions: an x of each column that has one."""
+        """Return the crosshair's positions: one x for each column with points."""
         every = sorted({x for x, _ in self._points})
         return sorted({self.column(x): x for x in every}.values())
 
     def rows(self) -> list[Text]:
-        """Return the rows; none for lines without points, or without room."""
+        """Return the rows; empty if there are no points or there is no room."""
         if not self._points or self.height < 4 or self.width < 24 or self.room < 2:
             return []
         rows, (words, left) = self.height - 2, self._left
-        # A line of dots: where a curve is nearly level, it would interrupt any other for long.
+        # Grid lines are dotted: a nearly level curve would interrupt a solid line for a long
+        # stretch.
         room = self.room + _END
         grid = [("·", "dim bright_black") if at % _GRID == 0 else _BLANK for at in range(room)]
         cells = [[*grid] if at in words else [_BLANK] * room for at in range(rows)]
@@ -207,7 +208,8 @@ class Plot:
         for at, row in enumerate(cells):
             text = Text(no_wrap=True, end="")
             text.append(f"{words.get(at, ''):>{left}}{'┤' if at in words else '│'}", "dim")
-            # In pieces, each of which a picture puts in its place: braille of many fonts is wider.
+            # Split into pieces that an image can place individually: braille is wider in many
+            # fonts.
             for at in range(0, len(row), _PIECE):
                 for style, group in groupby(row[at : at + _PIECE], key=lambda cell: cell[1]):
                     text.append("".join(char for char, _ in group), style)
@@ -215,9 +217,9 @@ class Plot:
         return [*made, *(Text(line, "dim", no_wrap=True, end="") for line in self._below(left))]
 
     def _draw(self, cells: list[list[tuple[str, str]]]) -> None:
-        """Draw the lines over each other, the last one on top, and a letter at the end of each."""
+        """Draw the lines over each other, the last on top, with a letter at the end of each."""
         lines = sorted(self.lines, key=lambda line: not line.is_behind)
-        # One alone looks thin; several would run together, as would one in few rows.
+        # A single line looks thin; several thick lines, or one in few rows, would run together.
         dots = 3 if len(self.lines) == 1 and self.height > _TALL else 2
         for line in lines:
             style = f"dim {line.style}" if line.is_behind else line.style
@@ -249,11 +251,11 @@ class Plot:
                 cells[row][column] = (line.mark, f"bold {line.style}")
 
     def _below(self, left: int) -> tuple[str, str]:
-        """Return the x axis and its labels, omitting those without room."""
+        """Return the x axis and its labels, omitting labels without room."""
         axis, below = ["─"] * (self.room + _END), [" "] * self.width
         widest = len(f"{self._x.high:,.0f}")
         every = list(self.places) or self._x.ticks(max(3, self.room // (widest + 4)))
-        ticks = [tick for tick in every if tick == round(tick)]  # there is no half a step
+        ticks = [tick for tick in every if tick == round(tick)]  # steps are whole numbers
         words = list(self.places.values()) or labels(ticks)
         for tick, word in zip(ticks, words, strict=False):
             column = self.column(tick)
@@ -265,11 +267,11 @@ class Plot:
 
 
 def _finite(point: Point) -> bool:
-    return all(abs(number) < _LARGEST for number in point)  # NaN is not below anything
+    return all(abs(number) < _LARGEST for number in point)  # comparisons with NaN are false
 
 
 def smoothed(points: Sequence[Point], weight: float) -> list[Point]:
-    """Return the unbiased exponential mean, like TensorBoard's, which begins at the curve."""
+    """Return the unbiased exponential mean, like TensorBoard's, which starts at the first value."""
     mean, whole, made = 0.0, 0.0, []
     for x, y in points:
         if _finite((x, y)):
@@ -282,9 +284,9 @@ def smoothed(points: Sequence[Point], weight: float) -> list[Point]:
 def braille(
     shares: Sequence[Point | None], width: int, rows: int, dots: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield row, column and bits of the cells that a line crosses, which is `dots` thick.
+    """Yield the row, column and bits of the cells that a line of `dots` thickness crosses.
 
-    Its points are shares, from 0 to 1, of the width and, upwards, of the height; None is a gap.
+    Points are fractions, from 0 to 1, of the width and (upwards) of the height; None is a gap.
     """
     right, below = 2 * width - 1, 4 * rows - 1
     spans: dict[int, Point] = {}
@@ -296,7 +298,7 @@ def braille(
         x, y = share[0] * right, (1 - share[1]) * below
         x0, y0 = before or (x, y)
         for at in range(round(x0), round(x) + 1):
-            # A column of dots has all that the line crosses between the column's edges.
+            # A column of dots covers all that the line crosses between the column's edges.
             edges = [min(x, max(x0, edge)) for edge in (at - 0.5, at + 0.5)]
             steep = (y - y0) / (x - x0) if x > x0 else 0.0
             ends = [y0 + steep * (edge - x0) for edge in edges] if steep else [y0, y]
@@ -311,9 +313,9 @@ def braille(
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """Return `values` as one line of bars, `width` cells long; nothing without values.
+    """Return `values` as one line of bars, `width` cells long; empty without values.
 
-    The first twentieth is left out where there are many: a warm-up would make the rest flat. The
+    If there are many, the first twentieth is omitted, because a warm-up would flatten the rest. The
     highest bar leaves a gap below the line above.
     """
     shown = values[len(values) // 20 :]

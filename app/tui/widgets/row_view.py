@@ -1,4 +1,4 @@
-"""A scrolling view of rows that caches drawn ones."""
+"""A scrolling view that caches drawn rows."""
 
 from collections.abc import Callable, Hashable
 
@@ -10,27 +10,27 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 _KEPT = 512
-"""Maximum number of cached rows: a key shows most of them again."""
+"""Maximum number of cached rows: most rows reappear after a key."""
 
 
 class RowView(ScrollView):
-    """Rows of thousands, each drawn once; those that scroll are not drawn again.
+    """Thousands of rows, each drawn once and not again when scrolled.
 
-    Textual keeps a line by its place on the screen, and one line further all of them are others:
-    it would style, filter and divide each anew, as with every key on a table of ranks.
+    Textual caches a line by its place on the screen, so scrolling by one line invalidates all of
+    them: at every key, a table of ranks would be styled, filtered and divided anew.
     """
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         """Show nothing."""
         super().__init__(id=id)
         self._base = Style()
-        """The style of all rows, while they are drawn."""
+        """The style of all rows during a drawing."""
         self._strips: LRUCache[Hashable, Strip] = LRUCache(_KEPT)
         self._thumb = (0, 0)
-        """Where the thumb of the scroll bar begins, and its length, in cells."""
+        """Position and length of the scroll bar's thumb, in cells."""
 
     def strip(self, key: Hashable, segments: Callable[[], list[Segment]]) -> Strip:
-        """Return a row from the cache, or draw it; `key` is everything it depends on."""
+        """Return a row from the cache, or draw it; `key` contains everything it depends on."""
         left, width = self.scroll_offset.x, self.size.width
         whole = (key, left, width, self._base)
         strip = self._strips.get(whole)
@@ -40,13 +40,13 @@ class RowView(ScrollView):
         return strip
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Draw rows; where nothing is around them, as they were drawn before."""
+        """Draw rows; use the cache if they fill the width without a border or padding."""
         self._base = self.rich_style
         if self.styles.gutter or crop.column_span != (0, self.size.width):
             return super().render_lines(crop)
         background = self.background_colors[1]
         strips = [self.render_line(y) for y in crop.line_range]
-        for line_filter in self.get_line_filters():  # a strip keeps what a filter made of it
+        for line_filter in self.get_line_filters():  # a strip caches a filter's result
             strips = [strip.apply_filter(line_filter, background) for strip in strips]
         return strips
 
@@ -57,7 +57,7 @@ class RowView(ScrollView):
             self.refresh(self.size.region)
 
     def move_bar(self) -> None:
-        """Draw the scroll bar, which is as tall as all rows, only where that moves its thumb."""
+        """Update the scroll bar only if its thumb moves."""
         rows, height = max(1, self.virtual_size.height), self.size.height
         length = max(1.0, height * height / rows)
         thumb = (int((height - length) * self.scroll_y / max(1, rows - height)), int(length))

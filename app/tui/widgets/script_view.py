@@ -1,4 +1,4 @@
-"""A sent job script, with its submit command and neighbouring files."""
+"""A sent job script, with its submit command and accompanying files."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,11 +19,11 @@ from lumitui.app.tui.widgets.scroll import Scroll
 
 _OPTIONS = re.compile("^#SBATCH .*$", re.MULTILINE)
 _CONTINUES = "╰ "
-"""Before the rest of a line that is longer than the pane."""
+"""The mark before the continuation of a long line."""
 
 
 class HangingText(Static):
-    """Text in which a line that is too long continues below its own beginning, behind a mark."""
+    """Text with long lines continued below, indented, after a mark."""
 
     _text = Content("")
     _width = 0
@@ -42,7 +42,7 @@ class HangingText(Static):
 
 
 def hung(line: Content, width: int) -> Iterator[Content]:
-    """Yield a line in parts of at most `width` cells, broken at blanks if it can be."""
+    """Yield a line in parts of at most `width` cells, broken at blanks if possible."""
     indent = len(line.plain) - len(line.plain.lstrip())
     indent = indent if indent < width // 2 else 0
     mark = Content.styled(f"{' ' * indent}{_CONTINUES}", "$text 40%")
@@ -76,9 +76,9 @@ class ScriptView(Scroll):
         yield HangingText(id="text", markup=False)
 
     def show(self, command: str, files: Mapping[str, str], base: str | None = None) -> None:
-        """Show job.sh of the scripts `files`, and the command that submits it.
+        """Show job.sh from the scripts `files`, and the command that submits it.
 
-        With `base`, another job.sh, what changed against it is marked.
+        With `base`, another job.sh, mark the changes against it.
         """
         self._files, self._base = files, base
         words = (
@@ -103,7 +103,7 @@ class ScriptView(Scroll):
             parts = (f"{file_heading(name)}\n{text}" for name, text in self._files.items())
             text = "\n".join(parts)
         shown = "\n".join(log_line(line) for line in text.split("\n"))
-        # To bash they are comments, to Slurm what the job is.
+        # To bash, `#SBATCH` lines are comments; to Slurm, they define the job.
         content = highlight(shown, language="bash").highlight_regex(_OPTIONS, style="$text-primary")
         if self._base is not None and not self._all:
             content = _marked(content, self._base, text)
@@ -111,7 +111,7 @@ class ScriptView(Scroll):
 
 
 def _marked(content: Content, base: str, text: str) -> Content:
-    """Return the lines of `content`, which shows `text`, with the changes against `base`."""
+    """Return the lines of `content`, which shows `text`, with the changes against `base` marked."""
     found = script_changes(base, text)
     if not count_changes(found):
         return content

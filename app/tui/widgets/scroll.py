@@ -1,4 +1,4 @@
-"""A container that scrolls by the same keys as the tables and the log."""
+"""A container that scrolls with the same keys as the tables and the log."""
 
 from typing import TYPE_CHECKING, ClassVar
 
@@ -7,7 +7,7 @@ from textual.containers import ScrollableContainer
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.widget import Widget
 
-# At run time no widget: Textual takes styles and bindings from a widget's first base alone.
+# Not a widget at run time: Textual takes styles and bindings only from a widget's first base.
 if TYPE_CHECKING:
     _Base = Widget
 else:
@@ -17,8 +17,8 @@ else:
 class WholeCells(ScrollBarRender):
     """Draws a scrollbar in whole cells of its colour.
 
-    Textual ends it with an eighth of a cell, a letter, which is made readable as all letters are:
-    a bright lump at the end of the bar.
+    Textual ends the bar with an eighth-of-a-cell character. Like all text, that would be made
+    readable, which leaves a bright lump at the end.
     """
 
     VERTICAL_BARS: ClassVar[list[str]] = [" "]
@@ -29,14 +29,14 @@ ScrollBar.renderer = WholeCells
 
 
 class AtOnce(_Base):
-    """A widget that scrolls immediately on a key: an animation draws it a dozen times."""
+    """A widget that scrolls immediately on a key: an animation would draw it a dozen times."""
 
     def action_scroll_down(self) -> None:
-        """Show one line more."""
+        """Scroll down one line."""
         self.scroll_down(animate=False)
 
     def action_scroll_up(self) -> None:
-        """Show one line before."""
+        """Scroll up one line."""
         self.scroll_up(animate=False)
 
     def action_scroll_home(self) -> None:
@@ -52,7 +52,7 @@ class AtOnce(_Base):
         self.scroll_page_down(animate=False)
 
     def action_page_up(self) -> None:
-        """Show the page before."""
+        """Show the previous page."""
         self.scroll_page_up(animate=False)
 
 

@@ -1,4 +1,4 @@
-"""Text that changes often, but whose height seldom does."""
+"""Text that often changes but seldom changes its height."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,8 @@ from textual.widgets import Static
 class Steady(Static):
     """A text whose layout changes only with its number of lines.
 
-    `Static.update` lays out the whole screen each time; for a table of Rich that renders it three
-    times, and takes longer than all else that a key does.
+    `Static.update` lays out the entire screen each time. That renders a Rich table three times, and
+    takes longer than everything else that a key does.
     """
 
     def __init__(self, *, classes: str) -> None:
@@ -20,7 +20,7 @@ class Steady(Static):
         super().__init__(classes=classes, markup=False)
         self._shown: RenderableType = ""
         self._drawn: tuple[int, int] = (0, 0)
-        """The width and the number of lines that are on the screen."""
+        """The displayed width and number of lines."""
 
     def show(self, content: RenderableType) -> None:
         """Show `content`."""
@@ -28,14 +28,14 @@ class Steady(Static):
         self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Draw again in a new width."""
+        """Redraw if the width has changed."""
         if self.content_size.width != self._drawn[0]:
             self._draw()
 
     def _draw(self) -> None:
         width = self.content_size.width
         if not width:
-            return  # the resize that comes first draws it
+            return  # the first resize draws it
         options = self.app.console_options.update_width(width).update(highlight=False)
         lines = self.app.console.render_lines(self._shown, options, pad=False)
         drawn = (width, len(lines))
@@ -44,7 +44,7 @@ class Steady(Static):
 
 
 class _Lines:
-    """Lines that are rendered already."""
+    """Lines that are already rendered."""
 
     def __init__(self, lines: Sequence[Sequence[Segment]]) -> None:
         self._lines = lines

@@ -1,4 +1,4 @@
-"""Words as the screens draw them: safe, coloured, cut to a width, in a table. Pure."""
+"""Text for screens: safe, coloured, cut to a width, in a table. Pure."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -29,7 +29,7 @@ COLOURS: dict[State, str] = {
     State.NODE_FAILED: "bold red",
     State.PREEMPTED: "bold red",
 }
-"""The word itself is always shown; the colour only helps."""
+"""Colours of states; the state itself is always shown as a word."""
 
 VERDICTS = {
     "proved": "bold green",
@@ -43,7 +43,7 @@ VERDICTS = {
 SERIES = (
     "#4e9fdd", "#e8ab3a", "#5fbf77", "#c58af9", "#58c7c7", "#e58f65", "#d977a8", "#a3b84b",
 )  # fmt: skip
-"""The colours of runs, lines and ranks. Without red, which means an error."""
+"""The colours of runs, lines and ranks, without red, which means an error."""
 
 GLYPHS: dict[State, str] = {
     State.SENDING: "→",
@@ -55,29 +55,29 @@ GLYPHS: dict[State, str] = {
     State.CANCELLED: "-",
     State.NOT_SENT: "-",
 }
-"""A sign before the word, for states that are not failures."""
+"""The sign before a state that is not a failure."""
 FAILED = "✖"
 
 
 def glyph(state: State) -> str:
-    """Return the sign of a state, one cell; its word is always beside it."""
+    """Return the sign of a state, one cell wide; the state's word is always beside it."""
     return GLYPHS.get(state, FAILED)
 
 
 def state_text(state: State) -> Text:
-    """Return the state's word in its colour."""
+    """Return the state in its colour."""
     return Text(str(state), style=COLOURS[state], no_wrap=True)
 
 
 def plain(text: str, style: str = "") -> Text:
-    """Return text from anywhere without markup and without control characters."""
+    """Return untrusted text without markup and control characters."""
     return Text("\n".join(log_line(line) for line in text.split("\n")), style)
 
 
 def labelled(lines: Iterable[tuple[str, str | Text]], labels: int = 0, style: str = "") -> Table:
-    """Return lines of (label, value) as a table without rules; no `str` in it is markup.
+    """Return lines of (label, value) as a table without borders; no `str` in it is markup.
 
-    The labels have at least `labels` cells; `style` is that of values without one.
+    The labels take at least `labels` cells; `style` applies to values without their own.
     """
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, min_width=labels or None)
@@ -93,7 +93,7 @@ TWO_COLUMNS = 110
 
 
 def side_by_side(left: RenderableType, right: RenderableType) -> Table:
-    """Return two parts beside each other; the left one has a little more room."""
+    """Return two parts side by side; the left one is a little wider."""
     table = Table.grid(expand=True, padding=(0, 2, 0, 0))
     table.add_column(ratio=6)
     table.add_column(ratio=5)
@@ -102,22 +102,22 @@ def side_by_side(left: RenderableType, right: RenderableType) -> Table:
 
 
 def bar(parts: Sequence[tuple[float, str, str]], width: int) -> Text:
-    """Return amounts, each with its sign and style, as shares of a bar; the least has a cell."""
+    """Return amounts as shares of a bar, with their signs and styles; each has at least a cell."""
     seen = [part for part in parts if part[0] > 0]
     whole, done = sum(amount for amount, _, _ in seen), 0.0
     text = Text(no_wrap=True)
     for left, (amount, sign, style) in enumerate(seen):
         done += amount
-        room = len(seen) - 1 - left  # a cell for each that follows
+        room = len(seen) - 1 - left  # a cell for each remaining part
         end = min(width - room, max(round(done / whole * width), len(text) + 1))
         text.append(sign * (end - len(text)), style)
     return text
 
 
 def shorten(text: str, width: int) -> str:
-    """Return `text` in at most `width` cells; keeps its end, where ids of a name differ.
+    """Return `text` in at most `width` cells; keep its end, which distinguishes ids.
 
-    Letters of CJK and emoji take two cells.
+    CJK characters and emoji take two cells.
     """
     if cell_len(text) <= width:
         return text
@@ -131,7 +131,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
-    """Return `text` in exactly `width` cells, at the left or the right; its beginning stays."""
+    """Return `text` in exactly `width` cells, aligned left or right; keep its beginning."""
     if cell_len(text) > width:
         text = f"{set_cell_size(text, width - 1)}…" if width > 1 else "…"[:width]
     space = " " * (width - cell_len(text))

@@ -1,1 +1,1 @@
-"""The text of a log on the screen."""
+"""A log's text on the screen."""

@@ -14,8 +14,7 @@ NOTHING = Style()
 def after(style: Style, codes: str) -> Style:
     """Return `style` changed by `codes` (`1;31`).
 
-    Blinking, hidden text and black text without a background are left out: a user must be able
-    to read the log.
+    Blinking, hidden text and black text without a background are ignored, to keep the log readable.
     """
     numbers = [int(part) if part.isdecimal() else -1 for part in codes.replace(":", ";").split(";")]
     flags = {name: True for name in _FLAGS.values() if getattr(style, name)}
@@ -40,11 +39,11 @@ def after(style: Style, codes: str) -> Style:
             colours["bgcolor"] = Color.from_ansi(code - 40 if code < 100 else code - 92)
     if colours["bgcolor"] is None and colours["color"] == Color.from_ansi(0):
         colours["color"] = None
-    return Style(**flags, **colours)  # type: ignore[arg-type]  # names and colours as Style has them
+    return Style(**flags, **colours)  # type: ignore[arg-type] # Style's own arguments
 
 
 def _extended(numbers: list[int], at: int) -> tuple[Color | None, int]:
-    """Return the colour that begins at `at` (`5;n` or `2;r;g;b`), and where the next code is."""
+    """Return the colour that begins at `at` (`5;n` or `2;r;g;b`), and the next code's index."""
     if numbers[at : at + 1] == [5] and len(numbers) > at + 1 and 0 <= numbers[at + 1] < 256:
         return Color.from_ansi(numbers[at + 1]), at + 2
     rgb = numbers[at + 1 : at + 4]

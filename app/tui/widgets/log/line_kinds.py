@@ -1,4 +1,4 @@
-"""The kind of a log line: an error, a warning, or noise, which is folded. Pure."""
+"""The kind of a log line: an error, a warning, or noise to fold. Pure."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ from lumitui.app.runs import ERROR_PATTERN, Fold
 
 DIM = Style(dim=True)
 LEAST = 3
-"""Consecutive lines of noise from which on they are folded: two take as much room as one."""
+"""Minimum consecutive noise lines to fold: folding two would save little."""
 _PLAIN = Style()
 _NUMBER = Style(color="cyan")
 _FIGURES = re.compile(
@@ -19,7 +19,7 @@ _FIGURES = re.compile(
     r"|(?P<rate>\d[\d.,]*k?)(?= ?\w+/s\b)",
     re.IGNORECASE,
 )
-"""Rules between the parts of a training's step line, and its important values."""
+"""The separators and important values in a training's step lines."""
 _ERROR = re.compile(
     rf"{ERROR_PATTERN}|Traceback \(most recent call last\)|\b(?:ERROR|CRITICAL|FATAL)\b"
     r"|\b(?:[Ee]rror|[Ff]atal): |^E\d{4} "
@@ -40,7 +40,7 @@ _BEGINS = re.compile(
     r"|accelerate|deepspeed|lightning|pytorch_lightning|numpy|huggingface_hub|timm|apex|flash_attn"
     r"|tensorflow|keras|triton|xformers|diffusers|peft|trl)/\S*\.py:\d+: \w*Warning: )"
 )
-"""The beginnings of noise lines after their labels, by writer."""
+"""The starts of noise lines after their labels, by writer."""
 _INSIDE = {
     "CCL ": ("NCCL", re.compile(r"(?:\S.{0,80} )?[NR]CCL (?:INFO|version)\b")),
     "distributed": (
@@ -51,7 +51,7 @@ _INSIDE = {
     ),
     " I ": ("TensorFlow", re.compile(r"\S+ \S+ I (?:tensorflow|external)/")),
 }
-"""The same for lines with text after a time or a node: searching this first is faster."""
+"""The starts after a time or a node: searching them first is faster."""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,24 +59,24 @@ class ShownLine:
     """A displayed line. A progress bar's line is updated in place."""
 
     offset: int
-    """Where in the log it begins."""
+    """Byte of the log at which the line begins."""
     text: str
-    """Without control characters and colours."""
+    """Text without control characters and colours."""
     source: str
-    """The labels before it, as `3:`; "" without any."""
+    """The labels before the text, such as `3:`, or ""."""
     rank: int | None
     label: int
-    """Characters of `text` that are labels."""
+    """Number of characters of `text` that are labels."""
     spans: tuple[tuple[int, int, Style], ...] = ()
-    """Parts of `text` with a colour: first, behind the last, style."""
+    """Coloured parts of `text`: start, end (exclusive), style."""
     fold: Fold | None = None
-    """The traceback that the line is a part of, where many ranks have the same."""
+    """The traceback that contains the line, if several ranks have the same one."""
     noise: "NoiseFold | None" = None
-    """The lines of noise that it is one of."""
+    """The group of noise lines that contains the line."""
 
     @property
     def folds(self) -> "Fold | NoiseFold | None":
-        """Its fold."""
+        """The line's fold."""
         return self.noise or self.fold
 
 
@@ -85,15 +85,15 @@ class NoiseFold:
     """Consecutive lines of noise, replaced by one line while folded."""
 
     families: dict[str, None] = field(default_factory=dict)
-    """Their writers, in order."""
+    """The writers of the lines, in order."""
     counts: Counter[int | None] = field(default_factory=Counter)
-    """Lines of each rank, and of all at None."""
+    """Number of lines of each rank; None: of all ranks."""
     heads: dict[int | None, ShownLine] = field(default_factory=dict)
-    """The first line of each rank, and of all at None."""
+    """The first line of each rank; None: of all ranks."""
     open: bool = False
 
     def add(self, line: ShownLine, family: str) -> None:
-        """Take the next line."""
+        """Add the next line."""
         self.families[family] = None
         for rank in {None, line.rank}:
             self.counts[rank] += 1
@@ -101,11 +101,11 @@ class NoiseFold:
 
     @property
     def closed(self) -> bool:
-        """Whether one line replaces all."""
+        """Whether one line replaces all lines."""
         return self.counts[None] >= LEAST and not self.open
 
     def words(self, rank: int | None) -> str:
-        """Return the text for the lines of `rank`, or all; "" for a few lines."""
+        """Return the text that replaces the lines of `rank`, or of all; "" for a few lines."""
         if self.counts[None] < LEAST:
             return ""
         first, *others = self.families
@@ -119,13 +119,14 @@ class NoiseFolder:
     """Finds consecutive noise lines in a stream."""
 
     def __init__(self) -> None:
-        """No line so far."""
+        """Start without lines."""
         self._fold: NoiseFold | None = None
         self._warned: set[str] = set()
-        """Writers whose last line was a Python warning, which quotes the code line below it."""
+        """Labels of writers whose last line was a Python warning: the next line may quote its
+        code."""
 
     def feed(self, line: ShownLine) -> bool:
-        """Take the next line; return whether lines before it are folded now."""
+        """Add the next line; return whether it causes earlier lines to be folded."""
         family = self._family(line)
         if not family:
             self._fold = None
@@ -160,7 +161,7 @@ def _written_by(text: str) -> str:
 
 
 def figures_of(text: str) -> list[tuple[int, int, Style]]:
-    """Return the rules and figures of a line with a loss or a speed, each with its colour."""
+    """Return the separators and values of a line with a loss or speed, with their colours."""
     found = list(_FIGURES.finditer(text))
     if not any(one["value"] or one["rate"] for one in found):
         return []
@@ -169,7 +170,7 @@ def figures_of(text: str) -> list[tuple[int, int, Style]]:
 
 
 def tone_of(line: ShownLine) -> Style:
-    """Return the default colour of a line; its words have the same meaning."""
+    """Return the default colour of a line; its text has the same meaning."""
     if line.noise is not None:
         return DIM
     if _ERROR.search(line.text):

@@ -29,13 +29,13 @@ class LogMatchPlaces:
     """The known matches in the searched part of a log."""
 
     def __init__(self) -> None:
-        """Nothing was searched yet."""
+        """Start with nothing searched."""
         self._offsets: list[int] = []
         self._first, self._last = 0, 0
         self._to_end = False
 
     def add(self, found: LogMatches) -> None:
-        """Take the answer of one search."""
+        """Add the result of one search."""
         new = [match.offset for match in found.matches]
         last = found.last if found.last is not None else max([found.first, *new]) + 1
         adjoins = found.first <= self._last and self._first <= last and self._last > self._first
@@ -57,7 +57,7 @@ class LogMatchPlaces:
         return self._offsets[index] if index >= 0 and (at <= self._last or self._to_end) else None
 
     def words(self, offset: int, size: int) -> str:
-        """Return which of the places byte `offset` is; the log has `size` bytes."""
+        """Return the match's number and the total for byte `offset`; the log has `size` bytes."""
         number = bisect_left(self._offsets, offset) + 1
         return f"match {number:,} of {len(self._offsets):,}" if self._are_all(size) else "match"
 
@@ -70,7 +70,7 @@ class LogMatchPlaces:
 
 
 class LogFinder(LineInput):
-    """The field of a search in a log, and its result."""
+    """The search field of a log, and the result."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "Search", id="log-search.go",
@@ -79,7 +79,7 @@ class LogFinder(LineInput):
     ]  # fmt: skip
 
     class Jumped(Message):
-        """Show the line at a byte of the log, or only a message."""
+        """Requests the line at a byte of the log, or shows only a message."""
 
         def __init__(self, offset: int | None) -> None:
             """`offset` is the start of the line; None if there is none to show."""
@@ -90,7 +90,7 @@ class LogFinder(LineInput):
         """The field was closed."""
 
         def __init__(self, *, searches: bool = False) -> None:
-            """`searches`: whether typed text is searched for."""
+            """`searches`: whether to search for the typed text."""
             super().__init__()
             self.searches = searches
 
@@ -115,7 +115,7 @@ class LogFinder(LineInput):
         self._at = self._of = 0
         self._forward = True
         self._turned = False
-        """Whether the other direction is searched, because the requested one has no match."""
+        """Whether the search has turned to the other direction, because there was no match."""
         self._error = -1
         self._errors_of = -1
 
@@ -191,7 +191,7 @@ class LogFinder(LineInput):
         run_id, attempt = self._run_id, self.attempt
 
         def find(runs: Runs) -> LogMatches:
-            with attendance(False):  # the log that is followed asks, where a login has questions
+            with attendance(False):  # only following the log may prompt for a login
                 return runs.pages.find(run_id, attempt, sought, at, forward=forward)
 
         def answered(found: LogMatches | LumiError) -> None:
@@ -224,12 +224,12 @@ class LogFinder(LineInput):
         elif self._turned or self._places.are_none(self._of):
             self._missed(place, forward=forward)
         else:
-            # A user wants to know whether it is anywhere, not only on the side they went to.
+            # The user wants to know of any match, not only in the requested direction.
             self._turned = True
             self._ask(Sought(self.found), max(self._at, 0), forward=not forward)
 
     def _missed(self, other: int | None, *, forward: bool) -> None:
-        """Say that nothing was found; `other` is a place on the other side."""
+        """Report that nothing was found; `other` is a match in the other direction."""
         short = self.found.strip()
         if other is not None:
             asked, there = ("above", "below it (n)") if forward else ("below", "above it (N)")
@@ -237,7 +237,8 @@ class LogFinder(LineInput):
         elif not self._places.are_none(self._of):
             self.words = f"“{self.found}” is nowhere else in the log"
         elif short != self.found:
-            # A space typed by mistake; where it means something, as in `step 2 `, it was found.
+            # Ignore a space typed by mistake; a meaningful one, as in `step 2 `, would have
+            # matched.
             self.found, self._places, self._turned = short, LogMatchPlaces(), False
             self._ask(Sought(short), max(self._at, 0), forward=self._forward)
             return

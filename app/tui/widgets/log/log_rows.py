@@ -1,4 +1,4 @@
-"""The lines of a log as rows of the screen: of one rank or of all, folded, wrapped. Pure."""
+"""A log's lines as screen rows: of one rank or all, folded and wrapped. Pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,24 +22,24 @@ class LogRow(NamedTuple):
     line: ShownLine
     first: int
     last: int
-    """After its last character; before the first: a fold's text replaces the line."""
+    """End (exclusive); below the start if a fold's text replaces the line."""
 
 
 @dataclass(frozen=True)
 class LineLayout:
-    """How lines are laid out."""
+    """The layout of lines."""
 
     width: int
-    """Cells to wrap at; 0: lines are not wrapped."""
+    """Width to wrap at, in cells; 0: no wrapping."""
     rank: int | None = None
-    """The only displayed rank; None: all, and lines without a rank."""
+    """The only displayed rank; None: all lines, with or without a rank."""
 
     def rows(self, lines: Iterable[ShownLine]) -> list[LogRow]:
         """Return the rows of `lines`."""
         return [row for line in lines if self.shows(line) for row in self._parts(line)]
 
     def shows(self, line: ShownLine) -> bool:
-        """Return whether `line` has any row."""
+        """Return whether `line` has any rows."""
         if self.rank is not None and line.rank != self.rank:
             return False
         if line.noise is not None and line.noise.closed:
@@ -47,7 +47,7 @@ class LineLayout:
         return line.fold is None or self.rank is not None or not line.fold.hides(line)
 
     def is_read(self, line: ShownLine) -> bool:
-        """Return whether `line` itself is shown, not its fold's text."""
+        """Return whether `line` itself is shown, instead of its fold's text."""
         return self.shows(line) and not (line.noise and line.noise.closed)
 
     def fold_words(self, line: ShownLine) -> str:
@@ -61,7 +61,7 @@ class LineLayout:
         if line.noise is not None and line.noise.closed:
             yield LogRow(line, 0, -1)
             return
-        # Of ASCII no character is wider than a cell.
+        # ASCII characters are one cell wide.
         if not self.width or len(text) * 2 <= self.width or cell_len(text) <= self.width:
             yield LogRow(line, 0, len(text))
             return
@@ -102,7 +102,7 @@ def segments(row: LogRow, base: Style, words: str, *, marked: bool, found: str) 
 
 
 def _places(text: str, found: str) -> Iterator[int]:
-    """Yield where `found` is in `text`; small letters find large ones."""
+    """Yield the positions of `found` in `text`; lower-case letters match upper-case ones."""
     if not found:
         return
     where = text.lower() if found == found.lower() and len(text.lower()) == len(text) else text

@@ -1,8 +1,8 @@
 """A log's bytes as lines of text without control characters; colours stay. Pure.
 
-A progress bar overwrites its line with carriage returns: its last state is shown. Under
-`srun --label` a bar comes in pieces of 1,024 bytes, each with a label and a line end of srun's
-own (MAX_MSG_LEN in slurmstepd's io.c): the bar of each rank is one line, which is updated.
+A progress bar overwrites its line with carriage returns: only its last state is shown. Under `srun
+--label`, srun splits a bar into pieces of 1,024 bytes, each with a label and a line end
+(MAX_MSG_LEN in slurmstepd's io.c): here, each rank's bar is one line that is updated.
 """
 
 import codecs
@@ -19,8 +19,8 @@ from lumitui.app.tui.widgets.log.line_kinds import ShownLine
 MAX_LINE = 8000
 """Maximum bytes of a line; a longer one is split, so that it cannot fill the memory."""
 _PIECE = 1024
-"""Bytes of a task's output after which srun ends a line that has no end."""
-# As srun --label writes it.
+"""Bytes of a task's output after which srun inserts a line end."""
+# The label that srun --label writes.
 _LABEL = re.compile(r" *\d{1,6}: ?")
 _FULL = re.compile(r"\b100 ?%")
 
@@ -43,10 +43,10 @@ def collapse(line: str) -> str:
 
 @dataclass(frozen=True)
 class Grown:
-    """The lines from further bytes."""
+    """The lines resulting from further bytes."""
 
     lines: Sequence[ShownLine]
-    """Lines that are complete now."""
+    """The newly completed lines."""
     partial: ShownLine | None
     """The unfinished last line."""
     updated: bool
@@ -57,9 +57,9 @@ class LogText:
     """Turns a stream of log bytes into lines."""
 
     def __init__(self, offset: int = 0, *, label_is_rank: bool = True) -> None:
-        """Start at the beginning of a line, which is at byte `offset`.
+        """Start at the beginning of a line, at byte `offset`.
 
-        `label_is_rank`: whether srun's labels are ranks; else they number launchers.
+        `label_is_rank`: whether srun's labels are ranks; otherwise they number launchers.
         """
         self._offset = offset
         self._rest = b""
@@ -68,7 +68,7 @@ class LogText:
         self._updated = False
 
     def feed(self, data: bytes) -> Grown:
-        """Take the next bytes; a character or a line may be cut anywhere."""
+        """Add the next bytes, which may begin or end within a character or line."""
         *whole, rest = (self._rest + data).split(b"\n")
         lines: list[ShownLine] = []
         self._updated = False
@@ -90,13 +90,13 @@ class LogText:
         return Grown(lines, partial, self._updated)
 
     def forget_bars(self, before: int) -> None:
-        """Forget the bars of dropped lines, which begin before byte `before`."""
+        """Forget the bars of dropped lines, those that begin before byte `before`."""
         self._bars = {
             source: bar for source, bar in self._bars.items() if bar.line.offset >= before
         }
 
     def _pieces(self, data: bytes) -> list[ShownLine]:
-        """Return a line, split if long; nothing for a displayed piece of a bar."""
+        """Return a line, split if long; empty for a piece of an already displayed bar."""
         text = data.decode("utf-8", "replace")
         if len(data) <= MAX_LINE:
             line = self._bar(text, len(data)) if "\r" in text or self._bars else self._shown(text)
@@ -118,7 +118,7 @@ class LogText:
             return self._shown(text)
         parts = payload.rstrip("\r").split("\r")
         cut = size - label.end() >= _PIECE
-        # The last part may go on in the next piece.
+        # The last part may continue in the next piece.
         shown = next((part for part in reversed(parts[:-1]) if part), parts[-1])
         shown = source + (shown if cut else parts[-1])
         line = self._shown(shown)
@@ -158,7 +158,7 @@ def _collapsed(text: str) -> str:
 
 
 def _without_overwritten(rest: bytes) -> bytes:
-    # After a "\r" at the very end nothing is overwritten yet.
+    # A "\r" at the very end has not overwritten anything yet.
     before, sign, last = rest.rstrip(b"\r").rpartition(b"\r")
     del before
     return last + rest[len(rest.rstrip(b"\r")) :] if sign else rest

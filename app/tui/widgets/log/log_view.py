@@ -1,4 +1,4 @@
-"""A window on a log: it follows the end, or stays where a user reads."""
+"""A window on a log: it follows the end, or keeps the reading position."""
 
 import time
 from bisect import bisect_left, bisect_right
@@ -20,7 +20,7 @@ from lumitui.app.tui.widgets.log.log_window import KEPT_LINES, LineChange, LogWi
 from lumitui.app.tui.widgets.row_view import RowView
 
 BETWEEN = 1.0
-"""Seconds between two drawings of a log that grows all the time."""
+"""Minimum seconds between two drawings of a constantly growing log."""
 
 
 class LogView(RowView, can_focus=True):
@@ -68,12 +68,12 @@ class LogView(RowView, can_focus=True):
         super().__init__(id=id)
         self.window = LogWindow()
         self.mark: int | None = None
-        """The byte at which the marked line begins: the jump's target."""
+        """The byte at which the marked line (a jump's target) begins."""
         self.found = ""
         """The search text."""
         self._rows: list[LogRow] = []
         self._tail: list[LogRow] = []
-        """Rows of the last line, which has not ended."""
+        """Rows of the unfinished last line."""
         self._note = ""
         self._widest = 0
         self._drawn, self._is_due = 0.0, False
@@ -85,7 +85,7 @@ class LogView(RowView, can_focus=True):
         partial = self.window.partial
         return [*shown, *([partial.text] if partial and self._layout.shows(partial) else [])]
 
-    # -- what comes
+    # -- input
 
     def clear(self, start: int = 0, *, label_is_rank: bool = True) -> None:
         """Forget everything; the log begins at byte `start`."""
@@ -99,7 +99,7 @@ class LogView(RowView, can_focus=True):
             self.refresh()
 
     def feed(self, data: bytes, start: int | None = None) -> None:
-        """Add bytes of the log from byte `start` on; None: they continue the window."""
+        """Add bytes of the log from byte `start` on, by default from the window's end."""
         self._note = ""
         full = len(self.window.lines) >= KEPT_LINES
         grows = self.follow or not full or self.scroll_offset.y > len(self._rows) // 2
@@ -117,14 +117,14 @@ class LogView(RowView, can_focus=True):
         self._changed(self.window.append_page(start, data))
 
     def feed_before(self, start: int, data: bytes) -> None:
-        """Take the page before the window."""
+        """Add the page before the window."""
         self._changed(self.window.prepend(start, data))
 
     def show_page(self, start: int, data: bytes) -> None:
         """Show another part of the log instead of the window."""
         self.window.reset(start)
         self.window.append_page(start, data)
-        self._rows = []  # none of them stays where it is
+        self._rows = []  # none of the rows keeps its position
         self.scroll_to(y=0, animate=False, force=True, immediate=True)
         self._rebuild()
 
@@ -156,13 +156,13 @@ class LogView(RowView, can_focus=True):
 
     @property
     def place(self) -> int:
-        """The byte that a search begins at: the mark, if it is on the screen, or its first line."""
+        """The byte where a search starts: the mark's if on the screen, else the first line's."""
         shown = [line.offset for line in self.on_screen()]
         return self.mark if self.mark in shown and self.mark is not None else min(shown, default=0)
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks that had lines in the window."""
+        """The ranks seen so far in the window."""
         return tuple(sorted(self.window.ranks))
 
     def on_screen(self) -> list[ShownLine]:
@@ -179,7 +179,7 @@ class LogView(RowView, can_focus=True):
         last = self.scroll_offset.y + self.scrollable_content_region.height
         return len({id(row.line) for row in [*self._rows, *self._tail][last:]})
 
-    # -- how it is laid out
+    # -- layout
 
     @property
     def _layout(self) -> LineLayout:
@@ -195,7 +195,7 @@ class LogView(RowView, can_focus=True):
         self._measure(rows)
         self._lay_out_tail()
         wait = self._drawn + BETWEEN - time.monotonic()
-        if wait <= 0 or not self.virtual_size.height:  # else a log would begin with its oldest rows
+        if wait <= 0 or not self.virtual_size.height:  # else the oldest rows show first
             self._resized()
         elif not self._is_due:
             self._is_due = True
@@ -229,16 +229,16 @@ class LogView(RowView, can_focus=True):
         if self.follow and laid_out:
             self.call_after_refresh(self._to_last_row)
         elif self.follow:
-            self._to_last_row()  # in the same drawing: a second one costs as much
+            self._to_last_row()  # in the same drawing: a second one would cost as much
         self.refresh()
         if laid_out or not self.follow:
             self.post_message(self.Changed())
 
     def _to_last_row(self) -> None:
-        """Scroll to the end, unless the user went elsewhere since that was wanted."""
+        """Scroll to the end, unless the user has gone elsewhere in the meantime."""
         if self.follow:
             self.scroll_end(animate=False, force=True, immediate=True, x_axis=False)
-            self.post_message(self.Changed())  # the lines on the screen are others now
+            self.post_message(self.Changed())  # the displayed lines have changed
 
     @property
     def third(self) -> int:
@@ -246,9 +246,10 @@ class LogView(RowView, can_focus=True):
         return self.scrollable_content_region.height // 3
 
     def set_virtual_size(self, size: Size) -> bool:
-        """Set the size of all rows; return whether the screen will be laid out again for it.
+        """Set the size of all rows; return whether this causes a new layout of the screen.
 
-        That is so only where a scroll bar may come or go: it costs ten times what new rows cost.
+        It does so only if a scroll bar may appear or disappear, because a layout costs ten times as
+        much as new rows.
         """
         old, shown = self.virtual_size, self.container_size
         same_bars = size.width == old.width and min(size.height, old.height) > shown.height > 0
@@ -260,7 +261,7 @@ class LogView(RowView, can_focus=True):
         return not same_bars
 
     def watch_show_vertical_scrollbar(self, shown: bool) -> None:
-        """Place a new scrollbar next to the rows: Textual moves only a visible one."""
+        """Place a new scrollbar next to the rows, because Textual moves only a visible one."""
         if shown:
             self.vertical_scrollbar.position = self.scroll_y
 
@@ -282,7 +283,7 @@ class LogView(RowView, can_focus=True):
             lambda: log_rows.segments(row, self._base, folded, marked=marked, found=self.found),
         )
 
-    # -- where a user reads
+    # -- the reading position
 
     def watch_scroll_y(self, old: float, new: float) -> None:
         """Request the page before or after the window near its edge."""
@@ -310,7 +311,7 @@ class LogView(RowView, can_focus=True):
         self._resized()
 
     def watch_wrap(self) -> None:
-        """Lay the lines out again."""
+        """Lay out the lines again."""
         if self.is_mounted:
             self._rebuild()
 
@@ -321,14 +322,14 @@ class LogView(RowView, can_focus=True):
             self._want_more()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lay wrapped lines out again: they depend on the width."""
+        """Lay out wrapped lines again, because they depend on the width."""
         if self.wrap:
             self._rebuild()
         elif self.follow:
             self._resized()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Pause following: the user scrolls back."""
+        """Pause following, because the user scrolls back."""
         self.follow = False
 
     def on_click(self, event: events.Click) -> None:
@@ -359,13 +360,13 @@ class LogView(RowView, can_focus=True):
             self.action_scroll_home()
 
     def action_back(self, move: str) -> None:
-        """Scroll up by the action `move`, and pause following."""
+        """Scroll up with the action `move`, and pause following."""
         self.follow = False
         getattr(self, f"action_{move}")()
         self._want_more()
 
     def action_toggle_fold(self) -> None:
-        """Open or close the marked fold, else open the first closed one, else close all."""
+        """Open or close the marked fold, else open the first closed fold, else close all."""
         folds = [line for line in self.on_screen() if self._layout.fold_words(line)]
         closed = [line for line in folds if line.folds and not line.folds.open]
         marked = self.marked
@@ -378,7 +379,7 @@ class LogView(RowView, can_focus=True):
         self._rebuild()
 
     def _reveal(self, line: ShownLine) -> None:
-        """Make a line visible that a fold or the choice of a rank hides."""
+        """Make a line visible that a fold or the rank filter hides."""
         if self.rank is not None and line.rank != self.rank:
             self.rank = None
         if line.folds is not None and not self._layout.is_read(line):

@@ -1,4 +1,4 @@
-"""The ranks of a log in one row: one or all of them are chosen; one that failed is marked."""
+"""The ranks of a log in one row: one or all are chosen, and a failed rank is marked."""
 
 from collections.abc import Sequence
 
@@ -11,25 +11,25 @@ from textual.widgets import Static
 from lumitui.app.explain.log_words import RankMark
 
 _KEYS = {"log.rank_before": ",", "log.rank_next": "."}
-"""The bindings that choose a rank, and their usual keys."""
+"""The bindings that choose a rank, and their default keys."""
 _WIDE = 60
-"""Cells from which on there is room for a heading."""
+"""Minimum cells for a heading."""
 _Places = list[tuple[int, int, int | None]]
 
 
 class RankChips(Static):
-    """`ranks (, .) [all] ●9 failed first 0 1 2 …`; the mouse chooses."""
+    """The row `ranks (, .) [all] ●9 failed first 0 1 2 …`, which the mouse can choose from."""
 
     class Chosen(Message):
-        """A rank was clicked on, or all of them."""
+        """The user clicked a rank, or `all`."""
 
         def __init__(self, rank: int | None) -> None:
-            """None: all."""
+            """Choose `rank`, or all ranks (None)."""
             super().__init__()
             self.rank = rank
 
     def __init__(self) -> None:
-        """Show no ranks; the row is hidden as long as there are fewer than two."""
+        """Show no ranks; the row is hidden while there are fewer than two."""
         super().__init__(id="ranks", markup=False)
         self._shown: tuple[object, ...] = ()
         self._places = _Places()
@@ -45,7 +45,7 @@ class RankChips(Static):
         self.update(text)
 
     def _keys(self) -> str:
-        """Return the keys that choose, as the user has them."""
+        """Return the user's keys that choose a rank."""
         bindings = [active.binding for active in self.screen.active_bindings.values()]
         found = {binding.id: self.app.get_key_display(binding) for binding in bindings}
         return " ".join(found.get(name, usual) for name, usual in _KEYS.items())
@@ -62,8 +62,8 @@ def chips(
 ) -> tuple[Text, _Places]:
     """Return the row, at most `width` cells, and the cells of each rank (None: all).
 
-    The rank that failed comes first; one that only raised an error stays in its place. Of many
-    ranks those around the chosen one are shown. `keys` choose the rank before and the next one.
+    A failed rank comes first; a rank that only raised an error keeps its place. If there are many
+    ranks, those around the chosen one are shown. `keys` choose the previous and the next rank.
     """
     short = keys if len(keys) < len("ranks") else "ranks"
     text, places = Text(f"ranks ({keys}) " if width >= _WIDE else f"{short} "), _Places()
@@ -100,7 +100,7 @@ def chips(
 
 
 def neighbour(ranks: Sequence[int], chosen: int | None, step: int) -> int | None:
-    """Return the choice `step` places on; `all` is before the first rank."""
+    """Return the choice `step` places further; `all` precedes the first rank."""
     order: list[int | None] = [None, *ranks]
     at = order.index(chosen) if chosen in order else 0
     return order[(at + step) % len(order)]

@@ -1,4 +1,4 @@
-"""A table of runs; enter opens one."""
+"""A table of runs; enter opens the selected run."""
 
 from typing import ClassVar
 

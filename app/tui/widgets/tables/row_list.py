@@ -1,4 +1,4 @@
-"""Lines above a table of many rows; only those on the screen are drawn."""
+"""Lines above a table of many rows; only visible rows are drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,26 +22,26 @@ GAP = 2
 
 @dataclass(frozen=True)
 class ListRow:
-    """A row's cells, and the style of those that are not plain."""
+    """A row's cells, and the styles of those that are not plain."""
 
     cells: tuple[str, ...]
     styles: tuple[tuple[int, str], ...] = ()
-    """(column, style as Rich writes it)."""
+    """Each column with its style, as Rich writes it."""
 
 
 @dataclass(frozen=True)
 class TitledRows:
-    """A heading and its rows, each as many cells as there are titles."""
+    """Titles and rows; each row has as many cells as there are titles."""
 
     titles: tuple[str, ...]
     rows: Sequence[ListRow]
     right: frozenset[int] = frozenset()
-    """Columns that end at the right."""
+    """Right-aligned columns."""
     is_folded: bool = False
-    """Whether the rows stand in blocks beside each other, as many as fit."""
+    """Whether to show the rows in side-by-side blocks, as many as fit."""
 
     def widths(self) -> tuple[int, ...]:
-        """Return the cells of each column."""
+        """Return the width of each column."""
         rows = (self.titles, *(row.cells for row in self.rows))
         return tuple(max(map(cell_len, column)) for column in zip(*rows, strict=True))
 
@@ -59,7 +59,7 @@ class RowList(AtOnce, RowView, can_focus=True):
         self._widths: tuple[int, ...] = ()
         self._wrapped: list[Text] = []
         self._height = 0
-        """Rows of the table below each other."""
+        """Number of rows in one block of the table."""
 
     def show(self, lines: Sequence[Text], table: TitledRows | None = None) -> None:
         """Show `lines`, wrapped, and `table` below them; no text in them is markup."""
@@ -70,7 +70,7 @@ class RowList(AtOnce, RowView, can_focus=True):
     def _lay_out(self) -> None:
         width = self.scrollable_content_region.width
         if not width:
-            return  # not on the screen yet: the resize that comes first lays it out
+            return  # not on the screen yet: the first resize lays it out
         console = self.app.console
         self._strips.clear()
         self._wrapped = [part for line in self._lines for part in line.wrap(console, width)]

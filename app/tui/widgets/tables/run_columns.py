@@ -1,4 +1,4 @@
-"""The columns of the list of runs: which ones a width has room for, and their cells. Pure."""
+"""The columns of the list of runs: those that fit a width, and their cells. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,12 +22,12 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.tables.row_list import GAP
 
 Part = tuple[str, str]
-"""Text and its style as Rich writes it."""
+"""A text, and its style as Rich writes it."""
 
 
 @dataclass(frozen=True)
 class RowValues:
-    """A run as its row shows it."""
+    """The values of a run's row."""
 
     run: Run
     line: TreeLine
@@ -44,10 +44,10 @@ class Column:
     heading: str
     cell: Callable[[RowValues, int], Part]
     by: OrderBy | None = None
-    """The sort key of a heading's click."""
+    """The sort key that a click on the heading sets."""
     right: bool = False
     least: int = 0
-    """Cells for words that grow with time."""
+    """Minimum cells, for texts that grow with time."""
     most: int = 16
     width: int = 0
 
@@ -55,7 +55,7 @@ class Column:
 def _state(shown: RowValues, width: int) -> Part:
     state = shown.run.state
     mark = "*" if shown.marked else " "
-    if _is_series(shown.line):  # its own state would be taken for that of all
+    if _is_series(shown.line):  # one run's state would seem to apply to all
         return f"{mark}  {shown.line.children + 1} runs", ""
     return f"{mark}{styled.glyph(state)} {state}", styled.COLOURS[state]
 
@@ -89,7 +89,7 @@ def _figure(value: float | None, decimals: int) -> Part:
 
 
 def _note(shown: RowValues, width: int) -> Part:
-    """Return why a run waits or failed, how the runs of a folded series are, or your note."""
+    """Return why a run waits or failed, a folded series' summary, or the user's note."""
     run, line = shown.run, shown.line
     if _is_series(line):
         failed = any(f" {state}" in line.summary for state in WENT_WRONG)
@@ -109,9 +109,9 @@ def _is_series(line: TreeLine) -> bool:
 _WIDEST_RUN = 40
 _LEAST_ID = 12
 _LEAST_CHIP = 8
-"""Cells for tags that even a long id leaves."""
+"""Minimum cells left for tags after a long id."""
 _LEAST = {"run": 20, "note": 16}
-"""Cells that these columns have before less important ones have any."""
+"""Minimum cells of these columns before less important columns get any."""
 _COLUMNS = (
     Column("state", "   State", _state, OrderBy.STATE, most=18),
     Column("run", "Run", _run, OrderBy.NAME, least=_LEAST_ID, most=_WIDEST_RUN),
@@ -126,7 +126,7 @@ _COLUMNS = (
     Column("note", "Note", _note, most=200),
 )
 _OF_ONE = frozenset({"time", "shape", "loss", "speed", "cost"})
-"""Columns that a folded series lacks: its first run's values would seem to apply to all."""
+"""Columns left empty for a folded series: its first run's values would seem to apply to all."""
 _PRIORITY = (
     "state", "run", "age", "size", "time", "site", "note", "loss", "speed", "cost", "shape",
 )  # fmt: skip
@@ -141,10 +141,10 @@ def cells_of(shown: RowValues) -> list[int]:
 def columns_for(
     width: int, cells: tuple[int, ...], *, several_sites: bool, by: OrderBy = OrderBy.NEWEST
 ) -> tuple[Column, ...]:
-    """Return the columns that `width` cells have room for, the most useful first.
+    """Return the columns that fit into `width` cells, preferring the most useful.
 
-    `cells`: what each column needs for the runs that were shown; a column without any is left
-    out. The one that the list is sorted `by` is always there.
+    `cells` contains the cells that each column needs for the runs shown; an empty column is
+    omitted. The column of the sort key `by` is always included.
     """
     needed = [
         replace(column, width=max(column.least, cell_len(column.heading) + (column.by is by), size))
@@ -186,7 +186,7 @@ def heading(columns: tuple[Column, ...], order: Order) -> list[Part]:
 
 
 def row(columns: tuple[Column, ...], shown: RowValues) -> list[Part]:
-    """Return the cells of a run, each as wide as its column and a gap more."""
+    """Return the cells of a run, each as wide as its column plus a gap."""
     parts = []
     for column in columns:
         text, style = _cell(column, shown, column.width)

@@ -1,4 +1,4 @@
-"""The filter of the runs: an input line, the active terms, and errors at their position."""
+"""The filter of the runs: an input line, the active terms, and errors with their position."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.input import FilterInput
 
 if TYPE_CHECKING:
-    # The language of filters is imported when somebody filters.
+    # The filter language is imported on first use.
     from lumitui.app.runs import FilterError, FilterTerm
 
 
 class RunFilter(Vertical):
-    """An input line, shown while typing, and below it the active terms."""
+    """An input line, shown while typing, above the active terms."""
 
     @dataclass
     class Changed(Message):
-        """Other runs are wanted."""
+        """The filter has changed."""
 
         terms: tuple[FilterTerm, ...]
 
     class Left(Message):
-        """The line was left: the keys are the runs' again."""
+        """The user left the line: keys act on the runs again."""
 
     def __init__(self) -> None:
         """Match all runs."""
         super().__init__(id="filtering")
         self.terms: tuple[FilterTerm, ...] = ()
-        """The active terms: without invalid ones."""
+        """The active terms, without invalid ones."""
         self._found = 0
 
     def compose(self) -> ComposeResult:
-        """Yield the input line, and its effect."""
+        """Yield the input line and its effect."""
         yield FilterInput(id="filter", compact=True)
         yield Static(id="chips", markup=False)
 
@@ -69,7 +69,7 @@ class RunFilter(Vertical):
         self._input.display = False
 
     def found(self, number: int) -> None:
-        """Show how many runs pass."""
+        """Show how many runs match."""
         if number != self._found:
             self._found = number
             self._typed()
@@ -110,10 +110,10 @@ def _active(terms: tuple[FilterTerm, ...], found: int) -> Text:
 
 
 def _wrong(text: str, error: FilterError) -> Text:
-    """Return a mark below the invalid characters, and their error."""
+    """Return a mark below the invalid characters, and the error."""
     before = cell_len(text[: error.begin])
     under = "^" * max(1, cell_len(text[error.begin : error.end]))
-    # Far to the right the words would not fit: the mark is before them, wherever it is.
+    # Far to the right, the error would not fit after the mark, so the mark precedes it there.
     if before + len(under) > 30:
         before, under = 0, f"{text[error.begin : error.end]}:"
     return Text(" " * before).append(styled.plain(f"{under} {error}", "bold yellow"))

@@ -1,4 +1,4 @@
-"""The list of runs: only the rows on the screen are read and drawn, thousands as fast as ten."""
+"""The list of runs: only visible rows are read and drawn, thousands as fast as ten."""
 
 import time
 from collections.abc import Callable
@@ -38,12 +38,12 @@ from lumitui.app.tui.widgets.tables.run_columns import (
 )
 
 OLD = 10.0
-"""Seconds between updates of ended runs' rows: their ages change by minutes."""
+"""Seconds between updates of ended runs' rows: their ages change once a minute."""
 _NOTHING = Glance()
 
 
 class RunTable(ScrollView, can_focus=True):
-    """Runs, one row each. Cursor, marks and scroll stay with the run when the list changes."""
+    """Runs, one row each. If the list changes, cursor, marks and scrolling follow the runs."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "run-table--row",
@@ -73,10 +73,10 @@ class RunTable(ScrollView, can_focus=True):
         """The cursor is on another run."""
 
     class Opened(Message):
-        """The run under the cursor is to be opened."""
+        """The run under the cursor should be opened."""
 
     class Marked(Message):
-        """Other runs are marked."""
+        """The marked runs have changed."""
 
     @dataclass
     class Sorted(Message):
@@ -94,19 +94,19 @@ class RunTable(ScrollView, can_focus=True):
         self._asked: frozenset[GlanceKey] = frozenset()
         self._sites: set[str] = set()
         self._cells: tuple[int, ...] = ()
-        """The needs of each column for the displayed runs of this list."""
+        """The cells that each column needs for the runs displayed so far."""
         self._measured: dict[str, Run] = {}
-        """The runs that are counted there."""
+        """The runs counted in these needs."""
         self._all_due = 0.0
-        """When the rows of runs that have ended are inspected again; epoch seconds."""
+        """When to update the rows of ended runs next, in epoch seconds."""
         self._drawn: dict[int, tuple[int, list[Part]]] = {}
-        """The contents of the screen's rows: for each its position in the list and its cells."""
+        """The contents of the displayed rows: position in the list, and cells."""
         self.marks: dict[str, None] = {}
-        """The ids of the marked runs, in the order in which they were marked."""
+        """The ids of the marked runs, in the order of marking."""
 
     @property
     def row_count(self) -> int:
-        """How many rows there are, the headings not counted."""
+        """Number of rows, without the heading."""
         return len(self._window.lines)
 
     @property
@@ -124,7 +124,7 @@ class RunTable(ScrollView, can_focus=True):
         self._wanted = run_id
 
     def changed(self) -> None:
-        """Show the lines of the window, which are others now."""
+        """Show the changed lines of the window."""
         lines, self._cells, self._measured = self._window.lines, (), {}
         if self._chosen is None and self._wanted is None:
             self._wanted = self._window.foremost
@@ -139,7 +139,7 @@ class RunTable(ScrollView, can_focus=True):
         self._arrive()
 
     def tick(self) -> None:
-        """Redraw the rows with words that depend on the time."""
+        """Redraw the rows with texts that depend on the time."""
         window, now = self._window, time.time()
         all_due = now >= self._all_due
         self._all_due = now + OLD if all_due else self._all_due
@@ -164,7 +164,7 @@ class RunTable(ScrollView, can_focus=True):
         self._go(0)
 
     def action_bottom(self) -> None:
-        """Go to the last run; all ids of the list are read for it."""
+        """Go to the last run, which reads all ids of the list."""
         self._read_list(self._window.whole)
         self._go(self.row_count - 1)
 
@@ -184,7 +184,7 @@ class RunTable(ScrollView, can_focus=True):
             self._go(self._at + 1)
 
     def unmark(self) -> None:
-        """Take all marks away."""
+        """Remove all marks."""
         self.marks.clear()
         self.refresh()
         self.post_message(self.Marked())
@@ -221,7 +221,7 @@ class RunTable(ScrollView, can_focus=True):
         self._at = max(0, min(at, self.row_count - 1))
         self._arrive()
         if top == self._top and before != self._at:
-            # A cursor that moves within the screen changes two lines.
+            # A cursor that moves within the screen changes only two lines.
             for line in (before, self._at):
                 self.refresh_line(line + 1)
 
@@ -236,7 +236,7 @@ class RunTable(ScrollView, can_focus=True):
             self._chosen = chosen
             self.post_message(self.Moved())
 
-    # -- what is on the screen
+    # -- the displayed rows
 
     @property
     def _top(self) -> int:
@@ -319,7 +319,7 @@ class RunTable(ScrollView, can_focus=True):
     # -- the mouse
 
     async def on_click(self, event: events.Click) -> None:
-        """Go to a run, or open the one under the cursor; sort by the heading pressed."""
+        """Go to the clicked run, or open it if it has the cursor; sort by a clicked heading."""
         where = event.get_content_offset(self)
         if where is None:
             return

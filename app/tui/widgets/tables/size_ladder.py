@@ -1,4 +1,4 @@
-"""The sizes that a run can be sent on: one under the cursor, or several marked."""
+"""The sizes to send a run on: the one under the cursor, or several marked ones."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -14,11 +14,11 @@ from textual.widgets.option_list import Option
 from lumitui.app.runs import Rung, log_line
 
 LABELS = 16
-"""Cells of the first column of the dialog: the marks and the nodes, below them the labels."""
+"""Cells of the dialog's first column: marks and nodes, and below them the labels."""
 
 
 def columns(width: int) -> tuple[int, int]:
-    """Return where the second and the third column of the dialog begin on a screen of `width`."""
+    """Return the start of the dialog's second and third columns on a screen of `width` cells."""
     room = min(100, width) - 6  # the frame, its padding and a scrollbar
     return LABELS + 2, LABELS + 2 + (room - LABELS) // 2
 
@@ -38,7 +38,7 @@ class SizeLadder(OptionList):
     ]  # fmt: skip
 
     class Marked(Message):
-        """Other sizes are marked."""
+        """The marked sizes have changed."""
 
     def __init__(self, id: str) -> None:  # noqa: A002 - Textual's name
         """Show no sizes yet."""
@@ -48,10 +48,10 @@ class SizeLadder(OptionList):
         self.marked: frozenset[int] = frozenset()
         """Numbers of nodes."""
         self._pointed: int | None = None
-        """The number of nodes that is sent while none is marked; it is ticked too."""
+        """The number of nodes to send if no size is marked; also ticked."""
 
     def show(self, rungs: Sequence[Rung], titles: Sequence[str], nodes: int | None) -> None:
-        """Show `rungs` below `titles`, the cursor at `nodes`; marks stay where they can."""
+        """Show `rungs` below `titles`, with the cursor at `nodes`; keep marks if possible."""
         self._rungs, self._titles = rungs, titles
         marked = self.marked & {rung.nodes for rung in rungs if not rung.refused}
         with self.prevent(OptionList.OptionHighlighted):
@@ -64,13 +64,13 @@ class SizeLadder(OptionList):
         self._mark(marked)
 
     def point_at(self, nodes: int | None) -> None:
-        """Put the cursor on a size; nowhere, if it is not among them."""
+        """Put the cursor on a size, or nowhere if the size is not listed."""
         self._pointed = nodes
         self._tick()
         at = next((i for i, rung in enumerate(self._rungs) if rung.nodes == nodes), None)
         with self.prevent(OptionList.OptionHighlighted):
             self.highlighted = None if at is None or self._rungs[at].refused else at
-        if at is not None:  # a refused size is shown, too: what is below says why
+        if at is not None:  # a refused size is also shown; the plan below explains why
             self.call_after_refresh(self.scroll_to_region, Region(0, at, 1, 1), animate=False)
 
     @property
@@ -83,16 +83,16 @@ class SizeLadder(OptionList):
         return f"   {self._aligned(self._titles)}"
 
     def on_resize(self) -> None:
-        """Put the cells below those of the plan."""
+        """Align the cells with those of the plan."""
         self._tick()
 
     def action_mark(self) -> None:
-        """Mark the size under the cursor, or no longer."""
+        """Mark or unmark the size under the cursor."""
         if self.chosen is not None:
             self._mark(self.marked ^ {self.chosen})
 
     def action_mark_all(self) -> None:
-        """Mark every size; if all are marked, none."""
+        """Mark every size; if all are marked, unmark all."""
         every = frozenset(rung.nodes for rung in self._rungs if not rung.refused)
         self._mark(frozenset() if self.marked == every else every)
 
@@ -104,7 +104,7 @@ class SizeLadder(OptionList):
         self.post_message(self.Marked())
 
     def _tick(self) -> None:
-        """Tick what would be sent."""
+        """Tick the sizes that would be sent."""
         for at, text in enumerate(self._prompts()):
             self.replace_option_prompt_at_index(at, text)
 
