@@ -1,7 +1,7 @@
 """The TUI: its screens, navigation and start.
 
-Screens only draw and ask. What takes time runs in a thread (asking.py), what changes something on
-a site is asked first (flows/), and errors are shown in one place (terminal.py).
+Screens only draw and send requests. Slow work runs in a thread (asking.py), changes on a site need
+confirmation (flows/), and errors are shown in one place (terminal.py).
 """
 
 import gc
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Connect, Draft, Run
     from lumitui.app.tui.panes.log_pane import LogPlace
 
-# With the proof of 8,192 ranks on the screen a full collection takes 40 ms and more, and Python
-# makes one with every 20th key; after gc.freeze() alone, too.
+# With the proof of 8,192 ranks on the screen, a full collection takes over 40 ms, and Python runs
+# one at every 20th key, even after gc.freeze() alone.
 _ENOUGH = 10
-"""Collections of the middle generation after which Python itself would make a full one."""
+"""Number of middle-generation collections after which Python would run a full one."""
 _TOO_MANY = 100
-"""Seconds until a full collection despite typing: unreachable objects fill the memory."""
+"""Seconds after which a full collection runs despite typing, before garbage fills the memory."""
 _QUIET = 1.0
-"""Seconds without a key after which no key is expected soon."""
+"""Seconds without a key press after which none is expected soon."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class ScreenKey:
     """None: the first screen, which always exists."""
 
 
-# The first paint waits for the first screen alone: each other one is imported when it is opened.
+# The first paint needs only the first screen: the others are imported when opened.
 
 
 def _new(app: "LumiApp", job: Path | None = None) -> Screen[None]:
@@ -109,18 +109,18 @@ STYLES = (
     "page", "runs", "sites", "cluster", "run", "log", "compare", "grid", "new", "scaling", "guide",
     "dialogs",
 )  # fmt: skip
-"""The style sheets, in the order in which they count."""
+"""The style sheets, in cascade order."""
 
 
 def actions() -> type[Provider]:
-    """Return the palette's provider, which is imported when the palette is opened."""
+    """Return the palette's provider, imported when the palette opens."""
     from lumitui.app.tui.dialogs.palette import Actions
 
     return Actions
 
 
 class LumiApp(OrderedKeysApp):
-    """The application over one history and its connections; its parts do the work."""
+    """The application over one history and its connections; it delegates to its parts."""
 
     TITLE = "lumitui"
     CSS_PATH: ClassVar[list[str | PurePath]] = [f"styles/{name}.tcss" for name in STYLES]
@@ -154,11 +154,11 @@ class LumiApp(OrderedKeysApp):
         connect: "Connect | None" = None,
         runs: Runs | None = None,
     ) -> None:
-        """Open the history; the job file `job` is opened on the screen New.
+        """Open the history, and the job file `job` on the screen New.
 
-        It is the `demo`'s: when both of its runs have ended, the screen opens that compares them.
-        `runs`: a history that several apps share, and none of them closes. A site is refreshed
-        only while it has unfinished runs.
+        If `demo` is set, the job is the demo's: once both of its runs have ended, the screen that
+        compares them opens. `runs` is a history that several apps share and none of them closes. A
+        site is refreshed only while it has unfinished runs.
         """
         super().__init__()
         self._job, self._demo, self._shares_runs = job, demo, runs is not None
@@ -176,15 +176,15 @@ class LumiApp(OrderedKeysApp):
         """The exception that ended the app, if one did."""
         self.ending, self.schedule = threading.Event(), Schedule(last_input=time.monotonic())
         self.under_way: list[str] = []
-        """Running sends and cancels, in words; the app ends only after them."""
+        """Descriptions of running sends and cancels; the app exits only after they finish."""
         self.own_cancels: set[str] = set()
-        """Runs that the user cancels here, and whose end needs no notification."""
+        """Runs that the user cancels here: their ends need no notification."""
         self.log_places: dict[str, LogPlace] = {}
-        """Where the logs of runs were left, by the run's id."""
+        """The last position in each run's log, by run id."""
         self._errors, self.notices = Errors(self), Notices(self)
         self._refreshes, self.leaving = Refreshes(self, self.notices), Leaving(self)
         self.measured_sites: set[str] = set()
-        """The sites where a job that measures a node is waited for."""
+        """The sites with a measuring job whose end the app awaits."""
         self.sends, self.cancels = Sends(self, self.leaving), Cancels(self, self.leaving)
         offer_themes(self, kept_theme(settings.theme))
 
@@ -208,7 +208,7 @@ class LumiApp(OrderedKeysApp):
         self.set_interval(TICK, self._warn)
         if self.owns_process:
             gc.set_threshold(*gc.get_threshold()[:2], _TOO_MANY)
-            self.call_after_refresh(gc.freeze)  # modules and classes stay
+            self.call_after_refresh(gc.freeze)  # modules and classes are never garbage
             self.set_interval(TICK, self._rest)
 
     def _rest(self) -> None:
@@ -235,7 +235,7 @@ class LumiApp(OrderedKeysApp):
             self.notify(warning, severity="warning", markup=False, timeout=20)
 
     def _keep_theme(self, theme: Theme) -> None:
-        """Begin with this theme next time."""
+        """Save this theme for the next start."""
         try:
             if theme.name != kept_theme(self.settings.theme):
                 keep_theme(self.settings.theme, theme.name)
@@ -253,7 +253,8 @@ class LumiApp(OrderedKeysApp):
         if place.make is None:
             self.to_first()
             return
-        # What was opened from another place goes with it, or the way back would have no end.
+        # A place that is already open is closed with everything above it, or esc would never reach
+        # the first screen.
         while self._place in self.screen_stack:
             self.pop_screen()
         self._place = place.make(self)
@@ -323,8 +324,8 @@ class LumiApp(OrderedKeysApp):
     def history_changed(self) -> None:
         """Make every visible screen reread the history; the others do so when shown.
 
-        A screen below a full one is not told: with each message to it Textual draws all of the
-        one above again.
+        A screen below a full one is not notified, because Textual would redraw all of the screen
+        above with each message.
         """
         for screen in reversed(self.screen_stack):
             screen.post_message(HistoryChanged())
@@ -332,7 +333,7 @@ class LumiApp(OrderedKeysApp):
                 break
 
     def tick(self, *, asked: bool = False) -> None:
-        """Refresh every due site; `asked`: the user requested it."""
+        """Refresh every due site; `asked` is True if the user requested it."""
         self._refreshes.tick(asked=asked)
 
     def notify(self, message: str, **options: Any) -> None:
@@ -367,23 +368,23 @@ class LumiApp(OrderedKeysApp):
         self.notices.keep_last_seen()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return Textual's own filters; then readable text without control characters."""
-        sixteen = () if self.is_headless else self._sixteen  # what is drawn there has all colours
+        """Return Textual's filters, followed by those that make text readable and safe."""
+        sixteen = () if self.is_headless else self._sixteen  # headless drawings have all colours
         return [*super().get_line_filters(), *self._own_filters, *sixteen]
 
     def get_css_variables(self) -> dict[str, str]:
-        """Return the colours of the theme, calm ones where Textual's shine."""
+        """Return the theme's colours, muted where Textual's are bright."""
         return calm(super().get_css_variables())
 
     @property
     def ansi_theme(self) -> TerminalTheme:
-        """The theme's values for the colours in texts."""
+        """The theme's values for the ANSI colours in texts."""
         return terminal_colours(self.current_theme)
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Reapply the style sheets; before the first screen, nothing uses them.
+        """Reapply the style sheets, if a screen uses them.
 
-        A theme that is chosen before the start would have them all parsed once more.
+        Otherwise, a theme chosen before the start would cause all of them to be parsed again.
         """
         if self.screen_stack:
             super().refresh_css(animate)
@@ -398,22 +399,22 @@ class LumiApp(OrderedKeysApp):
 
     @on(events.DescendantBlur)
     def _field_left(self) -> None:
-        """Show an error that waited while the user typed."""
+        """Show an error that was deferred while the user typed."""
         self._errors.show_next_later()
 
     def pop_screen(self) -> AwaitComplete:
-        """Close the screen on top; then show an error that waited for it."""
+        """Close the top screen, then show any error deferred until then."""
         closing = super().pop_screen()
         self._errors.show_next_later()
         return closing
 
     def _handle_exception(self, error: Exception) -> None:
-        """Keep the first defect for the report."""
+        """Keep the first internal error for the report."""
         self.defect = self.defect or error
         super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
-        """End as Textual does, without its traceback: that shows local variables, and secrets."""
+        """Exit like Textual, but without its traceback, which shows local variables and secrets."""
         self._close_messages_no_wait()
 
     async def action_quit(self) -> None:
@@ -421,7 +422,7 @@ class LumiApp(OrderedKeysApp):
         self.leaving.quit()
 
     def on_unmount(self) -> None:
-        """Let the threads end: they check `ending`, and a closed connection does not answer."""
+        """Let the threads end: they check `ending`, and closed connections end their requests."""
         self.notices.keep_last_seen()
         self.ending.set()
         if not self.under_way and not self._shares_runs:
@@ -447,7 +448,7 @@ class LumiApp(OrderedKeysApp):
         self.push_screen(HelpDialog(actions_of(below), explained))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Yield those of Textual's own commands that no key of ours does better."""
+        """Yield Textual's commands that none of our keys replaces."""
         for command in super().get_system_commands(screen):
             if command.title in ("Theme", "Screenshot"):
                 yield command
@@ -464,7 +465,7 @@ def run_tui(settings: Settings, job: Path | None = None, *, demo: bool = False) 
     """Run the TUI, with a job file or the demo's, until the user quits; return the exit code.
 
     Raises:
-        Exception: a defect of the program; the caller reports it.
+        Exception: an internal error, which the caller reports.
     """
     app = LumiApp(settings, job, demo=demo)
     try:
@@ -477,7 +478,7 @@ def run_app(app: LumiApp) -> int:
     """Run an app until the user quits; return the exit code.
 
     Raises:
-        Exception: a defect of the program; the caller reports it.
+        Exception: an internal error, which the caller reports.
     """
     app.owns_process = True
     code = app.run()

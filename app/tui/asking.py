@@ -1,7 +1,7 @@
-"""Asynchronous requests of a screen or pane to the history or a site, and their answers.
+"""Asynchronous requests from a screen or pane to the history or a site, and their answers.
 
-The call runs in a thread that touches no widget; the answer comes to the one who asked, between
-its own messages. Who has been closed meanwhile is answered nothing.
+The call runs in a thread that touches no widget. The asking widget receives the answer between its
+other messages, unless it has been closed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def tui(node: MessagePump) -> LumiApp:
 
 
 def show_error(node: MessagePump, error: LumiError, *, repeats: bool = False) -> None:
-    """Show an error behind a running operation; a repeated one (`repeats`) only once."""
+    """Show an error after the running operation; show a repeated one (`repeats`) only once."""
     app = tui(node)
     app.call_later(app.show_error, error, repeats=repeats)
 
@@ -45,11 +45,10 @@ def ask(
 ) -> None:
     """Run `call` in a thread, and pass its result to `answer`.
 
-    An error is shown, after `failed` has heard of it; `quietly`: `failed` shows it itself, unless
-    it is a defect of the program. What is asked again with the same `key` takes the place of what
-    the asker asked before; never give one to what changes something on a site, since a thread
-    cannot be stopped. Who was closed hears nothing, not even an error: what a user must hear
-    whatever is open, the app itself asks.
+    An error is passed to `failed`, then shown. With `quietly`, only `failed` shows it, unless it is
+    an internal error. A request replaces the asker's previous one with the same `key`; never set
+    `key` if `call` changes a site, because a thread cannot be stopped. A closed asker receives
+    neither answer nor error: if the user must learn of them in any case, pass the app as `asker`.
     """
     app = tui(asker)
 
@@ -76,7 +75,7 @@ def ask(
 
 
 def forget(asker: MessagePump, key: str) -> None:
-    """Drop the pending answer to the request of `asker` with this key."""
+    """Drop the pending answer to `asker`'s request with this key."""
     app = tui(asker)
     app.workers.cancel_group(app, _group(asker, key))
 
@@ -86,7 +85,7 @@ def _group(asker: MessagePump, key: str) -> str:
 
 
 def as_lumi_error(error: BaseException) -> LumiError:
-    """Return an error as a user reads it; any other than ours is a defect of the program."""
+    """Return the error to show; any exception but ours becomes an internal error."""
     if isinstance(error, LumiError):
         return error
     return LumiError(

@@ -4,4 +4,4 @@ from textual.message import Message
 
 
 class HistoryChanged(Message, bubble=False):
-    """Something in history changed: read it again."""
+    """The history changed and must be read again."""

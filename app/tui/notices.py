@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TOAST_SECONDS = 12.0
 PATIENCE = 60.0
-"""Maximum wait of the catch-up for the sites."""
+"""Maximum seconds that the catch-up waits for the sites."""
 
 
 class Notices:
@@ -31,7 +31,7 @@ class Notices:
         self._warned: set[str] = set()
         self._began = time.monotonic()
         self._away: set[str] | None = self._unknown()
-        """Runs whose ends belong to the absence; None once the catch-up is over."""
+        """Unfinished runs when the TUI was last open; None once the catch-up is over."""
 
     def _unknown(self) -> set[str] | None:
         from lumitui.app.runs import read_last_seen
@@ -42,10 +42,10 @@ class Notices:
         try:
             return {*seen.unfinished, *self._app.runs.history.begun_since(seen.at)}
         except LumiError:
-            return None  # the first draw reports it
+            return None  # the first draw shows the error
 
     def tell_news(self, states: dict[str, State]) -> None:
-        """Notify of events since the last call; `states` has every unfinished run.
+        """Notify of events since the last call; `states` contains every unfinished run.
 
         Raises:
             LumiError: history cannot be read.
@@ -91,12 +91,12 @@ class Notices:
             self._app.absence = words
 
     def keep_last_seen(self) -> None:
-        """Write what the user has seen for the next start."""
+        """Save which events the user has seen, for the next start."""
         if self._states is None:
             return
         from lumitui.app.runs import write_last_seen
 
-        # What the catch-up has not told yet is told next time.
+        # Runs that the catch-up has not shown yet are shown next time.
         pending = self._away or set()
         try:
             write_last_seen(self._file, time.time(), sorted({*self._states, *pending}))
@@ -115,17 +115,17 @@ class Notices:
             self._toast(sentence, bad=failed)
         self._tell_outside(found)
         ended = [event.run_id for event in found if event.happened is Happened.FAILED]
-        if ended and single:  # of many, the log is read when a user asks
+        if ended and single:  # for many runs, logs are read on demand only
             self._find_causes(ended)
 
     def _find_causes(self, run_ids: list[str]) -> None:
-        """Read once why runs failed, a request each; the list sees that history has changed."""
+        """Find once why runs failed, one request each; the list notices the changed history."""
 
         def find(runs: Runs) -> None:
             from lumitui.app.runs import attendance
 
             for run_id in run_ids:
-                # The key that asks why says what is wrong.
+                # The key for the cause shows the error.
                 with attendance(False), contextlib.suppress(LumiError):
                     runs.why(run_id)
 
@@ -136,9 +136,9 @@ class Notices:
         self._app.notify(words, severity=severity, timeout=TOAST_SECONDS, markup=False)
 
     def _tell_outside(self, found: list[Event]) -> None:
-        """Tell it outside the TUI; the end of the program waits for nothing out there.
+        """Send notifications outside the TUI, without delaying the program's exit.
 
-        A worker's thread would be waited for.
+        The program would wait for a worker's thread.
         """
 
         def tell() -> None:
@@ -148,8 +148,8 @@ class Notices:
         threading.Thread(target=tell, name="notices", daemon=True).start()
 
     def _outside(self, found: list[Event]) -> None:
-        """Notify according to the settings; a failure is one warning."""
-        # Imported late: the settings bring pydantic, and most seconds nothing happens.
+        """Notify according to the settings; show one warning per failure."""
+        # Imported late, because the settings import pydantic and events are rare.
         from lumitui.app.runs import joint_sentence, outside, read_notify
 
         try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lumitui.app.tui.notices import Notices
 
 TICK = 1.0
-"""Seconds between two checks whether a site is due."""
+"""Seconds between two checks for due sites."""
 _PAUSE = 60.0
 """Seconds until a site's next refresh if its profile does not set it."""
 
@@ -31,13 +31,13 @@ class Refreshes:
         self._watched: frozenset[str] = frozenset()
         """The sites with unfinished runs."""
         self._seen: tuple[int, ...] = ()
-        """The history's stamp when they were read."""
+        """The history's stamp when the unfinished runs were read."""
 
     def tick(self, *, asked: bool) -> None:
-        """Start a refresh of every due site; `asked`: the user requested it."""
+        """Start a refresh of every due site; `asked` is True if the user requested it."""
         app, history, schedule = self._app, self._app.runs.history, self._app.schedule
         try:
-            # Most seconds nothing was written, and what each run has is not read again.
+            # If nothing was written, which is usual, the runs are not read again.
             stamp = history.stamp()
             if stamp != self._seen:
                 unfinished = history.unfinished_states()
@@ -63,7 +63,7 @@ class Refreshes:
             app.show_error(error, repeats=True)
 
     def _quicken(self, unfinished: dict[str, tuple[str, State]]) -> None:
-        """Poll those sites soon where a job was sent or has started since the last call."""
+        """Poll a site soon if a job was sent or started there since the last call."""
         known, self._states = self._states, unfinished
         for run_id, (site, state) in unfinished.items():
             moved = known is not None and known.get(run_id) != (site, state)
@@ -71,7 +71,7 @@ class Refreshes:
                 self._app.schedule.quicken(site, time.monotonic())
 
     def _show_links(self) -> None:
-        """Update the title bars with whether the sites answer."""
+        """Show in the title bars whether the sites answer."""
         app, schedule, now = self._app, self._app.schedule, time.monotonic()
         for site in self._watched:
             if schedule.site(site).failed_at is not None:
@@ -88,7 +88,7 @@ class Refreshes:
                 refreshed = runs.refresh(site, attended=attended)
                 return refreshed, runs.sites.load(site).poll_seconds
             except InputError:
-                return refreshed, _PAUSE  # the profile is gone: the refresh's warning says so
+                return refreshed, _PAUSE  # the profile is missing: the refresh's warning says so
 
         over = partial(self._refreshed, site)
         ask(self._app, refresh, lambda found: over(*found), failed=lambda _: over(None, _PAUSE))

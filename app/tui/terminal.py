@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from lumitui.app.tui.dialogs.question import QuestionDialog
 
 TYPING_SECONDS = 1.5
-"""Seconds without a key after which a word is finished."""
+"""Seconds without a key after which a word counts as finished."""
 ANSWER_SECONDS = 240.0
-"""A question is closed after this time; sshd's LoginGraceTime is 120 s by default."""
+"""Seconds after which a question is closed; sshd's LoginGraceTime is 120 s by default."""
 
 
 class Errors:
@@ -30,13 +30,13 @@ class Errors:
         self._app = app
         self._last_repeated = ""
         self._waiting: deque[LumiError] = deque()
-        """Those that wait until a question is answered."""
+        """Errors that wait until a question is answered."""
 
     def show(self, error: BaseException, *, repeats: bool) -> None:
         """Show an error; a repeated one (`repeats`) only once.
 
-        While a question is open, or the user types in a field, it is told in a notice and waits:
-        the next key is not meant for it.
+        While a question is open or the user types in a field, a toast announces the error and the
+        dialog waits, because the next key is not meant for it.
         """
         app, shown = self._app, as_lumi_error(error)
         if repeats and str(shown) == self._last_repeated:
@@ -55,7 +55,7 @@ class Errors:
             self._app.call_later(self._show_next)
 
     def _show_next(self) -> None:
-        """Show the oldest waiting error, if nothing else has the next key."""
+        """Show the oldest waiting error, unless something else expects the next key."""
         from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
 
         app = self._app
@@ -67,13 +67,13 @@ class Errors:
 def ask_person(app: LumiApp, question: LoginQuestion) -> str | None:
     """Ask the user a question, from a worker's thread, and return the answer.
 
-    None: the user declined, left the app, or took longer than the site waits.
+    Return None if the user declined, left the app, or took longer than the site waits.
     """
     from lumitui.app.tui.dialogs.question import QuestionDialog
 
     answered: Future[str | None] = Future()
     dialog, deadline = QuestionDialog(question), time.monotonic() + ANSWER_SECONDS
-    # The letters of a word that is being typed would go into the answer.
+    # The remaining letters of a half-typed word would end up in the answer.
     while app.is_typed_in and time.monotonic() - app.schedule.last_input < TYPING_SECONDS:
         if app.ending.wait(0.1):
             return None
@@ -89,11 +89,11 @@ def ask_person(app: LumiApp, question: LoginQuestion) -> str | None:
 
 
 def _withdraw(dialog: QuestionDialog) -> None:
-    """Close a question that was not answered in time."""
+    """Close a question that the user did not answer in time."""
     if dialog.is_current:
         dialog.dismiss(None)
 
 
 def _is_question(screen: Screen[object]) -> bool:
-    """Return whether the user is about to answer something; a dialog may opt out."""
+    """Return whether the user is about to answer a dialog; a dialog may opt out."""
     return screen.is_modal and bool(getattr(screen, "is_question", True))
