@@ -1,1 +1,1 @@
-"""The interface for agents: `Runs` as tools of the Model Context Protocol, within an allowance."""
+"""The interface for agents: `Runs` as Model Context Protocol tools, within an allowance."""

@@ -51,7 +51,7 @@ from lumitui.app.runs import (
 _MOST_LOG = 65_536
 _MOST_POINTS = 500
 _MOST_RUNS = 100
-_MOST_TEXT = 100_000  # as for every job file
+_MOST_TEXT = 100_000  # the same limit as for any job file
 Code = Literal["same", "current"]
 Start = Literal["scratch", "checkpoint"] | None
 
@@ -66,10 +66,11 @@ class AgentTools:
         folder: Path,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Let an agent work in `folder`: it has the job files and projects that it may send.
+        """Let an agent work in `folder`, which holds the job files and projects it may send.
 
         Raises:
-            InputError: it is not a folder, or has more than projects: the home, or all of a disk.
+            InputError: it is not a folder, or it holds more than projects: a home or an entire
+                disk.
         """
         self._runs, self._settings = runs, settings
         self._folder = folder.resolve()
@@ -86,7 +87,7 @@ class AgentTools:
         self._tokens = PreviewTokens(clock)
         self._polled: dict[str, float] = {}
         self._hours: dict[str, float] = {}
-        """GPU-hours of the runs of agents that this server has seen: the history may be removed."""
+        """GPU-hours of agents' runs seen by this server, in case they leave the history."""
 
     # -- read
 
@@ -188,7 +189,7 @@ class AgentTools:
         refuse_outside(checked.previews, self._folder)
         return {"findings": list(map(finding_view, checked.problems))}
 
-    # -- what costs money, or ends a job: a preview gives the token
+    # -- actions that cost money or end a job: a preview gives the token
 
     def preview_job(self, path: str) -> Data:
         """Show exactly what submitting a job file would send and cost, with a token for it."""
@@ -253,7 +254,7 @@ class AgentTools:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the lock of all servers: two could spend the same GPU-hours."""
+        """Hold the lock of all servers, because two could spend the same GPU-hours."""
         with sender_lock(self._settings.data / "sending", "agents", wait=True):
             try:
                 yield
@@ -269,7 +270,7 @@ class AgentTools:
     def _used(self) -> float:
         """Return the GPU-hours that agents have used.
 
-        Those of a run that has left the history still count, unless you took its tag off before.
+        Runs that have left the history still count, unless the user removed their tag first.
         """
         hours, history = used_hours(self._runs, time.time()), self._runs.history
         kept = history.finder.with_ids([run for run in self._hours if run not in hours])
@@ -284,15 +285,15 @@ class AgentTools:
             return 60.0
 
     def _job_file(self, path: str) -> Path:
-        """Return the job file at `path`, in the folder that the agent may work in.
+        """Return the job file at `path`, in the agent's folder.
 
         Raises:
-            InputError: it is elsewhere, hidden, or not YAML; or it is lumitui's own.
+            InputError: the file is elsewhere, hidden, not YAML, or lumitui's own.
         """
         own = (self._settings.file.parent.resolve(), self._settings.data.resolve())
         try:
             target = (self._folder / path).resolve()
-        except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or a NUL
+        except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or a null byte
             raise InputError(f"{path!r} is not a path of a file.", "Use a job file.") from error
         within = target.is_relative_to(self._folder)
         hidden = within and any(
@@ -325,7 +326,7 @@ class AgentTools:
         code: Code,
         start: Start,
     ) -> tuple[str, Resubmission]:
-        """Return a run prepared again, with its digest."""
+        """Return a prepared resubmission of a run, with its digest."""
 
         def plan(settings: Sequence[str]) -> Resubmission:
             return self._runs.plan_resubmission(
@@ -343,17 +344,17 @@ class AgentTools:
         return digest_of("resubmit", subject, (made.preview,), login), made
 
     def _login(self, previews: Sequence[Preview]) -> list[str]:
-        """Return where the previews' sites lead, which a changed ssh configuration changes."""
+        """Return the logins of the previews' sites, which depend on the ssh configuration."""
         logins = []
         for name in sorted({one.site.name for one in previews}):
             try:
                 logins.append(self._runs.login_address(name))
-            except LumiError as error:  # a send reports it
+            except LumiError as error:  # a send reports the error
                 logins.append(error.message)
         return logins
 
     def _previewed(self, digest: str, previews: Sequence[Preview]) -> Data:
-        """Return what a preview shows, and a token where it may be sent."""
+        """Return a preview's content, with a token if the agent may send it."""
         allowance = self._allowance()
         if "preview" not in allowance.may:
             raise InputError("Agents may not preview: `agents.may` does not list it.")
@@ -366,7 +367,7 @@ class AgentTools:
         }
 
     def _refusal(self, allowance: Allowance, previews: Sequence[Preview]) -> LumiError | None:
-        """Return why an agent may not send `previews`; None: it may."""
+        """Return why an agent may not send `previews`, or None if it may."""
         if refused := refusal(allowance, previews, self._left(allowance), self._settings.file):
             return refused
         try:
@@ -377,16 +378,16 @@ class AgentTools:
         return None
 
     def _confirm(self, token: str, digest: str, previews: Sequence[Preview]) -> None:
-        """Raise unless a token confirms these previews, and they are allowed now."""
+        """Raise unless a token confirms these previews and the allowance permits them now."""
         self._tokens.redeem(token, digest)
         if refused := self._refusal(self._allowance(), previews):
             raise refused
 
     def _cancellable(self, run_id: str) -> Run:
-        """Return a run that an agent may cancel: one that an agent has sent.
+        """Return a run that an agent may cancel, which is one that an agent sent.
 
         Raises:
-            InputError: no such run, or it may not.
+            InputError: the run does not exist, or agents may not cancel it.
         """
         run, allowance = self._runs.history.get(run_id), self._allowance()
         ask = f"Ask the user to run `lumitui cancel {run.id}`."
@@ -398,7 +399,7 @@ class AgentTools:
 
 
 def _is_job_file(text: str) -> bool:
-    """Return whether a file may be overwritten: a job file, or what is not YAML yet."""
+    """Return whether a file may be overwritten: it is a job file, or not valid YAML yet."""
     try:
         return "site" in Document(text, "", plain=True).data
     except InputError:

@@ -1,4 +1,4 @@
-"""Data shown to agents, with text from elsewhere in `untrusted_text`. Pure."""
+"""Data shown to agents, with external text in `untrusted_text`. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from lumitui.app.runs import (
 
 Data = dict[str, Any]
 _UNSEEN = re.compile("[\u200b-\u200d\u2060\ufeff\U000e0000-\U000e007f]")
-"""Zero-width characters: a model reads them, but a user who checks the text does not."""
+"""Zero-width characters: a model reads them, but a user checking the text cannot see them."""
 
 
 def untrusted(value: object) -> Data:
@@ -30,7 +30,7 @@ def untrusted(value: object) -> Data:
 
 
 def plain_data(value: object) -> Any:
-    """Return `value` as JSON has it, without control characters in any text."""
+    """Return `value` as JSON types, without control characters in any text."""
     return _clean(to_jsonable_python(value, inf_nan_mode="strings", fallback=str))
 
 

@@ -40,16 +40,16 @@ class Allowance(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     gpu_hours: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)] = 0
-    """The budget of all runs of agents together, each at its time limit until it has ended."""
+    """The total budget of all agents' runs, each at its time limit until it has ended."""
     sites: tuple[str, ...] = ()
-    """Where they may send and cancel."""
+    """Sites where agents may submit and cancel."""
     may: tuple[Power, ...] = ("preview",)
     secrets: tuple[str, ...] = ()
-    """Names that their job files may list under `secrets:`."""
+    """Names that agents' job files may list under `secrets:`."""
 
 
 class _AllowanceFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")  # a misspelt `agents:` must not pass for none
+    model_config = ConfigDict(extra="forbid")  # a misspelt `agents:` must not count as absent
 
     agents: Allowance = Allowance()
     keys: object = None
@@ -57,10 +57,10 @@ class _AllowanceFile(BaseModel):
 
 
 def read_allowance(file: Path) -> Allowance:
-    """Return `agents:` of a settings file; without it, or without the file, the default.
+    """Return `agents:` of a settings file; the default if either is missing.
 
     Raises:
-        InputError: it cannot be read, or a value is wrong.
+        InputError: the file is unreadable, or a value is invalid.
     """
     if not file.exists():
         return Allowance()
@@ -71,7 +71,7 @@ def read_allowance(file: Path) -> Allowance:
 
 
 def hours_of_preview(preview: Preview) -> float:
-    """Return the GPU-hours of a run that lasts until its time limit, or all limits of its chain."""
+    """Return the GPU-hours of a run that takes its full time limit, or all limits of its chain."""
     spec = preview.launch.spec
     held = held_gpus(spec, preview.site, preview.launch.layout)
     return held * spec.chain * _limit_hours(spec.time)
@@ -80,8 +80,8 @@ def hours_of_preview(preview: Preview) -> float:
 def requeues(preview: Preview) -> bool:
     """Return whether Slurm may start a job again after a failed node or a preemption.
 
-    Its GPU-hours would not cover that. Those of a chain cover each attempt, and there is none
-    after its last.
+    The run's GPU-hours would not cover that start. A chain's GPU-hours cover each of its attempts,
+    and it has no further ones.
     """
     spec = preview.launch.spec
     return preview.site.scheduler == "slurm" and spec.chain == 1 and NO_REQUEUE not in spec.sbatch
@@ -93,9 +93,9 @@ def _limit_hours(time_limit: str) -> float:
 
 
 def used_hours(runs: Runs, now: float) -> dict[str, float]:
-    """Return the GPU-hours of each run that an agent sent, by its id; queries no site.
+    """Return the GPU-hours of each run that an agent sent, by id; queries no site.
 
-    A run counts with its time limit until it has ended, and then with the time that it took.
+    A run counts with its time limit until it has ended, then with its actual time.
     """
     sent = runs.history.listed(_ALL, Filter(terms=parse_filter(AGENT_TAG)))
     return {run.id: _hours_of_run(runs, run, now) for run in sent}
@@ -106,30 +106,30 @@ def _hours_of_run(runs: Runs, run: Run, now: float) -> float:
         return 0.0
     try:
         held = held_gpus(run.spec, runs.sites.load(run.site), run.layout)
-    except LumiError:  # its profile has changed since
+    except LumiError:  # the profile has changed since
         held = run.layout.nodes * run.layout.gpus_per_node
     limit = _limit_hours(run.brief.time)
     if not run.state.is_final or not _is_time_known(run):
         return held * max(run.brief.chain, run.attempt) * limit
-    # The scheduler tells the time of the last attempt alone. Those before count with their limits:
-    # what attempts.jsonl says of them is the job's own word, and a job of an agent could write it.
+    # Slurm reports only the last attempt's time. Earlier attempts count with their limits: their
+    # times in attempts.jsonl come from the job itself, and an agent's job could forge them.
     return held * ((run.attempt - 1) * limit + run.elapsed(now) / 3600)
 
 
 def _is_time_known(run: Run) -> bool:
-    """Return whether an ended run's last attempt has a time: it never began, or began and ended."""
+    """Return whether the last attempt's time is known: it never began, or it began and ended."""
     if run.started is None:
         return run.state is State.CANCELLED
     return run.ended is not None and run.ended >= run.started
 
 
 def refuse_outside(previews: Sequence[Preview], folder: Path) -> None:
-    """Raise where a job reads files of this machine that are not in `folder`.
+    """Raise if a job reads files of this machine outside `folder`.
 
-    Even its findings would tell what there is.
+    Even the job's findings would reveal which files exist.
 
     Raises:
-        InputError: it does.
+        InputError: the job reads a file outside `folder`.
     """
     for one in previews:
         spec = one.launch.spec
@@ -148,7 +148,7 @@ def refusal(
 ) -> InputError | None:
     """Return why an agent may not send `previews`, or None.
 
-    `left` is what remains of its GPU-hours, and `file` is where the user writes what it may.
+    `left` are the remaining GPU-hours, and `file` is the settings file with the allowance.
     """
     ask = f"Ask the user, who may change `agents:` in {file}."
     if "submit" not in allowance.may:

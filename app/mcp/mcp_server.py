@@ -1,4 +1,4 @@
-"""The server on stdin and stdout: the tools and resources, as the SDK of the protocol has them."""
+"""The server on stdin and stdout: the tools and resources, registered with the MCP SDK."""
 
 import functools
 import inspect
@@ -66,7 +66,7 @@ class _AgentServer(MCPServer):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Any = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool; one with wrong arguments is not called."""
+        """Call a tool, unless its arguments are invalid."""
         tool = self._tool_manager.get_tool(name)
         known = tool.parameters["properties"] if tool else arguments
         hint = f"{name} accepts {', '.join(known)}." if known else f"{name} takes no arguments."
@@ -107,7 +107,7 @@ def server_of(runs: Runs, settings: Settings, folder: Path) -> MCPServer:
 def _add_resources(server: MCPServer, tools: AgentTools) -> None:
     @server.resource("lumitui://runs/{run_id}", mime_type="application/json")
     def run(run_id: str) -> str:
-        """A run as the history has it."""
+        """A run from the history."""
         return _text(lambda: tools.show_run(run_id))
 
     @server.resource("lumitui://runs/{run_id}/log", mime_type="application/json")
@@ -133,7 +133,7 @@ def _text(read: Callable[[], Data]) -> str:
     """Return the content of a resource as JSON.
 
     Raises:
-        ResourceError: it cannot be read.
+        ResourceError: the resource cannot be read.
     """
     try:
         with attendance(False):

@@ -1,4 +1,4 @@
-"""Confirmation tokens: a preview gives one, which confirms exactly that preview, once."""
+"""Confirmation tokens: each confirms exactly one preview, once."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ def digest_of(
 ) -> str:
     """Return a hash of the action, its target, and every byte that `previews` would send.
 
-    `logins` has the user and host of each login.
+    `logins` contains the user and host of each login.
     """
     parts: list[object] = [action, subject, *logins]
     for one in previews:
@@ -34,7 +34,7 @@ class PreviewTokens:
     """The valid tokens of one server. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Measure the age of tokens with `clock`, in seconds, and with the time of day.
+        """Measure tokens' ages with `clock`, in seconds, and with the time of day.
 
         The monotonic clock stops while a laptop sleeps, and the time of day may be set back.
         """
@@ -53,7 +53,7 @@ class PreviewTokens:
         """Redeem a token; it is then invalid, whatever the result of its action.
 
         Raises:
-            InputError: no preview gave it, it was used or is too old, or it confirms other bytes.
+            InputError: the token is unknown, used or too old, or it confirms other bytes.
         """
         kept, began = self._given.pop(token, ("", []))
         ages = (clock() - at for clock, at in zip(self._clocks, began, strict=False))
