@@ -1,1 +1,1 @@
-"""The command line: verbs, questions, exit codes. No logic."""
+"""The command line: verbs, prompts and exit codes, without logic."""

@@ -22,7 +22,7 @@ CURE_OF_RUN = "Change it with --set or --nodes"
 
 
 def ask(question: "Question") -> str | None:
-    """Ask the user a login's question; decline it without a terminal."""
+    """Prompt the user for a login; decline without a terminal."""
     if not has_person():
         say(f"{question.text}\nlumitui declined the question, because there is no terminal.")
         return None
@@ -41,7 +41,7 @@ def ask(question: "Question") -> str | None:
 
 
 def confirm(question: str, *, yes: bool, otherwise: str) -> None:
-    """Return if the user agrees; the default is No.
+    """Ask the user to agree, with No as the default.
 
     Raises:
         InputError: there is no terminal, and `yes` is False.
@@ -108,13 +108,13 @@ def agreed(
     """Show `terms`, and return if the user agrees to them and to the errors; see `confirm`.
 
     `force` accepts the errors in advance; `yes` alone does not, because the user has not seen them.
-    `cure` says where to correct them.
+    `cure` says where to correct the errors.
 
     Returns:
         Whether there are errors, which the user accepted.
 
     Raises:
-        InputError: the user cannot accept the errors: there is no terminal, or one is final.
+        InputError: the user cannot accept the errors: there is no terminal, or an error is final.
     """
     for one in previews:
         if any(error.final for error in one.errors):
@@ -150,7 +150,7 @@ def without_secrets(preview: "Preview") -> "Preview":
 
 
 def grid_lines(previews: Sequence["Preview"]) -> list[str]:
-    """Return each run of a grid with its price, and the whole price."""
+    """Return each run of a grid with its price, and the total price."""
     from lumitui.app.runs import total_price
 
     lines = [
@@ -177,7 +177,7 @@ def refuse_wait(wait: bool) -> None:
 def agree_to_submit(
     previews: Sequence["Preview"], *, yes: bool, force: bool = False, price: str = ""
 ) -> tuple["Preview", ...]:
-    """Show what would be sent, and return it if the user agrees; see `agreed`.
+    """Show the job to send, and return it if the user agrees; see `agreed`.
 
     `price` describes the price of a single run; by default its limit does.
     """

@@ -1,4 +1,4 @@
-"""The command line: its verbs, each in a module that is imported when the verb is used."""
+"""The command line: its verbs, each in a module imported on first use."""
 
 import click
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class StdoutLost(Exception):
-    """Stdout cannot be written: it is full or closed, or its reader has ended."""
+    """Stdout cannot be written to: it is full or closed, or its reader has ended."""
 
 
 @dataclass
@@ -32,10 +32,10 @@ class Reply:
     """Why the reply could not be printed."""
 
     def give(self, data: object, text: str = "") -> None:
-        """Print `text`; with --json keep `data` for the one envelope at the end.
+        """Print `text`; with --json, keep `data` for the envelope at the end.
 
-        If it cannot be printed, `lost` keeps the reason until the end: a verb that sends several
-        runs must not stop between two of them.
+        If printing fails, `lost` keeps the reason until the end, because a verb that sends several
+        runs must not stop between them.
         """
         self.keep(data)
         if not self.json and text and self.lost is None:
@@ -73,7 +73,7 @@ def show(text: str, *, nl: bool = True) -> None:
 
 def put(text: str, *, nl: bool = True) -> None:
     """Print a text for another program on stdout: unchanged to a pipe, safe on a terminal."""
-    # A script must be exact where it is copied, but its arguments may contain anything.
+    # A copied script must be exact, but its arguments may contain anything.
     shown = spell_out(text, keep="\n\t") if sys.stdout.isatty() else text
     sys.stdout.write(f"{shown}\n" if nl else shown)  # click would drop escapes
     sys.stdout.flush()
@@ -117,7 +117,7 @@ def say_error(error: LumiError) -> None:
 
 
 def has_person() -> bool:
-    """Return whether a user can answer: stdin and stderr are a terminal."""
+    """Return whether a user can answer, that is, whether stdin and stderr are a terminal."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -125,7 +125,7 @@ def as_data(value: object) -> Any:
     """Return `value` as JSON types: dataclasses and models become objects.
 
     Raises:
-        TypeError: a type in it cannot be written as JSON.
+        TypeError: `value` contains a type that JSON cannot represent.
     """
     from pydantic_core import to_jsonable_python
 

@@ -1,4 +1,4 @@
-"""Runs one command line: its exit code, and a crash report if lumitui has a defect."""
+"""Running a command line: its exit code, and a crash report after an internal error."""
 
 import errno
 import io
@@ -44,7 +44,7 @@ class _Stdout(io.FileIO):
 
 
 class Verbs(click.Group):
-    """The verbs by group; a verb's module is imported when the verb is used."""
+    """The verbs by group; a verb's module is imported on first use."""
 
     def __init__(
         self, *args: Any, groups: Mapping[str, Mapping[str, str]], **attributes: Any
@@ -75,8 +75,8 @@ class Verbs(click.Group):
         """Return the verb.
 
         Raises:
-            InputError: it is not a verb. The hint names the verbs that accept such a file, or the
-                nearest verbs.
+            InputError: the word is not a verb. The hint names verbs that accept such a file, or
+                similar verbs.
         """
         word, root = args[0], ctx.find_root().command
         if word in self._modules or word.startswith("-") or ctx.resilient_parsing:
@@ -151,7 +151,7 @@ def run_verb(verbs: Verbs, arguments: list[str]) -> int:
         code = INTERRUPTED
     except StdoutLost as lost:
         reply.lost = lost
-    except Exception as problem:  # a defect: one sentence for the user, the traceback to a file
+    except Exception as problem:  # internal error: one sentence for the user, the traceback to a file
         error = _crashed(problem, reply.verb, own_settings().data)
         code = error.exit_code
     try:
@@ -164,7 +164,7 @@ def run_verb(verbs: Verbs, arguments: list[str]) -> int:
 
 def run_process(verbs: Verbs) -> None:
     """Run this process's command line."""
-    os.umask(0o077)  # only the user can read what lumitui writes: results, locks, SQLite's files
+    os.umask(0o077)  # only the user can read lumitui's files: results, locks, SQLite's files
     _open_streams()
     try:
         code = run_verb(verbs, sys.argv[1:])
@@ -176,8 +176,8 @@ def run_process(verbs: Verbs) -> None:
 def _open_streams() -> None:
     """Open /dev/null for each standard stream that the caller closed.
 
-    Otherwise the next file that lumitui opens, the history, would get its number. A closed stdout
-    is opened for reading, so that writing fails as on a full disk.
+    Otherwise, the next file that lumitui opens, the history, would get the closed stream's number.
+    A closed stdout is opened for reading, so that writing fails as on a full disk.
     """
     for number, stream, flags in (
         (0, sys.stdin, os.O_RDONLY),

@@ -1,4 +1,4 @@
-"""Reads the job scripts named by a user, if a user wrote them and Slurm would accept them."""
+"""Reading of job scripts: the user names them, a person wrote them, and Slurm accepts them."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ _ENDS = ("", ".sh", ".sbatch", ".slurm", ".bash", ".job", ".batch", ".sub", ".su
 
 
 def scripts_of(names: Sequence[str]) -> Iterator[str]:
-    """Yield the scripts named by a user; for a folder, those inside it.
+    """Yield the scripts that the user named; for a folder, the scripts inside it.
 
     In a folder, files with an `#SBATCH` line are scripts. Hidden folders and links are skipped.
 
@@ -50,7 +50,7 @@ def script_bytes(path: str) -> bytes:
     """Return a script's bytes; `-` is standard input.
 
     Raises:
-        InputError: it cannot be read, it is not a script, Slurm would refuse it, or a program
+        InputError: the file is unreadable or not a script, Slurm would refuse it, or a program
             wrote it.
     """
     from lumitui.app.runs import read_plain

@@ -1,4 +1,4 @@
-"""Prints a run's progress: the steps of sending it, its log, its end."""
+"""A run's printed progress: the steps of its send, its log, its end."""
 
 import os
 import sys
@@ -32,7 +32,7 @@ class _Steps:
         self._open = False
 
     def __call__(self, step: str, words: str) -> None:
-        """Print which step begins, or how far it is."""
+        """Print the step that begins, or its progress."""
         if not words or not has_person():
             return
         moves = words.startswith(("reading ", "staging "))
@@ -105,8 +105,8 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
     """Wait for a run's end.
 
     Raises:
-        OutcomeUnknown: Slurm no longer knows its job.
-        WaitTimedOut: it has not ended after `timeout` seconds.
+        OutcomeUnknown: Slurm no longer knows the job.
+        WaitTimedOut: the run has not ended after `timeout` seconds.
         LumiError: as `show_end`.
     """
     began = time.monotonic()
@@ -132,8 +132,8 @@ def show_end(run: "Run") -> None:
 
     Raises:
         RunFailed: the run failed.
-        NeverStarts: a run that it waits for did not end as required.
-        OutcomeUnknown: its outcome is unknown.
+        NeverStarts: a run that this one waits for did not end as required.
+        OutcomeUnknown: the run's outcome is unknown.
     """
     if run.never_starts:
         raise NeverStarts(

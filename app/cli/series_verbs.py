@@ -50,7 +50,7 @@ class Sizes(_Numbers):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, ...]:
-        """Return the counts, each once, the smallest first."""
+        """Return the distinct counts in ascending order."""
         texts = [text.strip() for text in str(value).split(",")]
         if not all(text.isdecimal() and 0 < len(text) < 6 and int(text) for text in texts):
             self.fail(f"{value} is not a list of node counts like 1,2,4.", param, ctx)
@@ -68,7 +68,7 @@ def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool
     """Send the unsent runs of a job file's last grid, after the user agrees.
 
     Raises:
-        InputError: nothing is left.
+        InputError: there are no unsent runs.
     """
     left = runs.series.interrupted(str(job.resolve()))
     if left is None:
@@ -82,7 +82,7 @@ def resubmit_rest(
     """Send the unsent runs of a run's last ladder, after the user agrees.
 
     Raises:
-        InputError: nothing is left.
+        InputError: there are no unsent runs.
     """
     parent = runs.history.get(run_id).id
     left = runs.series.unfinished(parent)
@@ -97,7 +97,7 @@ def resubmit_rest(
 def _send_rest(
     reply: Reply, runs: "Runs", now: "Standing", *, yes: bool, force: bool = False
 ) -> None:
-    """Send the unsent runs of a series whose site was queried for those that may be jobs.
+    """Send a series' unsent runs, after a query of the site for runs that may already be jobs.
 
     Raises:
         LumiError: another process is sending the series, or it is unknown which runs are unsent.
@@ -139,7 +139,7 @@ def note_rest(runs: "Runs", job: Path) -> None:
 def sends_rest(
     reply: Reply, runs: "Runs", job: Path, previews: Sequence["Preview"], *, yes: bool, force: bool
 ) -> bool:
-    """Send what an interrupted submission of a sequence left unsent; return whether there was one.
+    """Send the unsent runs of an interrupted sequence; return whether there was one.
 
     First queries the site for a run that may be a job already.
 
@@ -190,7 +190,7 @@ def plan_ladder(
     """Return a resubmission for each of `sizes`.
 
     Raises:
-        InputError: the run cannot be sent on one of them, which the message names.
+        InputError: the run cannot be sent on the size named in the message.
     """
     plans = []
     for size in sizes:
@@ -257,9 +257,9 @@ def resubmit_sequence(
     force: bool,
     drop: bool,
 ) -> None:
-    """Send a run again, and those that followed it, after the user agrees once.
+    """Send a run and its followers again, after the user agrees once.
 
-    `drop` drops an earlier resubmission that is unfinished.
+    `drop` discards an unfinished earlier resubmission.
 
     Raises:
         InputError: no run followed it, or an earlier resubmission is unfinished.
@@ -285,7 +285,7 @@ def resubmit_sequence(
 
 
 def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
-    """Refuse a ladder while an earlier one of the run is unfinished; `drop` drops that one.
+    """Refuse a ladder while the run has an unfinished earlier one; `drop` discards that one.
 
     Raises:
         InputError: an earlier ladder is unfinished.

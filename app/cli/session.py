@@ -69,7 +69,7 @@ def profiles() -> Iterator["Sites"]:
 def _terminal_state() -> Callable[[], None]:
     """Return a function that restores the terminal's current settings.
 
-    A login asks for a password in a thread of its connection. Ctrl-C leaves that thread waiting,
+    A login prompts for a password in its connection's thread. Ctrl-C leaves that thread waiting,
     with the terminal's echo off.
     """
     import termios
@@ -77,7 +77,7 @@ def _terminal_state() -> Callable[[], None]:
     try:
         state = termios.tcgetattr(sys.stdin)
     except (termios.error, OSError, ValueError, AttributeError):
-        return lambda: None  # there is no terminal, or no stdin
+        return lambda: None  # stdin is missing or not a terminal
 
     def restore() -> None:
         with suppress(termios.error, OSError):
@@ -125,14 +125,14 @@ def sites_beginning(
 
 
 class GivenPath(click.Path):
-    """A path given by the user; an empty one, such as an unset variable, is a mistake."""
+    """A path given by the user; an empty path, such as an unset variable, is a mistake."""
 
     def __init__(self) -> None:
         """Accept any path."""
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return `value` as a Path; refuse an empty one, which would mean the current folder."""
+        """Return `value` as a Path; refuse an empty path, which would mean the current folder."""
         if value == "":
             self.fail("the path is empty; write `.` for the current folder.", param, ctx)
         return super().convert(value, param, ctx)
@@ -253,7 +253,7 @@ def known_site(runs: "Runs", name: str | None) -> None:
     """Refuse a `name` that is not a site and has no runs in the history; None means any site.
 
     Raises:
-        InputError: there is no such site.
+        InputError: the site does not exist.
     """
     if name is not None and not runs.history.page(limit=1, site=name):
         runs.sites.path(name)
@@ -279,7 +279,7 @@ def refuse_options(why: str, *names: str) -> None:
     """Refuse the options `names`, which would have no effect: `why` ends the message.
 
     Raises:
-        InputError: the command line has one of them; the message names it.
+        InputError: the command line has the option named in the message.
     """
     from click.core import ParameterSource
 

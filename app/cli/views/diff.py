@@ -31,7 +31,7 @@ def compare_runs(runs: "Runs", first: str, second: str) -> Difference:
     """Return the differences between two runs; may query their site for lists of files.
 
     Raises:
-        InputError: there is no such run.
+        InputError: the run does not exist.
     """
     comparison = runs.comparisons.of((first, second))
     (code,) = runs.comparisons.code((first, second))

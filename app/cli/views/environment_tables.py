@@ -34,7 +34,7 @@ def image_table(images: Sequence[Image], site: Site, package: str, columns: int)
     whole = table(titles, rows, columns, shrink=(0,))
     if all(row[0] in whole for row in rows):
         return whole
-    # If a name would be cut, and its mark with it, each name gets a line of its own.
+    # If a name and its mark would be cut, each name gets its own line.
     facts = [row[1:] for row in rows]
     heading, *lines = table(titles[1:], facts, columns - 2, shrink=(0, 3, 5, 4)).splitlines()
     pairs = zip(rows, lines, strict=True)

@@ -23,7 +23,7 @@ _SHRINKING = ("GPUs", "found", "planned", "host")
 
 @dataclass(frozen=True)
 class ShownRun:
-    """All that is known of a run."""
+    """Everything known about a run."""
 
     overview: RunOverview
     series: Mapping[str, Sequence[float]]
@@ -40,10 +40,10 @@ class ShownRun:
 def gather(runs: Runs, run_id: str, *, refreshed: bool = False) -> ShownRun:
     """Return everything known about a run, with a warning if its site is unreachable.
 
-    `refreshed`: its state is that of now, and its site is not asked for it.
+    `refreshed`: the state is current, so the site is not queried for it.
 
     Raises:
-        InputError: there is no such run.
+        InputError: the run does not exist.
     """
     run = runs.history.get(run_id)
     warnings: list[str] = []
@@ -89,7 +89,7 @@ def page_text(page: ShownRun, now: float, columns: int) -> str:
     first = (("run", run.id), ("name", run.name), ("state", run_facts.state(run, now)))
     rows = run_overview.rows(run, now, proof, summary, overview.comparison)
     rows = run_overview.with_grid(rows, overview.advice)
-    rows = [row for row in rows if row[0] != "proof"]  # it has its own section
+    rows = [row for row in rows if row[0] != "proof"]  # the value has its own section
     metrics = run_facts.metrics(summary, overview.figures.broken, run.global_batch)
     parts = [
         pairs([*first, *rows, *run_facts.facts(run, now)]),

@@ -102,7 +102,7 @@ def section(title: str, body: str) -> str:
 def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collection[str] = ()) -> str:
     """Return the table of `status`: the current activity of each run.
 
-    The sites in `silent` did not answer: their runs are shown as of the last poll.
+    The sites in `silent` did not answer, so their runs are shown as of the last poll.
     """
     rows = []
     for run in runs:
@@ -122,7 +122,7 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collectio
 def history_table(runs: Sequence["Run"], columns: int) -> str:
     """Return the table of `history`, '' without runs.
 
-    It has FROM only if that fits, and NOTE only if there are notes.
+    The table has FROM only if it fits, and NOTE only if there are notes.
     """
     if not runs:
         return ""
@@ -161,7 +161,7 @@ def change_table(changes: Sequence["PlanChange"], columns: int) -> str:
 
 
 def site_table(sites: Sequence["Site"], columns: int) -> str:
-    """Return the table of `sites`, one per line, closed sites last."""
+    """Return the table of `sites`, one site per line, closed sites last."""
     today = date.today()
     rows = []
     for site in sorted(sites, key=lambda site: site.is_closed(today)):

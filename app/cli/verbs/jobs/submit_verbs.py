@@ -187,7 +187,7 @@ def submit(
         elif previews[0].cell and rest is None:
             series_verbs.note_rest(runs, job)
         spec = previews[0].launch.spec
-        # Only the site knows whether these work, and a job that finds out has waited in the queue.
+        # Only the site can check these; otherwise a job would fail only after waiting in the queue.
         cluster = cluster or bool(spec.python or spec.activate)
         previews = with_cluster(runs, previews) if cluster else previews
         price = price_line(runs, previews[0])
@@ -205,9 +205,9 @@ def submit(
 
 
 def _first_site(runs: "Runs", job: Path, sites: str) -> "Mapping[str, object]":
-    """Return the changes for the place that starts the job first, after showing all places.
+    """Show all places, and return the changes for the place that starts the job first.
 
-    It is chosen once, before the question: if the send fails, no other site is tried.
+    The place is chosen once, before the user agrees: if the send fails, no other site is tried.
     """
     accounts = accounts_of(sites)
     if not accounts:

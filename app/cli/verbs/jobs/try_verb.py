@@ -59,7 +59,7 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
         shown = quote(str(job))
         try:
             every = runs.previews(job)
-        except LumiError as error:  # what the trial left out, such as `after:`
+        except LumiError as error:  # keys that the trial omitted, such as `after:`
             warn(f"{error.message} {error.hint}")
             return
         if len(every) > 1:

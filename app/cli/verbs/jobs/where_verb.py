@@ -56,8 +56,8 @@ def places_table(places: Sequence["StartPlace"]) -> str:
     """Return the table of places that accept a job; print on stderr why others do not.
 
     Raises:
-        InputError: none takes it.
-        LinkError: none takes it, and a site could not be asked.
+        InputError: no place accepts the job.
+        LinkError: no place accepts the job, and a site could not be queried.
     """
     open_places = sorted((place for place in places if not place.refusal), key=by_start)
     now = time.time()
@@ -84,9 +84,9 @@ def places_table(places: Sequence["StartPlace"]) -> str:
 def first_place(places: Sequence["StartPlace"]) -> "StartPlace":
     """Return the place with the earliest start.
 
-    Of those that start in the same minute it is the job file's own, or else the cheapest. A
-    partition for trials, or one whose jobs Slurm may preempt, counts only if the job file names it
-    or no other partition accepts the job.
+    Among places that start in the same minute, it is the job file's own or else the cheapest. A
+    trial or preemptible partition counts only if the job file names it or no other partition
+    accepts the job.
 
     Raises:
         InputError: no site estimates a start.
@@ -109,12 +109,12 @@ def first_place(places: Sequence["StartPlace"]) -> "StartPlace":
 
 
 def by_start(place: "StartPlace") -> tuple[bool, float]:
-    """Sort places by their start, those without one last; equal ones stay as they were."""
+    """Sort places by start, those without a start last; the sort is stable."""
     return place.start is None, place.start or 0.0
 
 
 def _refusals(places: Sequence["StartPlace"]) -> Iterator[str]:
-    """Yield why places refuse the job, one line for each site's equal reasons."""
+    """Yield why places refuse the job, one line per site and reason."""
     alike: dict[tuple[str, str], list[StartPlace]] = {}
     for place in places:
         alike.setdefault((place.site, place.refusal), []).append(place)

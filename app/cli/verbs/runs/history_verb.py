@@ -1,4 +1,4 @@
-"""The verb that lists runs, checks their file, takes it along, and rebuilds lost ones."""
+"""The verb that lists runs, checks and moves the history file, and rebuilds lost runs."""
 
 from functools import partial
 from pathlib import Path

@@ -147,7 +147,7 @@ def _keep(runs: "Runs", run_id: str, address: str, is_up: Callable[[], bool], op
 
 
 def _ports(text: str) -> tuple[int, int | None]:
-    """Return the job's port and this machine's (None: the same) from `6006:16006`."""
+    """Return the job's port and the local port (None: the same) from `6006:16006`."""
     numbers = text.split(":")
     if len(numbers) > 2 or not all(number.isascii() and number.isdigit() for number in numbers):
         raise InputError(f"{text!r} is not a port.", "Write 6006, or 6006:16006.")

@@ -99,14 +99,14 @@ def why(
 
 
 def _of_run(run_id: str, user: str, site_name: str | None, account: str) -> tuple[WhyReply, str]:
-    """Return what `why` says of a run, and why there may be no failure to explain."""
+    """Return the explanation of a run, and why it may have no failure to explain."""
     from lumitui.app.explain.actions import action_of, letter
     from lumitui.app.explain.idle_words import idle_remark
     from lumitui.app.explain.waiting import no_failure
 
     with core_of(user, site_name, account, run_id) as (runs, theirs):
         diagnoses, run = runs.why(run_id), runs.history.get(run_id)
-        # A colleague's project is not on this laptop, and neither can their run be sent again.
+        # A colleague's project is not on this laptop, and their run cannot be resubmitted.
         own = bool(diagnoses) and theirs is None
         code = runs.raising_code(run_id, diagnoses[0].place) if own else None
         idle = idle_remark(run, runs.figures(run.id).summary)

@@ -98,7 +98,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
                 one, after = checks.check(path, text, site, **chosen, fix=fixes, ask=asks)
             except LumiError:
                 raise
-            except Exception as defect:  # the other scripts' findings must not be lost with it
+            except Exception as defect:  # one bad script must not hide the others' findings
                 crash = crash or defect
                 say(f"{comment(path)}: not checked, because lumitui crashed.")
                 continue

@@ -121,7 +121,7 @@ def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
 
 
 def _sent(runs: "Runs", site_name: str, account: str, options: _Probe) -> "Run":
-    """Return the job that measures a node: an unfinished one, or a new one after a question."""
+    """Return the job that measures a node: an unfinished one, or a new one if the user agrees."""
     earlier = runs.surveys.under_way(site_name)
     if earlier is not None:
         say(f"{earlier.id} is {earlier.state}, so lumitui sends no second job.")
@@ -141,7 +141,7 @@ def _sent(runs: "Runs", site_name: str, account: str, options: _Probe) -> "Run":
 
 
 def _ended(runs: "Runs", run: "Run") -> "Run":
-    """Wait for the run's end, polling often: on a free node it ends before one usual poll."""
+    """Wait for the run's end, polling often: on a free node it ends before the usual poll."""
     for seconds in (8.0, 16.0, 32.0, None):
         if not run.state.is_final:
             run = runs.wait(run.id, timeout=seconds, warn=warn)
