@@ -69,13 +69,14 @@ _ACTIVATE_INSIDE = (
     r'trap "echo \"lumitui: cannot activate \$ACTIVATE: it fails or calls exit\" >&2; exit 1" '
     'EXIT; . "$ACTIVATE"/bin/activate || exit; trap - EXIT'
 )
-"""For those in one: without the trap, an `exit 0` would end a rank as done without its program."""
+"""For `activate:` in a container: without the trap, `exit 0` would end a rank before its
+program."""
 _NOTIFY = "notify.sh"
 """For jobs with `notify:`."""
 _GPUS = "gpus.sh"
 """For jobs with GPUs at a site whose profile defines how to read them."""
 _OWN = "${NODE_TMP}/"
-"""The beginning of a profile's folders that are inside the job's own folder."""
+"""Prefix of the profile's folders that are inside the job's own folder."""
 
 
 def compose(
@@ -91,7 +92,7 @@ def compose(
     `dependency` has sbatch's options for `after:`.
 
     Raises:
-        InputError: the job cannot be composed. The adviser reports what is only a bad choice.
+        InputError: the job cannot be composed. Bad choices are left to the adviser.
     """
     if key := "grid" if spec.grid else "then" if spec.then else "":
         raise InputError(
@@ -154,7 +155,7 @@ def _machinery(place: Placement, layout: RankLayout) -> Iterator[str]:
 
 
 def _gpu_command(place: Placement, layout: RankLayout) -> str:
-    """Return the command that reads the GPUs of a node; "" for a job or a site without one."""
+    """Return the command that reads the GPUs of a node; "" if the job or the site has none."""
     readings = place.site.gpu_readings
     return readings.command if readings and not layout.on_cpu else ""
 
@@ -170,10 +171,10 @@ def _compiled(place: Placement, environment: Mapping[str, str]) -> list[str]:
 def plain_script(launch: Launch, site: Site, name: str) -> str:
     """Return the launch's script for plain Slurm, without lumitui's files.
 
-    `name` is the name of its job and its log.
+    `name` names the job and its log.
 
     Raises:
-        InputError: as `compose`.
+        InputError: as for `compose`.
     """
     place = placement_of(launch.spec, site)
     has_config = any(file.name == DEEPSPEED_CONFIG for file in launch.files)
@@ -190,7 +191,7 @@ def _script(
     dependency: tuple[str, ...] = (),
     plain: tuple[str, ...] = (),
 ) -> str:
-    """Return job.sh; with the further options `plain`, the script for plain Slurm.
+    """Return job.sh or, with the extra options `plain`, the script for plain Slurm.
 
     job.sh defines a function that launches first the probe, then the program. The plain script has
     the launcher's command itself.
@@ -292,7 +293,7 @@ def _directives(
     lines += memory_options(place, layout)
     lines += [f"--time={spec.time}", "--open-mode=append"]
     if spec.chain > 1 and not exported:
-        lines.append("--requeue")  # some sites' default forbids requeueing
+        lines.append("--requeue")  # some sites forbid requeueing by default
     if signal:
         lines.append(f"--signal={signal}")
     if spec.notify and spec.notify.mail and site.mail:
@@ -304,7 +305,7 @@ def _directives(
 def _stop_signal(place: Placement) -> str | None:
     """Return sbatch's `--signal` for this job: the requested signal, or a substitute.
 
-    Under each launcher, a bundled trainer looks for a file that the script creates on the signal
+    Under any launcher, a bundled trainer looks for a file that the script creates on the signal
     (`B:`). Any other program gets the signal itself, unless it requests the file (`B:`). SIGUSR1
     kills a torchrun without `--signals-to-handle`; every version passes on SIGTERM.
     """
@@ -313,7 +314,7 @@ def _stop_signal(place: Placement) -> str | None:
     if signal and (place.trainer or signal.startswith("B:")):
         return f"B:{signal.removeprefix('B:')}"
     if launcher.signals == "none":
-        return None  # Slurm signals the steps' tasks: there are none, or they do not pass it on
+        return None  # Slurm signals the steps' tasks: none exist, or none passes it on
     if signal is None or launcher.signals == "all":
         return signal
     if place.runtime.torchrun_signals:

@@ -19,7 +19,7 @@ from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 TRAIN = "train_batch_size"
 MICRO = "train_micro_batch_size_per_gpu"
 ACCUMULATION = "gradient_accumulation_steps"
-_LARGEST = 10_000_000  # samples; more are a mistake, and finding their divisors takes long
+_LARGEST = 10_000_000  # samples; a larger number is a mistake, and finding its divisors takes long
 _MOST_NODES = 10_000
 _ARGUMENT = re.compile(r"--deepspeed[_-]config(?:=(?P<value>.*))?", re.DOTALL)
 
@@ -122,8 +122,8 @@ def batch_of(config: dict[str, object], ranks_per_node: int, nodes: int) -> Batc
         return Batch(train, micro, accumulation)
     if train % world:
         raise indivisible(f"The global batch `{TRAIN}`", train, ranks_per_node, nodes)
-    # The file may be for another number of ranks: the global batch counts, and the micro batch,
-    # which fills a GPU's memory, never exceeds the file's.
+    # The file may assume another number of ranks: keep its global batch, and never exceed its micro
+    # batch, which fills a GPU's memory.
     share = train // world
     return split(train, world, micro or max(1, share // (accumulation or 1)))
 
@@ -147,9 +147,9 @@ def with_batch(config: dict[str, object], batch: Batch) -> dict[str, object]:
 
 
 def argument_words(args: Sequence[str]) -> tuple[str, range]:
-    """Return the configuration that `--deepspeed_config` names, and the places of its words.
+    """Return the configuration that `--deepspeed_config` names, and the indices of the words.
 
-    `--deepspeed` alone, just before it, is one of them. Without any, the name is empty.
+    A bare `--deepspeed` just before it is included. Without the option, the name is empty.
     """
     for number, word in enumerate(args):
         if match := _ARGUMENT.fullmatch(word):

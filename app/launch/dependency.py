@@ -17,7 +17,7 @@ from lumitui.remote.site.states import State
 _TYPES = {"done": "afterok", "failed": "afternotok", "any": "afterany"}
 """Slurm's types of dependencies (sbatch(1), `--dependency`)."""
 _AFTER_DIR = re.compile(r"\$(?:\{AFTER_DIR\}|AFTER_DIR(?!\w))", re.ASCII)
-"""The folder of the first run that a job waits for, in the texts of its job file."""
+"""Matches the variable in job files for the folder of the first run that the job waits for."""
 _NEVER = frozenset({State.REFUSED, State.NOT_SENT})
 """The states of a run that never became a job."""
 
@@ -32,10 +32,10 @@ _NO_FOLDER = hit(
 
 @dataclass(frozen=True)
 class Dependency:
-    """A job file with the ids of its `after:`, and the dependency in Slurm's form."""
+    """A job file with the run ids of its `after:`, and the dependency in Slurm's form."""
 
     spec: JobSpec
-    """Without `after:` if all of its runs have already ended as required."""
+    """The job file, without `after:` if all runs in it have already ended as required."""
     options: tuple[str, ...] = ()
     """Options of sbatch."""
     findings: tuple[Finding, ...] = ()
@@ -52,11 +52,11 @@ def dependency_of(
     """Return the dependency of `spec.after`; `run_of` finds the run for a word.
 
     `$AFTER_DIR` in the job's texts becomes the folder of the first of those runs. The job also
-    waits for the end of `lane`, unfinished runs sent with it, however they end. A job that
-    `follows` another one waits for a run that is not sent yet.
+    waits for the unfinished runs of `lane`, sent with it, to end in any state. A job that `follows`
+    another one waits for a run that is not sent yet.
 
-    Slurm forgets an ended job after minutes, so this function judges runs that have ended. A
-    requeued chain keeps its job, so its dependents wait for its last attempt.
+    Slurm forgets a job minutes after its end, so this function itself judges ended runs. A requeued
+    chain keeps its job, so its dependents wait for its last attempt.
 
     Raises:
         InputError: there is no such run, it is at another site, it has no job, or it did not end
@@ -105,7 +105,7 @@ def _options(kinds: Sequence[str]) -> tuple[str, ...]:
     """Return the options for dependencies that must all hold."""
     if not kinds:
         return ()
-    # Without the second, some sites cancel a job that can never start, and nobody is told why.
+    # Without the second option, some sites cancel a job that can never start, and give no reason.
     return f"--dependency={','.join(kinds)}", "--kill-on-invalid-dep=no"
 
 

@@ -14,7 +14,7 @@ _GIB = {"K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "": 1 / 1024}
 
 
 def price_of(place: Placement, layout: RankLayout) -> Price:
-    """Return the bill if the job runs to its time limit, or a chain through all its limits."""
+    """Return the price if the job runs to its time limit, or a chain through all its limits."""
     spec, site, billing = place.spec, place.site, place.partition.billing
     node = site.node
     if _bills_whole_nodes(billing, spec.nodes):
@@ -56,9 +56,9 @@ def _bills_whole_nodes(billing: Billing, nodes: int) -> bool:
 
 
 def held_gpus(spec: JobSpec, site: Site, layout: RankLayout) -> int:
-    """Return how many GPUs a job blocks: by its GPUs, or by its cores or memory.
+    """Return how many GPUs a job blocks through its GPUs, cores or memory.
 
-    Of a whole node it is all GPUs. A site without GPUs counts ranks on CPU cores instead.
+    A whole node counts with all GPUs. A site without GPUs counts ranks on CPU cores instead.
 
     Raises:
         InputError: the site has no such partition or launcher.

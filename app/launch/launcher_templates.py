@@ -27,7 +27,7 @@ class Launcher:
     itself, before it becomes the program) or `none`."""
     multi_node: bool
     starts: str
-    """What follows its own words: a `command`; or a Python `script` with its arguments, or
+    """The words after the launcher's own: a `command`, or a Python `script` with its arguments, or
     `--no-python` and a command."""
     signals: str
     """How a stop signal reaches a program that is not a bundled trainer: `all` (Slurm signals each

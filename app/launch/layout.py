@@ -55,8 +55,8 @@ def rank_bindings(node: NodeShape, ranks: int) -> tuple[RankBinding, ...]:
 def numa_cores(node: NodeShape, ranks: int) -> tuple[str, ...]:
     """Return, for each local rank, those cores of its GPU's NUMA domain that belong to a GPU.
 
-    torchrun's `--numa-binding=exclusive` splits a domain among its GPUs, so a rank's cores are in
-    this list (docs.pytorch.org, elastic/numa).
+    torchrun's `--numa-binding=exclusive` splits a domain among its GPUs, so a rank's cores are
+    among these (docs.pytorch.org, elastic/numa).
     """
     if not node.gpu_numa or not node.gpu_cores:
         return ()

@@ -12,16 +12,17 @@ KEY_OF_OPTION = {
     "exclusive": "exclusive", "time": "time", "signal": "signal", "requeue": "chain",
     "job-name": "name",
 }  # fmt: skip
-"""By long name; `local-disk` comes from a rule's cure, since its option depends on the site."""
+"""Keys by long option name; `local-disk` comes from a cure, since its option depends on the
+site."""
 LONG_NAMES = {
     "-A": "account", "-p": "partition", "-N": "nodes", "-G": "gpus", "-n": "ntasks",
     "-c": "cpus-per-task", "-t": "time", "-J": "job-name",
 }  # fmt: skip
 _OPTION = re.compile(r"(?:^|\s)(?:--dep[a-z]*(?:=|\s+)|-d\s*)\S+")
-"""The dependency among options of sbatch, of which one entry may have several."""
+"""Matches a dependency in an entry of `sbatch:`, which may have several options."""
 
 
 def without_dependency(options: Sequence[str]) -> tuple[str, ...]:
-    """Return options of sbatch without a dependency on jobs by their numbers."""
+    """Return sbatch's options without any dependency on jobs by number."""
     left = (_OPTION.sub("", option).strip() for option in options)
     return tuple(option for option in left if option)

@@ -91,7 +91,7 @@ class Placement:
 
     @property
     def resume_arguments(self) -> tuple[str, ...]:
-        """The arguments that resume from the last checkpoint; empty if the program cannot."""
+        """The arguments that resume from the last checkpoint; empty if resuming is unsupported."""
         return self.spec.resume or (self.trainer.resume if self.trainer else ())
 
 

@@ -84,11 +84,11 @@ PROBE = ProgramCall(f'sh "$RUN_DIR/{PROBE_SCRIPT}"')
 
 
 _HELD = ProgramCall("""sh -c 'until [ -e "$RUN_DIR/stop" ]; do sleep 5; done'""")
-"""Each rank of a job with `debug:`, so that a shell finds its environment."""
+"""Command of each rank of a job with `debug:`, so that a shell finds the rank's environment."""
 
 
 def program_of(place: Placement, *, has_config: bool) -> ProgramCall:
-    """Return the job's own program, with `has_config` also DeepSpeed's arguments."""
+    """Return the job's own program; with `has_config`, also DeepSpeed's arguments."""
     spec, bundled = place.spec, place.trainer
     if spec.debug:
         return _HELD
@@ -208,7 +208,7 @@ def program_place(spec: JobSpec, site: Site) -> ProgramPlace:
     """Return the environment of a job file's program at `site`.
 
     Raises:
-        InputError: the profile no longer has what the job file names.
+        InputError: the job file uses a name that the profile no longer defines.
     """
     place = placement_of(spec, site)
     container = place.container

@@ -88,8 +88,8 @@ class _Training:
             inside = part + summed + at("inner") + (3 * size + _FLOAT) * model.block
             return max(part + summed * whole + at("most"), inside)
         if self.strategy == "single" and not self.accumulates:
-            # Both lines come from small batches, whose most is needed half way through the backward
-            # pass. With large ones it is needed before the first gradient.
+            # Both lines come from small batches, whose peak is halfway through the backward pass.
+            # With large batches, the peak comes before the first gradient.
             return kept + max(at("growing"), at("most"))
         return kept + gradients + at("most")
 
@@ -103,7 +103,7 @@ def memory_of(spec: JobSpec, site: Site, layout: RankLayout) -> RankMemory | Non
 
 
 def remedies(spec: JobSpec, site: Site, layout: RankLayout) -> Iterator[str]:
-    """Yield the changes with which a rank fits, each with the memory that it then needs."""
+    """Yield the changes that make a rank fit, each with the memory that the rank then needs."""
     training = _training_of(spec, layout)
     if training is None:
         return
@@ -132,11 +132,11 @@ def _memory(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 RULES: tuple[LaunchRule, ...] = (_memory,)
-"""The adviser's rules about memory: a step that does not fit fails after the queue."""
+"""The adviser's rules about memory: a step that does not fit fails only after the queue."""
 
 
 def _changes(training: _Training) -> Mapping[_Training, str]:
-    """Return other settings for the same model with their words, the larger batches first."""
+    """Return other settings for the same model with descriptions, larger batches first."""
     recomputes = "fp32, all" in _models()[training.model].passes
     changes = {replace(training, recompute="all"): "add --recompute"} if recomputes else {}
     if training.precision == "fp32":

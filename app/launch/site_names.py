@@ -14,7 +14,7 @@ from lumitui.remote.site.profile import Site
 Fill = Callable[[str], str]
 """Returns a template of the profile with `{account}`, `{user}` and `{home}` filled in."""
 KEYS = ("args", "resume", "env", "links", "python", "activate")
-"""The keys in whose texts the names are expanded; of `env:` and `links:` in the values."""
+"""The keys whose texts expand names; in `env:` and `links:`, only the values do."""
 
 
 def templates_of(site: Site) -> Mapping[str, str]:
@@ -46,7 +46,7 @@ def escaped_text(text: str, names: Collection[str]) -> str:
 
 
 def without_names(text: str, names: Collection[str]) -> str:
-    """Return a text of a job file without the expanded ones of `names`."""
+    """Return a text of a job file without those of `names` that it would expand."""
     return _pattern(tuple(names)).sub(lambda match: match[0] if match[1] else "", text)
 
 

@@ -15,7 +15,7 @@ from lumitui.remote.site.profile import Site
 SECONDS = 600
 """The time limit of a trial: a container starts in a minute, a model compiles in a few."""
 _SHORTEST = 300
-"""Seconds of a debug job: a container starts in a minute, and it ends a minute before its limit."""
+"""Minimum seconds of a debug job: a container starts in a minute, and the end takes another."""
 STEPS = "2"
 """The steps of a bundled trainer: the second has warm caches and a complete exchange."""
 
@@ -37,7 +37,7 @@ def trial_of(spec: JobSpec, site: Site) -> JobSpec:
         "time": _time(cell, partition),
     }
     if (lead_of(cell) or 0) >= walltime.seconds_of(changes["time"]) / 2:
-        changes["signal"] = None  # it would come right at the start
+        changes["signal"] = None  # the signal would come right at the start
     if cell.trainer:
         changes["args"] = list(with_argument(cell.args, "--steps", STEPS))
     return changed(cell, changes, "the trial")
@@ -47,7 +47,7 @@ def debug_of(spec: JobSpec, site: Site, seconds: int, idle: int) -> JobSpec:
     """Return a job that holds the nodes of `spec` for `seconds` and runs nothing.
 
     It ends earlier after `idle` seconds without a shell. It keeps resources, container, environment
-    and code. For several runs, it is that of the first.
+    and code. For several runs, it holds the nodes of the first.
 
     Raises:
         InputError: the site has no such partition or no queue, or one of the times is too short.

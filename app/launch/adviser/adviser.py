@@ -139,7 +139,7 @@ _ALSO = {
     "launcher": "launcher-of-site",
     "own-option": "option-twice",
 }
-"""Rules here, each with the rule about any script that would repeat its finding."""
+"""Rules of this module, each with the script rule that would repeat its finding."""
 
 
 def _finishes(program: str) -> bool:
@@ -151,8 +151,8 @@ def _finishes(program: str) -> bool:
 def findings(launch: Launch, site: Site, files: Mapping[str, str] | None = None) -> list[Finding]:
     """Return all findings on `launch`, errors first.
 
-    Rules about job files run first; then rules about any script, without repetitions. `files` has
-    texts of the project by their paths.
+    Rules about job files run first; then rules about any script, without duplicates. `files` maps
+    the project's paths to texts.
     """
     place = placement_of(launch.spec, site)
     hits = [finding for rule in RULES for finding in rule(launch, place)]

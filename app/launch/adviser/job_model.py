@@ -29,19 +29,19 @@ from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 from lumitui.remote.site.source_position import Position
 
 _NAME = "job"
-"""A placeholder for the job's name; the user's may contain any character."""
+"""Placeholder for the job's name, which may contain any character."""
 
 
 def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = None) -> ScriptJob:
     """Return the launch as a neutral job.
 
     Args:
-        launch: What would be sent.
-        place: Its job file at its site.
-        files: Texts of the project by their paths; None if they are not available.
+        launch: The launch to send.
+        place: The launch's job file at its site.
+        files: Texts of the project by path; None if they are not available.
 
     Raises:
-        InputError: as `compose`.
+        InputError: as for `compose`.
     """
     spec, site = place.spec, place.site
     script = plain_script(launch, site, _NAME)
@@ -93,7 +93,7 @@ def _option(option: Option, spec: JobSpec) -> Option:
 
 
 def _same(option: Option, text: str) -> bool:
-    """Return whether an option is that of an entry of `sbatch:`."""
+    """Return whether `text`, an entry of `sbatch:`, sets this option."""
     return option.raw.strip() == text.strip()
 
 
@@ -147,7 +147,7 @@ def _main(step: JobStep, spec: JobSpec) -> JobStep:
 
 
 def _arguments(words: tuple[CommandWord, ...], spec: JobSpec) -> Iterator[CommandWord]:
-    """Yield the program's arguments, with those of `resume:` instead of the script's variable."""
+    """Yield the program's arguments, with those of `resume:` in place of the script's variable."""
     for word in words:
         if word.at.field == "resume":
             yield word

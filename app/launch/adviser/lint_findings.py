@@ -24,7 +24,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import at_key
 
 _ONE_TASK = re.compile(r"SLURM_(?:LOCALID|PROCID)|LOCAL_RANK|(?<![A-Z_])RANK\b|flock|mkdir .*lock")
-"""Marks of a script that checks which task it is, and may start ranks in only one of them."""
+"""Signs of a script that checks its task number and may start ranks in one task only."""
 
 
 def nested_findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
@@ -74,7 +74,7 @@ _OPTIONS = (
 """Options with the same value as their key, so that a hint can name the key."""
 _OPTION = re.compile(rf"(?:#SBATCH )?--({'|'.join(_OPTIONS)})=([^\s,]*[^\s,.])")
 _SHARES = ("cpus_per_task", "memory")
-"""Keys to leave out for the site's share of the GPUs."""
+"""Keys to omit so that the job gets the site's share per GPU."""
 _FIELDS = {
     "account": "account", "retired": "site", "local-disk-missing": "local_disk",
 }  # fmt: skip
@@ -84,7 +84,7 @@ _FIELDS = {
 def findings(
     launch: Launch, place: Placement, files: Mapping[str, str] | None = None
 ) -> list[Finding]:
-    """Return the rules' findings; `files` has texts of the project by their paths."""
+    """Return the rules' findings; `files` maps the project's paths to texts."""
     job = job_of(launch, place, files)
     absent = {rule.id: rule.field for rule in place.site.rules if rule.absent}
     hits = [
@@ -109,7 +109,7 @@ def _of_job_file(finding: Finding, spec: JobSpec, field: str) -> Finding:
 
 
 def _in_parts(fix: Fix, spec: JobSpec) -> str:
-    """Return the hint to split a training into several time limits, if that is possible."""
+    """Return the hint to split a training over several time limits, if that is possible."""
     if fix.at.field != "time" or not fix.value:
         return ""
     limits = math.ceil(walltime.seconds_of(spec.time) / walltime.seconds_of(str(fix.value)))
@@ -119,7 +119,7 @@ def _in_parts(fix: Fix, spec: JobSpec) -> str:
 
 
 def _cured(cure: Cure, field: str, spec: JobSpec) -> Fix | None:
-    """Return the change of the job file for a rule's cure; None if no key corresponds."""
+    """Return the job-file change for a rule's cure; None if no key corresponds."""
     if field == "sbatch":
         name = re.compile(rf"--{re.escape(cure.option)}(?:[=\s]|$)")
         return Fix(f"remove --{cure.option}", at_key(field),
@@ -154,7 +154,7 @@ def _set(fix: Fix) -> str:
 
 
 def _fix(edit: Fix, field: str) -> Fix | None:
-    """Return the change of the job file for an edit of its script, if lumitui can make it."""
+    """Return the job-file change for an edit of its script, if lumitui can make it."""
     if not field.startswith("env."):
         return None
     text = str(edit.value).strip()

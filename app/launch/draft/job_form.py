@@ -20,7 +20,7 @@ from lumitui.remote.site.source_position import Position, at_key
 
 
 def problem_of(error: LumiError, document: Document | None) -> tuple[Finding, ...]:
-    """Return the problems for which a job file cannot be read or composed."""
+    """Return the problems that keep a job file from being read or composed."""
     if isinstance(error, Mistakes):
         return tuple(_of_mistake(item) for item in error.mistakes)
     if isinstance(error, NotYaml):
@@ -47,7 +47,7 @@ def at_line(finding: Finding, document: Document | None) -> Finding:
 
 
 def in_grid(problem: Finding, grid: Collection[str], document: Document) -> Finding:
-    """Return `problem` at the key `grid`, if the grid sets its field; no fix may change one."""
+    """Return `problem` at the key `grid` if the grid sets its field; fixes never change a grid."""
     fix = None if problem.fix and problem.fix.at.field in grid else problem.fix
     if problem.at.field in grid:
         return at_line(replace(problem, at=at_key("grid"), fix=fix), document)
@@ -92,7 +92,7 @@ def apply_fix(text: str, fix: Fix) -> str:
 def apply_fixes(text: str, problems: Iterable[Finding]) -> tuple[str, tuple[Finding, ...]]:
     """Return the job file's `text` with fixes applied, and the problems that they fixed.
 
-    Each key changes once, since a second fix of it was for the old value. Fixes at places that
+    Each key changes once, since a second fix was computed for the old value. Fixes at places that
     only the user can edit are skipped.
     """
     done: dict[str, Finding] = {}
@@ -113,11 +113,11 @@ Kind = Literal["text", "number", "choice", "words", "pairs", "lists"]
 
 @dataclass(frozen=True)
 class FieldChoice:
-    """A value of a field."""
+    """A selectable value of a field."""
 
     value: str
     words: str = ""
-    """Its meaning or its limits."""
+    """The value's meaning or limits."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Field:
     key: str
     kind: Kind
     value: str
-    """As the user reads and types it; "" if the file lacks the key."""
+    """The value as the user reads and types it; "" if the file lacks the key."""
     default: str
     """The default if the file lacks the key."""
     help: str
@@ -141,7 +141,7 @@ class Field:
 
     @property
     def steps(self) -> bool:
-        """Whether the user can step to a next value."""
+        """Whether the user can step through values."""
         return self.kind == "number" or len(self.choices) > 1
 
 
@@ -161,7 +161,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("container.generation", "choice", "the site's", "the image's modules and command"),
     ("modules", "words", "none", "modules to load after the site's own"),
     ("python", "text", "the site's", "the Python that starts the program, by its path"),
-    ("activate", "words", "none", "environments there: folders, or names of conda's"),
+    ("activate", "words", "none", "environments to activate: folders, or conda names"),
     ("venv", "words", "none", "packages that the image lacks, or a requirements file"),
     ("env", "pairs", "none", "NAME=VALUE …: the program's environment variables"),
     ("secrets", "words", "none", "your laptop's variables that the job may read"),

@@ -35,7 +35,7 @@ _BETWEEN = 3  # columns between two rows of cores side by side
 
 @dataclass(frozen=True)
 class CoreRow:
-    """Some neighbouring cores."""
+    """A row of neighbouring cores."""
 
     first: int
     last: int
@@ -51,7 +51,7 @@ class RankRow:
 
     rank: int
     gpu: str
-    """Its GPU; "" if it runs on CPU cores only."""
+    """The rank's GPU; "" if it runs on CPU cores only."""
     bus: str
     numa: str
     cores: str
@@ -203,7 +203,7 @@ def bind_text(site: Site, ranks: int) -> str:
     """Return the output of `lumitui bind`: the cores, one line per rank, and srun's option.
 
     Raises:
-        InputError: as `rank_bindings`.
+        InputError: as for `rank_bindings`.
     """
     bound = rank_bindings(site.node, ranks)
     node, planned = site.node, [item.cores for item in bound]
@@ -229,9 +229,9 @@ class TaskGets:
 
     task: int
     written: str
-    """Its entry in the list of cores; "" without such a list."""
+    """The task's entry in the list of cores; "" without such a list."""
     cores: str
-    """As ranges; "": none, or Slurm chooses them."""
+    """The cores as ranges; "" if there are none or Slurm chooses them."""
     numa: tuple[int, ...]
     """The NUMA domains of the GPUs near its cores."""
     near_gpus: tuple[int, ...]
@@ -251,7 +251,7 @@ class Explained:
     tasks: tuple[TaskGets, ...]
     mistakes: tuple[MaskMistake, ...]
     unread: tuple[str, ...] = ()
-    """The options that contain no list, so that only Slurm knows their effect."""
+    """The options without a list, whose effect only Slurm knows."""
 
     @property
     def fails(self) -> bool:
@@ -353,7 +353,7 @@ def masks_text(site: Site, masks: Explained) -> str:
 
 
 def _unread(masks: Explained) -> list[str]:
-    """Return that options are not explained, and what that leaves open."""
+    """Return the note on unexplained options and their unknown effect."""
     if not masks.unread:
         return []
     given = ", ".join(masks.unread)
@@ -376,7 +376,7 @@ def _valid(masks: Explained, node: NodeShape) -> str:
 
 
 def _where(site: Site, masks: Explained) -> list[str]:
-    """Return the condition for such masks: the job must have its nodes to itself."""
+    """Return the condition for such masks: whole nodes."""
     shared = [name for name, part in site.partitions.items() if part.allocation == "shared"]
     if not shared or masks.fails:
         return []
@@ -385,7 +385,7 @@ def _where(site: Site, masks: Explained) -> list[str]:
 
 
 def _drawn(cores: str, node: NodeShape) -> str:
-    """Return those cores of a task that the node has, as ranges."""
+    """Return the task's cores that exist on the node, as ranges."""
     return format_cores(physical(frozenset(parse_cores(cores)), node))
 
 

@@ -25,7 +25,7 @@ def _launcher(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 def _signal(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec = launch.spec
-    # With `B:` the job script gets it under any launcher, and creates the file `stop`.
+    # With `B:`, the job script gets the signal under any launcher, and creates the file `stop`.
     passed = not spec.signal or spec.signal.startswith("B:") or place.launcher.signals != "none"
     if not passed and spec.chain == 1 and not place.trainer:
         yield hit(

@@ -80,7 +80,7 @@ def _relative(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 _SYSTEM = re.compile(r"(?:/usr/bin/)?python3?")
 _OWN = ("PATH", "PYTHONPATH", "PYTHONHOME")
-"""Variables with which a job uses its own environment."""
+"""Variables that point a job to its own environment."""
 
 
 def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:

@@ -115,7 +115,7 @@ _SHELL = re.compile(
 def _literal(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec, known = launch.spec, templates_of(place.site)
     for text in (*spec.args, *spec.resume):
-        # A name that lumitui expands is left only where the user has doubled its dollar.
+        # A name that lumitui expands remains only if the user doubled its dollar.
         match = _SHELL.search(without_names(text, known))
         if match is None:
             continue

@@ -1,6 +1,6 @@
-"""Files that a program uses beside the project, like `../resources`, which lumitui does not send.
+"""Files that a program uses outside the project, like `../resources`; lumitui does not send them.
 
-A path counts only if it exists on this machine: a default that nobody uses often leads nowhere.
+A path counts only if it exists on this machine: an unused default often points to nothing.
 """
 
 import posixpath
@@ -17,7 +17,7 @@ from lumitui.remote.site.finding import Finding
 
 _ABOVE = re.compile(r"[\"']\.\.[\"'/]")
 _MOST = 3
-"""Paths listed by name."""
+"""Maximum number of paths listed by name."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class OutsidePaths:
     """What a program uses outside the project, and how to send it."""
 
     paths: tuple[str, ...]
-    """As the program names them, relative to where it starts."""
+    """The paths as the program writes them, relative to its working folder."""
     file: str
-    """The first file of the program that names one."""
+    """The program's first file that contains one of the paths."""
     advice: str
 
     @property
@@ -38,9 +38,9 @@ class OutsidePaths:
 
 
 def outside_paths(spec: JobSpec, root: Path, texts: Mapping[str, str]) -> OutsidePaths | None:
-    """Return what the job's program uses outside the project at `root`; None for nothing.
+    """Return the paths that the job's program uses outside the project at `root`; None if none.
 
-    `texts` has the program and the modules beside it, by their paths in the project.
+    `texts` maps the project's paths to the program and the modules beside it.
     """
     script = posixpath.normpath(spec.script or "")
     used: dict[str, str] = {}
@@ -90,7 +90,7 @@ def _named(spec: JobSpec, root: Path, file: PythonFile) -> Iterator[str]:
 
 
 def _outside(spec: JobSpec, root: Path, text: str) -> Iterator[str]:
-    """Yield the text if it is the path of something beside the project."""
+    """Yield the text if it is a path outside the project."""
     plain = text.startswith("../") and text.isprintable() and len(text) < 500
     if plain and _levels(spec, text):
         try:
@@ -101,7 +101,7 @@ def _outside(spec: JobSpec, root: Path, text: str) -> Iterator[str]:
 
 
 def _levels(spec: JobSpec, path: str) -> int:
-    """Return how many folders above the project a path of the program leads."""
+    """Return how many folders above the project a path in the program points."""
     return posixpath.normpath(posixpath.join(spec.workdir, path)).split("/").count("..")
 
 

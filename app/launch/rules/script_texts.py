@@ -17,11 +17,11 @@ _INSTALLS = re.compile(
     re.MULTILINE,
 )
 _MOST_FILES = 64
-"""Most modules of a folder that are read."""
+"""Maximum number of modules to read from a folder."""
 
 
 def texts_of(spec: JobSpec, project: Path) -> dict[str, str]:
-    """Return the texts by their paths in the project, without those that cannot be read."""
+    """Return the readable texts by their paths in the project."""
     if not spec.script:
         return {}
     script = Path(spec.script)

@@ -26,17 +26,17 @@ class Draft:
     folder: Path
     """The folder for relative paths."""
     origin: str
-    """Its origin, in words."""
+    """A description of its origin."""
     path: Path | None = None
     """The file to save it to; None if it is unsaved."""
     saved: str | None = None
     """The text of that file; None if it was never saved."""
     base: str | None = None
-    """The job.sh to compare with: the last sent one; None: the one when it was opened."""
+    """The job.sh to compare with: the last one sent; None: the one at opening."""
     files: tuple[tuple[str, str], ...] = ()
-    """Names and texts of an example's other files, which are written with the job file once."""
+    """Names and texts of an example's other files, written once, together with the job file."""
     imported: tuple[tuple[str, str], ...] = ()
-    """The sentences of the report if it was imported from an sbatch script, each after its fate."""
+    """The sentences of the report on an import from an sbatch script, each after its outcome."""
 
     @property
     def name(self) -> str:
@@ -87,8 +87,8 @@ def from_run(
 ) -> Draft:
     """Return the job file of `run`, with its comments if the file has not changed since.
 
-    The draft has no file, so saving it never overwrites the run's job file. `sent` returns what a
-    job file became at the run's site, and `written` the opposite.
+    The draft has no file, so saving it never overwrites the run's job file. `sent` expands a job
+    file as at the run's site, and `written` reverses that.
     """
     folder = Path(run.job_file).parent if run.job_file else Path(run.project)
     text = _comments_of(run, sent)

@@ -39,13 +39,13 @@ _FILES = ("project", "trainer", "strategy", "script", "secrets", "workdir",
 """The keys that determine which files are sent."""
 
 _STAND_INS = {"name": "job", "time": "00:01:00"}
-"""Values for required keys that are invalid, so that the others can be checked."""
+"""Placeholders for invalid required keys, so that the other keys can be checked."""
 
 _LARGEST_SCRIPT = 4 << 20
-"""Bytes: Slurm refuses larger scripts."""
+"""Maximum size of a script, in bytes: Slurm refuses larger ones."""
 LOOK_SECONDS = 5.0
-"""How long a check reuses an earlier scan of the project's files: 2,000 of them take half a
-second."""
+"""Seconds for which a check reuses an earlier scan of the project's files: 2,000 of them take half
+a second."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class CheckedDraft:
 
     @property
     def where(self) -> str:
-        """The text's site and partition, as far as it has them."""
+        """The text's site and partition, if set."""
         place = (field.value for field in self.fields if field.key in ("site", "partition"))
         return " ".join(filter(None, place))
 
@@ -163,7 +163,7 @@ class Drafts:
         return expanded(spec, site, self._fill(spec, site))
 
     def text_with_names(self, text: str, spec: JobSpec, site: Site) -> str:
-        """Return a text of a job file with the same."""
+        """Return a text of a job file with the same values."""
         return expanded_text(text, site, self._fill(spec, site))
 
     def _fill(self, spec: JobSpec, site: Site) -> Fill:
@@ -209,7 +209,7 @@ class Drafts:
     def _further(
         self, findings: tuple[Finding, ...], document: Document, draft: Draft
     ) -> tuple[Finding, ...]:
-        """Return `findings`, for which a text cannot be composed, and the errors of its other keys.
+        """Return `findings`, which keep a text from composing, and the errors of its other keys.
 
         This removes the invalid keys and checks the others. It ignores errors at removed keys or
         without a key, which may only be consequences.
@@ -308,7 +308,7 @@ class Drafts:
     def at_site(self, text: str, name: str) -> str:
         """Return a job file's text for another site, with an account and a partition of that site.
 
-        Values that the site takes stay.
+        Values that the site accepts stay.
 
         Raises:
             InputError: lumitui cannot edit the text there.
@@ -393,7 +393,7 @@ def _with_account(spec: JobSpec, site: Site) -> JobSpec:
 def _of_follower(
     findings: tuple[Finding, ...], name: str, before: Sequence[Preview]
 ) -> tuple[Finding, ...]:
-    """Return the new findings of a job of `then:`, which none `before` it has, at its own keys."""
+    """Return the findings of a job of `then:` that no job `before` it has, at its own keys."""
     known = {item for one in before for item in one.findings}
     own = []
     for item in findings:
@@ -412,7 +412,7 @@ def _same_files(preview: Preview, spec: JobSpec, root: Path) -> bool:
 
 
 _MOST_ROUNDS = 10
-"""A fix may reveal the next problem; two fixes that undo each other must not loop forever."""
+"""Maximum number of rounds: a fix may reveal the next problem, but two may undo each other."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class ExportedFolder:
 
     path: Path
     files: int
-    """Files of code in it."""
+    """Number of files of code in it."""
     kept_back: tuple[str, ...]
     """Project files that it lacks because they look like secrets."""
 

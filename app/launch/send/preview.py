@@ -59,7 +59,7 @@ class Preview:
         return tuple(item for item in self.errors if item.final or not self.forced)
 
     def as_trial(self) -> "Preview":
-        """Return it without notes on its partition: lumitui chooses one that is for trials."""
+        """Return the preview without notes on its partition: lumitui chooses one for trials."""
         notes = ("note", "partition")
         kept = (one for one in self.findings if (one.severity, one.at.field) != notes)
         return replace(self, findings=tuple(kept))

@@ -12,8 +12,8 @@ from lumitui.remote.site.errors import LinkError, OutcomeUnknown, RefusedError
 from lumitui.remote.ssh.prompts import attendance, is_attended
 
 GRACE_SECONDS = 180.0
-"""How long a submission without any sign of a job stays open before lumitui voids it: longer than
-sbatch's own retries (120 s while the queue is full; MessageTimeout is 10 s by default,
+"""Seconds that a submission without any sign of a job stays open before lumitui voids it: longer
+than sbatch's own retries (120 s while the queue is full; MessageTimeout is 10 s by default,
 slurm.conf(5))."""
 
 
@@ -57,14 +57,14 @@ def _hidden(run: Run, clock: float) -> Answer:
 
 
 def settle_now(run: Run, scheduler: Scheduler, message: str, pauses: Sequence[float]) -> Answer:
-    """Search for the job after each of `pauses` in seconds until the outcome is known.
+    """Search for the job after each of `pauses` (seconds) until the outcome is known.
 
     Otherwise the outcome stays unknown, with the reason `message`, and a later refresh settles it.
     """
     for pause in pauses:
         time.sleep(pause)
         try:
-            with attendance(is_attended() and not pause):  # do not repeat a declined question
+            with attendance(is_attended() and not pause):  # do not repeat a declined prompt
                 answer = scheduler.settle(submission_of(run), deep=False, void=False)
         except LinkError:
             continue

@@ -44,7 +44,7 @@ class Inheritance:
     continues: bool
     """Whether it continues from the parent's last checkpoint."""
     checkpoint_needed: bool
-    """Whether to refuse the send if it is missing; else the run starts from scratch."""
+    """Whether to refuse the send if the checkpoint is missing; else the run starts from scratch."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Shipment:
     staging: Staging | str | None = None
     """The items to stage, or the folder of a run that has staged them; None: nothing."""
     once: Once | None = None
-    """The mark with which only one laptop can send this run."""
+    """The mark that lets only one laptop send this run."""
 
     @property
     def snapshot(self) -> str:

@@ -198,7 +198,7 @@ def _origin(staged: StagedFiles, place: Path) -> str:
     return f"{place}, where links lead out: {', '.join(links)}{also}"
 
 
-_COUNTED = 20_000  # most files that a preview counts, since it runs at each key press
+_COUNTED = 20_000  # maximum number of files that a preview counts, since it runs at each key press
 
 
 def _weighed(staged: StagedFiles) -> tuple[str, str]:

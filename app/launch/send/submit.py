@@ -114,7 +114,7 @@ def _without_a_job(run: Run, history: History) -> Iterator[None]:
 def _prepare(
     shipment: Shipment, run: Run, staged: Mapping[str, str], transport: Transport, report: Report
 ) -> bool:
-    """Create the run's folder, and if the login host builds environments, that of `venv:`.
+    """Create the run's folder, and the environment of `venv:` if the login host builds it.
 
     Return whether the run continues from a checkpoint.
     """

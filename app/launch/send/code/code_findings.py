@@ -21,7 +21,7 @@ from lumitui.remote.source.scan import opened
 
 
 def taken_links(spec: JobSpec, code: Manifest) -> Iterator[tuple[str, InputError]]:
-    """Yield each link that `code` leaves no place for: its key in the job file, and the error."""
+    """Yield each link whose place in `code` is taken: its key in the job file, and the error."""
     links = {name: ("links", f"links: {name}") for name in spec.links}
     staged = [(name, one.link) for name, one in spec.stage.items() if one.link]
     kinds = {entry.path: "a link" if entry.target else "a file" for entry in code.entries}
@@ -44,7 +44,7 @@ _SETTINGS = (".json", ".hjson", ".yaml", ".yml", ".toml", ".ini", ".cfg")
 
 
 def absent_configs(spec: JobSpec, paths: Set[str]) -> Iterator[Finding]:
-    """Yield each configuration that an argument names and that is not among `paths` of the code."""
+    """Yield each configuration named in an argument but missing from the code's `paths`."""
     places = (*spec.links, *(one.link for one in spec.stage.values() if one.link))
     for name in _configs(spec.args):
         path = posixpath.normpath(posixpath.join(spec.workdir, name))
@@ -97,9 +97,9 @@ def _above(path: str) -> list[str]:
 
 
 _RESULT = 1_000_000
-"""Minimum bytes; a smaller file with the name of a result is probably part of the code."""
+"""Minimum size of a result, in bytes: a smaller file with such a name is probably code."""
 _LARGE = 10_000_000
-"""Bytes; files of code are smaller."""
+"""Bytes from which a file is probably not code."""
 _RESULTS = (
     "*.pt", "*.pth", "*.ckpt", "*.safetensors", "*.onnx", "events.out.tfevents.*", "slurm-*.out",
     METRICS, BINDING,
@@ -147,7 +147,7 @@ def _odd(entry: ManifestEntry) -> str:
 
 
 _MOST_NAMED = 200
-"""Most files in one message; `preview --json` lists all."""
+"""Maximum number of files in one message; `preview --json` lists all."""
 _MOST_SENTENCES = 20
 _MODULE_BYTES = 1_000_000
 DEEPSPEED_USE = "it is DeepSpeed's configuration"
@@ -158,7 +158,7 @@ def secret_findings(
 ) -> Iterator[Finding]:
     """Yield findings on files that lumitui does not send, and on suspect files that it sends.
 
-    The `needed` files have their own errors. The patterns `elsewhere` are about staged files.
+    The `needed` files have their own errors. The patterns `elsewhere` are for staged files.
     """
     kept = [item for item in guard.kept_back if item not in needed]
     yield from _by_name([item for item in kept if item.by == "name"])
@@ -255,8 +255,8 @@ def _needed_error(item: Suspect, use: str) -> InputError:
 def refuse_secret(place: Path, path: str, text: bytes, ship: Sequence[str], use: str) -> None:
     """Refuse a file of the project at `place`, with this `text`, if it looks like a secret.
 
-    The text becomes part of what a run gets besides the code, from which .gitignore may exclude
-    the file. `ship` has the patterns of `ship_secrets:`.
+    The run gets the text separately from the code, from which .gitignore may exclude the file.
+    `ship` has the patterns of `ship_secrets:`.
 
     Raises:
         InputError: it looks like a secret; the message names the `use` of the file.
@@ -296,7 +296,7 @@ def _import_of(path: str) -> re.Pattern[bytes]:
 def _importers(
     root: Path, modules: dict[str, re.Pattern[bytes]], sent: Sequence[str]
 ) -> dict[str, str]:
-    """Return which of the `modules` a file among `sent` imports, with words for it."""
+    """Return which of the `modules` a file among `sent` imports, with a description."""
     importers: dict[str, str] = {}
     for path in sent:
         if not path.endswith(".py") or len(importers) == len(modules):

@@ -29,7 +29,7 @@ from lumitui.remote.source.project_walk import Follow
 from lumitui.remote.source.scan import scan
 
 _CONFIG_BYTES = 1_000_000
-"""Larger than any DeepSpeed configuration."""
+"""Size limit in bytes, above that of any DeepSpeed configuration."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Files:
     count: int = 0
     """Files to send as code; 0 also if they could not be read."""
     bytes: int = 0
-    """The size of those files."""
+    """The total size of those files, in bytes."""
     snapshot: str = ""
     """The id that the code's snapshot would have; "": no code is sent, or it is unreadable."""
 

@@ -8,9 +8,9 @@ from lumitui.app.history.run import Provenance
 from lumitui.remote.source.git import Git, reading
 
 PATCH_BYTES = 1_000_000
-"""Most bytes of uncommitted changes to keep; a longer patch is cut, and ends with a note."""
+"""Maximum bytes of uncommitted changes to keep; a longer patch is cut, and ends with a note."""
 _MOST_EXCLUDED = 1000
-"""Most files that one call excludes: Linux limits a command line to 2 MB."""
+"""Maximum number of files that one call excludes: Linux limits a command line to 2 MB."""
 _NONE = Provenance(None, None, "", False)
 _OPTIONS = ("--no-color", "--no-ext-diff", "--no-textconv", "--relative")
 # Without the submodule's own configuration, git cannot tell whether it is dirty.
@@ -21,9 +21,9 @@ def provenance(project: Path, private: Sequence[str] = ()) -> Provenance:
     """Return the commit, branch and changes of the folder `project`; empty outside a repository.
 
     Only the folder that is sent counts, not the rest of the repository. If git is missing or too
-    slow, the run is sent without this record. The patch omits changes in the `private` files,
-    which look like secrets, and changes that git could only show by running a program of the
-    repository; it begins with the names of those.
+    slow, the run is sent without this record. The patch omits changes in the `private` files, which
+    look like secrets, and changes that git could only show by running a program of the repository;
+    the patch begins with the names of the latter.
     """
     with reading(project) as git:
         if git is None or _text(git, "rev-parse", "--git-dir") is None:

@@ -25,9 +25,9 @@ from lumitui.remote.site.reading.plain_file import read_plain
 
 _MOST_BYTES = 1_000_000
 _MOST_LOCKED = 20_000_000
-"""Most bytes of a uv.lock, which lists each wheel of each platform."""
+"""Maximum size of a uv.lock, in bytes: it lists each wheel of each platform."""
 _DEEPEST = 5
-"""How deep files may include others."""
+"""Maximum depth of nested includes."""
 
 
 def with_requirements(spec: JobSpec, root: Path) -> JobSpec:
@@ -65,7 +65,7 @@ class _RequirementFiles:
     """Patterns of files that are sent although they look like secrets."""
 
     def read(self, name: str) -> tuple[tuple[str, ...], str]:
-        """Return the requirements of a file, and the versions of Python that it is for."""
+        """Return the requirements of a file, and the Python versions that the file is for."""
         reader = _READERS.get(Path(name).name)
         if reader is None:
             return tuple(self._lines(name, 1)), ""
