@@ -84,7 +84,7 @@ def _with_comment(text: str, start: int, end: int, new: str) -> str:
 
 
 def _end(text: str, node: yaml.Node) -> int:
-    """Return where a value ends. A block's own end mark is after the comments that follow it."""
+    """Return the index of a value's end; a block's own end mark is after the comments below it."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(text, last[1] if isinstance(last, tuple) else last)
@@ -126,7 +126,7 @@ def _items(text: str, entry: tuple[yaml.Node, yaml.Node], value: Value) -> list[
 
 
 def _entries(text: str, node: yaml.CollectionNode) -> list[tuple[int, int]]:
-    """Return where each entry begins and ends."""
+    """Return the start and end of each entry."""
     pairs = [one if isinstance(one, tuple) else (one, one) for one in node.value]
     return [
         (first.start_mark.index, max(_end(text, last), first.end_mark.index))
@@ -157,7 +157,7 @@ def _added(text: str, node: yaml.CollectionNode, at: int, words: Sequence[str]) 
 
 
 def _without(text: str, node: yaml.CollectionNode, at: int) -> str:
-    """Return `text` without an entry: without its lines, or in brackets without its comma."""
+    """Return `text` without an entry and its lines, or, in brackets, its comma."""
     entries = _entries(text, node)
     start, end = entries[at]
     if not node.flow_style:

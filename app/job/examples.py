@@ -49,7 +49,7 @@ class JobExample:
 
     @property
     def spec(self) -> JobSpec:
-        """Its job file, read."""
+        """The parsed job file."""
         return parse_job(self.text, self.name)
 
 
@@ -97,18 +97,19 @@ class Beginning:
     """The user's choices for a new job."""
 
     name: str | None = None
-    """None: the name in the example."""
+    """The job's name; None: the example's."""
     account: str | None = None
     script: str | None = None
     """The user's own script, from the job file's folder."""
     trainer: str | None = None
-    """A bundled trainer. Without a trainer, a script and an example: `ddp`."""
+    """A bundled trainer; `ddp` if neither trainer, script nor example is given."""
     launcher: str | None = None
-    """None: the example's own for its script, if the site has it, else the site's first."""
+    """The launcher; None: that of the example's script, if the site has it, else the site's
+    first."""
     example: str | None = None
     """An example's name."""
     gpus: int | None = None
-    """Of the whole job; None: the example's."""
+    """GPUs of the whole job; None: the example's."""
     image: str | None = None
     """The container image's path; None: the site's default."""
 
@@ -150,7 +151,7 @@ def text_for(site: Site, beginning: Beginning) -> str:
     """Return a commented job file for `site`.
 
     Raises:
-        InputError: as `chosen`, or the number of GPUs does not fit the site's nodes.
+        InputError: as for `chosen`, or the number of GPUs does not fit the site's nodes.
     """
     example = chosen(beginning)
     text, spec = example.text, example.spec
@@ -227,7 +228,7 @@ def _launcher(site: Site, example: JobExample) -> str:
 def fitting_partition(site: Site, spec: JobSpec) -> str:
     """Return the first partition of `site` that accepts a job of this size, or its first.
 
-    For a job that would leave GPUs of a node idle, those that bill whole nodes come last.
+    For a job that would leave GPUs of a node idle, partitions that bill whole nodes come last.
     """
     fitting = [name for name, item in site.partitions.items() if _takes(item, site, spec)]
     idle = _gpus_of_each(site, spec) < site.node.gpus

@@ -19,10 +19,10 @@ from lumitui.app.job.spec import JobSpec, changed, follower
 from lumitui.remote.site.errors import InputError
 
 MOST_RUNS = 100
-"""Larger grids are refused: they are usually a mistake, and always expensive."""
+"""Maximum number of runs: larger grids are usually a mistake, and always expensive."""
 _LONGEST_NAME = 100
 _NEAR = 0.8
-"""How similar to a key of the job file a word must be to count as misspelled, such as `node`."""
+"""Minimum similarity of a misspelled key, such as `node`, to a key of the job file."""
 _ARGUMENT = re.compile(r"[A-Za-z][\w.-]*")
 _EXAMPLE = "`lr: [1e-3, 3e-4]` is --lr"
 _PER_RUN = frozenset({"name", "grid", "at_once", "then"})
@@ -93,7 +93,7 @@ def _sequence(spec: JobSpec) -> tuple[Cell, ...]:
 
 
 def _refuse_lanes(spec: JobSpec) -> None:
-    """Raise unless runs of the grid can wait for each other, by a dependency of lumitui's own."""
+    """Raise unless runs of the grid can wait for each other through lumitui's own dependency."""
     if not spec.grid:
         message = "`at_once:` is for the runs of a `grid:`, and there is none."
         hint = "Remove it, or add a grid."

@@ -46,7 +46,7 @@ def batch_argument(spec: JobSpec) -> str | None:
 
 
 def is_batch_global(spec: JobSpec) -> bool:
-    """Return whether the batch argument is the samples of all ranks together."""
+    """Return whether the batch argument counts the samples of all ranks together."""
     return spec.scale is not None and spec.scale.batch.arg_is == "global"
 
 
@@ -99,7 +99,7 @@ def set_in(data: dict[str, Any], key: str, value: object) -> None:
 
 
 def without_nodes(spec: JobSpec, nodes: str) -> str:
-    """Return the setting that excludes `nodes`, besides those that the job excludes already.
+    """Return the setting that excludes `nodes`, in addition to those already excluded.
 
     Raises:
         InputError: `nodes` is not a list of nodes.

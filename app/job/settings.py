@@ -11,7 +11,7 @@ from lumitui.remote.site.reading.writer import installed
 SETTINGS_BLOCKS = ("keys", "notify", "agents")
 """The possible contents of a settings file."""
 SYSTEM = "/etc/lumitui"
-"""Where administrators put profiles and settings for all users of a machine."""
+"""The folder of administrators' profiles and settings for all users of a machine."""
 
 
 @dataclass(frozen=True)

@@ -43,15 +43,15 @@ if TYPE_CHECKING:
     from lumitui.remote.site.reading.yaml_document import Document
 
 MOST_NODES = 10_000
-"""More than any machine has: a larger number is a typing error."""
+"""Maximum number of nodes, more than any machine has: a larger number is a typing error."""
 MOST_LIMITS = 100
-"""Time limits of one run: at two days each, more than half a year."""
+"""Maximum number of time limits of one run: at two days each, more than half a year."""
 MOST_ARGUMENTS = 5000
-"""A longer list belongs into a file: bash and the rules read the arguments one by one."""
+"""Maximum number of arguments, since bash and the rules read them one by one."""
 MOST_FOLLOWERS = 20
-"""Each is a job that waits in the queue, often from the start."""
+"""Maximum number of followers: each is a job that waits in the queue, often from the start."""
 MOST_RELAUNCHES = 10
-"""A program that fails more often needs a fix, or other nodes."""
+"""Maximum number of relaunches: a program that fails more often needs a fix, or other nodes."""
 _LONGEST_NAME = 100
 _OF_THE_FIRST = frozenset({"name", "site", "after", "grid", "at_once", "then"})
 """The keys that a job of `then:` cannot set."""
@@ -343,8 +343,8 @@ def job_of(document: "Document") -> JobSpec:
 def follower(spec: JobSpec, name: str, document: "Document | None" = None) -> JobSpec:
     """Return the job `name` of `then:`: its own keys, and all others as in `spec`.
 
-    With a program of its own, it takes over no key that is about the first one's. `document` gives
-    lines to the errors.
+    If the job sets its own program, it inherits no key that concerns the first job's program.
+    `document` gives lines to the errors.
 
     Raises:
         InputError: it is not a valid job.

@@ -1,4 +1,4 @@
-"""How long before the time limit Slurm signals a job, and how long its saves take. Pure."""
+"""The lead of a job's stop signal before its time limit, and the duration of its saves. Pure."""
 
 import math
 
@@ -8,16 +8,16 @@ from lumitui.remote.site import walltime
 
 LEAST_SECONDS = 60
 MARGIN_SECONDS = 30
-"""For the current step, and for the second between two checks of the stop file."""
+"""Seconds for the current step, and for the one second between two checks of the stop file."""
 SAVES = 3
-"""The lead allows this many of the slowest save: one may be in progress, one follows, and a busy
+"""Number of slowest saves that the lead allows for: one may be in progress, one follows, and a busy
 file system slows both."""
 
 
 def signal_of(spec: JobSpec) -> str | None:
     """Return the stop signal of a job, like `USR1@60`, if any."""
     if spec.debug:
-        return f"B:USR1@{LEAST_SECONDS}"  # its end is no failure
+        return f"B:USR1@{LEAST_SECONDS}"  # its end is not a failure
     trainer = TRAINERS.get(spec.trainer or "")
     return spec.signal or (trainer.signal if trainer else None)
 
@@ -34,7 +34,7 @@ def needed(slowest_save: float) -> int:
 
 
 def longer_signal(spec: JobSpec, slowest_save: float | None) -> str | None:
-    """Return a signal that leaves time for the saves; None if the job's signal does.
+    """Return a signal that leaves time for the saves; None if the job's signal already does.
 
     Only for bundled trainers, whose reaction to the signal is known. The lead is at most half the
     time limit, and never shorter than the user's.

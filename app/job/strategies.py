@@ -20,8 +20,8 @@ class Strategy:
     nodes' memory instead of the GPUs'."""
     single_rank: bool = False
     passes: int = 2
-    """How often each rank sends the size of the model in a step, less its own share: 2 for an
-    all-reduce; 3 where weights are gathered twice, or, as DeepSpeed does, gathered after an
+    """Number of times that each rank sends the model's size in a step, less its own share: 2 for an
+    all-reduce; 3 if weights are gathered twice, or, as DeepSpeed does, gathered after an
     all-reduce. `make bench-trainers` counts the bytes."""
 
 

@@ -91,7 +91,7 @@ class Follower(MappingField):
 
     @property
     def own(self) -> dict[str, object]:
-        """Its keys of the job file."""
+        """The follower's keys of the job file."""
         return dict(self.model_extra or {})
 
 

@@ -1,7 +1,7 @@
 """The types of a job file's text fields, each with its validation.
 
-Of the patterns of `metrics:`, `regex` unrolls counted repeats when it compiles, without a time
-limit: `a{100000}` takes 0.05 s and 10 MB, and `((a{1000}){1000}){1000}` would take a day.
+When `regex` compiles a pattern of `metrics:`, it unrolls counted repeats without a time limit:
+`a{100000}` takes 0.05 s and 10 MB, and `((a{1000}){1000}){1000}` would take a day.
 """
 
 import re
@@ -22,7 +22,8 @@ _BREAKS = re.compile("[\t\n]")
 class ShortForm:
     """Marks in the JSON schema that a mapping may be written as a text, or as a list of texts.
 
-    BeforeValidator's `json_schema_input_type` could, but raises KeyError before pydantic 2.12.
+    BeforeValidator's `json_schema_input_type` could do this, but raises KeyError before pydantic
+    2.12.
     """
 
     or_list: bool = False
@@ -91,7 +92,7 @@ def _a_minute(text: str) -> str:
 
 
 def _formed(pattern: str, words: str, max_length: int | None = None) -> Any:
-    """Return the type of texts of the form `pattern`; `words` end the error for any other."""
+    """Return the type of texts of the form `pattern`; `words` end the error for other texts."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text) or text.endswith("\n"):
@@ -111,7 +112,7 @@ def _as_in_a_file(value: object) -> object:
 # A job file is read as text, so editors must accept numbers and Booleans in their place.
 _ANY_SCALAR = Field(json_schema_extra={"type": ["string", "number", "boolean"]})
 Text = Annotated[str, _ANY_SCALAR, BeforeValidator(_as_in_a_file), AfterValidator(_passable)]
-"""Any text without control characters but tabs and newlines; Python may give a number."""
+"""Any text without control characters except tabs and newlines; Python may pass a number."""
 Line = Annotated[str, AfterValidator(_one_line)]
 """One line of text without control characters."""
 Inside = Annotated[str, AfterValidator(_relative)]
@@ -134,7 +135,7 @@ Places = Annotated[
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
     Field(json_schema_extra={"type": ["array", "string"]}),
 ]
-"""Several of them, or one alone."""
+"""Several such folders or names, or a single one."""
 # The length comes first: after a validator, pydantic's message would count "items".
 Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_one_line)]
 """A job's name: one line of at most 100 characters."""
@@ -204,9 +205,9 @@ def _check_free(name: str) -> None:
 
 
 MOST_CHARACTERS = 1000
-"""Per pattern; a line of a log is seldom longer."""
+"""Maximum length of a pattern; a log line is seldom longer."""
 MOST_COPIES = 20_000
-"""Most characters and groups of a pattern with its repeats written out."""
+"""Maximum characters and groups of a pattern with its repeats written out."""
 
 _TOKEN = re.compile(
     r"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:[^\]\\]|\\.)*\])|(?P<open>\()|(?P<close>\))"

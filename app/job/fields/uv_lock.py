@@ -20,7 +20,7 @@ _ELSEWHERE = re.compile(r"-(?:win|macosx|ios|android|pyodide|emscripten)[^/]*\.w
 
 
 def project_requirements(text: str, left_out: Collection[str]) -> tuple[str, ...]:
-    """Return the dependencies of a pyproject.toml except those `left_out`: the image's.
+    """Return the dependencies of a pyproject.toml except `left_out`, the image's packages.
 
     Raises:
         ValueError: it is not TOML, or lists none; the message says what to do.
@@ -49,8 +49,8 @@ def python_bound(text: str) -> str:
 def lock_requirements(text: str, left_out: Collection[str]) -> tuple[str, ...]:
     """Return what a uv.lock installs on Linux, each version with its hashes, without groups.
 
-    `left_out` stay the image's: neither they nor what only they need is installed. The project
-    itself is not installed either, as its code is sent with each run.
+    The `left_out` packages come from the image: neither they nor packages that only they need are
+    installed. The project itself is not installed either, as its code is sent with each run.
 
     Raises:
         ValueError: it is not a lock that can be exported; the message says why.
@@ -64,14 +64,14 @@ def lock_requirements(text: str, left_out: Collection[str]) -> tuple[str, ...]:
         raise ValueError("it has no project")
     reasons = _reasons(packages, roots, left_out)
     installed = {one: reason for one, reason in reasons.items() if not one.is_project}
-    # The index of most packages is the one that pip asks by itself, or a mirror of it.
+    # The index of most packages is pip's default, or a mirror of it.
     others = [name for name, _ in Counter(one.index for one in installed).most_common()[1:]]
     lines = (one.line(installed[one]) for one in sorted(installed, key=lambda each: each.key))
     return (*(f"--extra-index-url {url}" for url in others), *lines)
 
 
 _Reasons = set[frozenset[str]]
-"""Why a package is needed: markers that hold together; the empty set means always."""
+"""The reasons for a package: sets of markers that must all hold; the empty set always holds."""
 
 
 def _reasons(
@@ -118,7 +118,7 @@ class _Package:
 
     @property
     def marker(self) -> str:
-        """For which Pythons this version of it is; "": for all."""
+        """The marker of the Pythons to which this version applies; "": all."""
         markers = list(map(str, self._data.get("resolution-markers", ())))
         return " or ".join(f"({one})" for one in markers) if len(markers) > 1 else "".join(markers)
 
@@ -131,19 +131,19 @@ class _Package:
         url = self._source.get("registry")
         if not isinstance(url, str) or not re.fullmatch(r"https://[^\s'\"]+", url):
             raise ValueError(
-                f"{self.name} does not come from a package index, so that pip cannot verify it; "
+                f"{self.name} does not come from a package index, so pip cannot verify it; "
                 "build a wheel of it and use `venv: {packages: […], wheels: FOLDER}`"
             )
         return url
 
     def edges(self, extra: str) -> Iterator[Mapping[str, Any]]:
-        """Yield its dependencies; for an `extra`, those that it adds."""
+        """Yield the package's dependencies; for an `extra`, those that the extra adds."""
         more = _table(self._data, "optional-dependencies")
         edges = more.get(extra, []) if extra else self._data.get("dependencies", [])
         yield from (edge for edge in edges if isinstance(edge, dict))
 
     def line(self, reasons: _Reasons) -> str:
-        """Return it as a requirement with its hashes."""
+        """Return the package as a requirement with its hashes."""
         files = [self._data.get("sdist"), *self._data.get("wheels", ())]
         kept = [one for one in files if isinstance(one, dict)]
         hashes = sorted({
@@ -179,7 +179,7 @@ _Tokens = Sequence[re.Match[str]]
 
 
 def _joined(tokens: _Tokens, word: str = "or") -> tuple[bool | None, _Tokens]:
-    """Return the terms joined by `or`, each of them joined by `and`; and the rest."""
+    """Return the value of the leading terms, joined by `or` or `and`, and the other tokens."""
     term = _one if word == "and" else partial(_joined, word="and")
     decides = word == "or"
     value, rest = term(tokens)
