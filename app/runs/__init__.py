@@ -1,4 +1,4 @@
-"""The door: the API for the command line, the screens and notebooks.
+"""The API for the command line, the screens and notebooks.
 
 `Runs` has a method for everything that users do with jobs. The stub beside this file lists it with
 the other packages' types, errors and functions that the interfaces need. Each name is imported
@@ -16,7 +16,7 @@ _HOMES = {
     if isinstance(node, ast.ImportFrom) and node.module
     for alias in node.names
 }
-"""Each public name, with its module and its name there."""
+"""Each public name, with its module and its name in that module."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""The keys with which only one laptop can send a run; all copies of a history compute the same."""
+"""Keys that let only one laptop send a run; all copies of a history compute the same keys."""
 
 import hashlib
 import platform
@@ -21,9 +21,10 @@ def once_of(
 ) -> Once | None:
     """Return the mark that makes the shipment's run unique; None if it may be sent repeatedly.
 
-    `place` is its place in a series; this or another laptop may have sent it as the runs `tried`. A
-    resubmission is identified by its number among those of its parent with the same job file and
-    code: a user may want a second one, and another laptop's copy of the history counts the same.
+    `place` is the run's place in a series; this or another laptop may have sent it as the runs
+    `tried`. A resubmission is identified by its number among its parent's resubmissions with the
+    same job file and code: a user may want a second one, and another laptop's copy of the history
+    yields the same number.
     """
     keys, dead = [place] if place else [], list(tried)
     if resubmission is not None:

@@ -125,7 +125,7 @@ class RunsCore:
         """Query each site with unfinished runs, or the named one, and update the history.
 
         If a site cannot be reached, a warning says so, and its runs stay unchanged. Unless
-        `attended`, no login asks a question.
+        `attended`, no login prompts the user.
 
         Raises:
             InputError: there is no such site.
@@ -139,7 +139,7 @@ class RunsCore:
         return self._connections.footprint(site_name)
 
     def login_address(self, site_name: str) -> str:
-        """Return user and host of a site's login, from profile and ssh configuration; no query.
+        """Return user and host of a site's login, from profile and ssh configuration; no request.
 
         Raises:
             InputError: there is no such site.
@@ -171,7 +171,7 @@ class RunsCore:
     def left_waiting(self, run_id: str) -> list[str]:
         """Return the effect of a cancel on the runs that wait for this one.
 
-        A sentence each; queries no site.
+        Returns a sentence for each run; queries no site.
 
         Raises:
             InputError: there is no such run.
@@ -207,7 +207,7 @@ class RunsCore:
 
         Raises:
             InputError: there is no such run.
-            AnswerNeeded: the connection was lost, and a new one needs an answer of the user.
+            AnswerNeeded: the connection was lost, and a new one needs the user's answer.
             LinkError: the site cannot be reached, or the connection was lost repeatedly.
         """
         from lumitui.app.follow.log_follower import FIRST_BYTES, follow
@@ -250,8 +250,8 @@ class RunsCore:
 
         Raises:
             InputError: there is no such run.
-            AnswerNeeded: the connection was lost, and a new one needs an answer of the user; the
-                job continues.
+            AnswerNeeded: the connection was lost, and a new one needs the user's answer; the job
+                continues.
         """
         from lumitui.app.follow.log_follower import wait
 
@@ -298,8 +298,8 @@ class RunsCore:
         It uses the connection to the site, and works until it is closed.
 
         Raises:
-            InputError: as `prepare_shell`, or the port of this machine is in use.
-            RefusedError, LinkError: as `prepare_shell`.
+            InputError: as for `prepare_shell`, or the port of this machine is in use.
+            RefusedError, LinkError: as for `prepare_shell`.
         """
         from lumitui.app.follow.inside import reach_port
         from lumitui.remote.transport.sessions import ForwardedPort
@@ -489,10 +489,10 @@ class RunsCore:
     def export_history(self, target: Path) -> ExportedRuns:
         """Write every run of the history, with its metrics, to the new file `target` (0600).
 
-        It has no value of a secret. A run that is being sent stays out.
+        The file contains no values of secrets, and no run that is being sent.
 
         Raises:
-            InputError: there is something at `target`, or it cannot be written.
+            InputError: `target` exists or cannot be written.
             HistoryError: the history cannot be read.
         """
         return self.history.exchange.export(target)

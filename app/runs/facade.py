@@ -41,11 +41,11 @@ class Runs(Launches):
     def send_grid(
         self, previews: "Sequence[Preview]", *, sent: "Callable[[Run], None]" = lambda run: None
     ) -> "tuple[Run, ...]":
-        """Send the runs of a grid, in order, and return them; `sent` hears of each.
+        """Send the runs of a grid, in order, and return them; `sent` is called for each.
 
         Raises:
             InputError: one of them has an error; nothing is sent.
-            RefusedError, LinkError, OutcomeUnknown: as `send`; the message says what was sent.
+            RefusedError, LinkError, OutcomeUnknown: as for `send`; the message says what was sent.
         """
         from lumitui.app.scale.series_words import sent_of, series_failure
 
@@ -75,10 +75,10 @@ class Runs(Launches):
     ) -> "Iterator[tuple[Runs, ColleagueRuns]]":
         """Yield a colleague's runs at a site, as far as their folders may be read; change nothing.
 
-        They come with a `Runs` of their own, whose history is gone afterwards: its methods that
-        read (`overviews`, `why`, `figures`, `read_log`) work for them. `run_id` reads one run, with
-        all of its metrics; otherwise the newest are read. Without `account`, this searches the
-        projects of your own runs there, else all of yours.
+        The runs come with their own `Runs`, whose history is temporary: its methods that read
+        (`overviews`, `why`, `figures`, `read_log`) work for them. `run_id` reads one run, with all
+        of its metrics; otherwise the newest are read. Without `account`, this searches the projects
+        of your own runs there, else all of yours.
 
         Raises:
             InputError: there is no such site or run, or it may not be read.

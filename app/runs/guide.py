@@ -55,11 +55,11 @@ def prepare_demo(folder: Path) -> Path:
 
 
 FIRST_FOLDER = Path("lumitui-first")
-"""Its own folder, relative to the current one: a job sends its whole folder."""
+"""The first job's own folder, relative to the current one: a job sends its whole folder."""
 
 
 def own_script(folder: Path) -> str:
-    """Return the name of the user's training script in `folder`; "": none, or several."""
+    """Return the name of the user's training script in `folder`; "" if none or several exist."""
     names = [path.name for path in files_here(folder)[1] if path.suffix == ".py"]
     return "train.py" if "train.py" in names else names[0] if len(names) == 1 else ""
 
@@ -126,7 +126,7 @@ def own_profile(settings: Settings, site: str) -> Path:
 
 _MOST_BYTES = 20_000
 _KINDS = ("ssh-", "ecdsa-", "sk-")
-"""How the first word of a public key begins."""
+"""Prefixes of the first word of a public key."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Surroundings:
     site: Site | None
     """The chosen site."""
     profile: Path
-    """The path of the user's own profile of it, which may not exist yet."""
+    """The path of the user's own profile of the site, which may not exist yet."""
     foreign: bool
     """Whether that profile exists and the guide did not write it, so that the guide keeps it."""
     keys: Sequence[Key]

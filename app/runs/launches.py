@@ -129,8 +129,9 @@ class Launches(RunsCore):
         Makes one request per site, with `sbatch --test-only` for each partition that accepts the
         job and each of `nodes`, by default the job file's.
 
-        `sites` maps site names to accounts; by default it is the job's own site. The account "" is
-        that of the newest run there, or the profile's default. `job` and `folder`: see `preview`.
+        `sites` maps site names to accounts; by default it is the job's own site. The account ""
+        stands for that of the newest run there, or the profile's default. `job` and `folder`: see
+        `preview`.
 
         Raises:
             InputError: the job file is invalid or has a grid, or there is no such site.
@@ -199,7 +200,7 @@ class Launches(RunsCore):
         """Write the job of `preview` as a folder for plain Slurm, without querying a site.
 
         Raises:
-            InputError: as `export.export`.
+            InputError: as for `export.export`.
         """
         from lumitui.app.launch.send.export import export
 
@@ -223,7 +224,7 @@ class Launches(RunsCore):
         Raises:
             InputError: the adviser found errors, or a file is refused.
             AlreadySent: another laptop has sent it; the history then has its run.
-            RefusedError, LinkError, OutcomeUnknown: as `submit.send`.
+            RefusedError, LinkError, OutcomeUnknown: as for `submit.send`.
         """
         from lumitui.app.follow.recover import adopt_sent
         from lumitui.app.launch.send.lock import sender_lock

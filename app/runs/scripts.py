@@ -28,7 +28,7 @@ class Scripts:
         self.sites, self._ask = sites, ask
 
     def with_profile(self, path: Path) -> "Scripts":
-        """Return the same with the profile of a file; its site is called `path.stem`."""
+        """Return these checks with the profile in a file added; its site is called `path.stem`."""
         return Scripts(self.sites.with_file(path), self._ask)
 
     def rules(self) -> Iterator[str]:
@@ -70,8 +70,8 @@ class Scripts:
         """Return the check of a script, and the check of the script with mechanical fixes.
 
         Args:
-            path: the path as the user wrote it, with which files beside the script are found; `-`
-                for standard input.
+            path: the path as the user wrote it, used to find files beside the script; `-` for
+                standard input.
             text: the script's text.
             site: the script's site; None: apply only site-independent rules.
             select: the only rules to apply.

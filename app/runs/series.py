@@ -138,7 +138,7 @@ class SeriesRuns:
         return tuple((run, when) for run, when in known if run is not None)
 
     def same_plan(self, series: RunSeries, previews: Sequence[Preview]) -> bool:
-        """Return whether a job file's series was planned as the file is now."""
+        """Return whether a job file's series matches the current file."""
         return [one.plan for one in series.members] == [_grid_plan(one) for one in previews]
 
     def _begin(
@@ -168,7 +168,7 @@ class SeriesRuns:
         """Return the series with unsent members, the newest first, without querying a site.
 
         Those that a process is sending now do not count. With `settle`, query the sites about
-        members that may be jobs, and also return the series where that stays unknown.
+        members that may be jobs, and also return series with members that stay unknown.
         """
         unsent = []
         for series in self._core.history.series.offered():
@@ -187,7 +187,7 @@ class SeriesRuns:
     def unfinished(self, source: str) -> Standing | None:
         """Return the newest unfinished series of a job file or of a resubmitted run; no query.
 
-        Unfinished is also one of which the last member may be a job or not. A process may be
+        A series whose last member may or may not be a job is also unfinished. A process may be
         sending it now.
         """
         for series in self._core.history.series.offered():
@@ -215,7 +215,7 @@ class SeriesRuns:
             raise SeriesUnfinished(f"An earlier resubmission of {parent_id} is unfinished", now)
 
     def _refuse_second_sequence(self, job_file: str) -> None:
-        """Refuse a `then:` while an earlier one of its file is partly sent; drop one that is not.
+        """Refuse a `then:` while an earlier one of its file is partly sent; drop an unsent one.
 
         Raises:
             SeriesUnfinished: an earlier one is partly sent; the message names it.
@@ -369,11 +369,12 @@ class SeriesRuns:
         return outcomes
 
     def _waiting(self, series: RunSeries, member: SeriesMember, one: _Ready) -> _Ready:
-        """Return a member so that it waits for earlier ones, if it has to.
+        """Return a member, changed to wait for earlier members if it must.
 
-        In a sequence that is the one before it, and the end of all others: if that one is cancelled
-        while it waits, an earlier one may still run. With `at_once: 4` those are the runs four
-        places before it, eight, and so on, for the same reason. All of them have been sent.
+        In a sequence, it waits for the previous member and for the end of all others: if the
+        previous one is cancelled in the queue, an earlier one may still run. With `at_once: 4`, it
+        waits for the runs four, eight, … places before it, for the same reason. All of these have
+        been sent.
         """
         plan = json.loads(member.plan)
         by_place = {
@@ -397,7 +398,7 @@ class SeriesRuns:
     def _following(
         self, series: RunSeries, member: SeriesMember, one: _Ready, earlier: list[str], when: When
     ) -> _Ready:
-        """Return a member of a sequence so that it waits for the `earlier` runs.
+        """Return a member of a sequence, changed to wait for the `earlier` runs.
 
         Raises:
             InputError: the run before it was not sent, or did not end as required.
@@ -433,10 +434,10 @@ class SeriesRuns:
         return self._core.history.get(before).folder if before else ""
 
     def _awaited(self, site: str, ids: Sequence[str]) -> tuple[Run, ...]:
-        """Return those of some runs that have not ended."""
+        """Return the runs among `ids` that have not ended."""
         runs, stale = self._unfinished(ids), time.time() - _FRESH
         if any(run.updated < stale for run in runs):
-            # Slurm forgets an ended job after minutes, and then refuses who waits for it.
+            # Slurm forgets a job minutes after its end, and then refuses jobs that wait for it.
             self._refresh(site)
             runs = self._unfinished(ids)
         for run in runs:
@@ -491,7 +492,7 @@ class SeriesRuns:
 
 
 def _shared(names: Sequence[str]) -> str:
-    """Return the common prefix of the jobs' names: a grid's end with its settings."""
+    """Return the common prefix of the jobs' names: names in a grid end with their settings."""
     first, last = min(names), max(names)
     if first == last:
         return first

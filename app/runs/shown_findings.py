@@ -11,14 +11,14 @@ from lumitui.app.job.settings import write_whole
 from lumitui.remote.site.answer_fields import json_of
 
 FRESH_SECONDS = 3600.0
-"""After this time, `submit` repeats the findings of a preview."""
+"""Seconds after which `submit` repeats the findings of a preview."""
 
 
 class ShownFindings:
     """The findings that the last preview printed, in a small file."""
 
     def __init__(self, file: Path) -> None:
-        """Keep them in `file`."""
+        """Keep the findings in `file`."""
         self._file = file
 
     def keep(self, job: Path, texts: Collection[str]) -> None:

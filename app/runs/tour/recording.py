@@ -23,11 +23,11 @@ _FILE = files("lumitui") / "templates" / "tour" / "runs.yaml"
 _IMPORTS = 21.0
 """Seconds until a training reports its start: Python, PyTorch, the first collective."""
 _WARM_UP = 5
-"""Slower first steps, which compile kernels."""
+"""Number of slower first steps, which compile kernels."""
 _LOG_EVERY = 2
 _FIRST_NODE = 5210
 _SHOWN = ("strategy", "model", "parameters", "world_size", "global_batch", "train_samples")
-"""The lines that a training prints at its start."""
+"""The fields that a training prints at its start."""
 
 
 class RecordedRun(BaseModel):
@@ -59,7 +59,7 @@ class RecordedRun(BaseModel):
     speed: float
     """Samples per second."""
     loss: tuple[float, float]
-    """At the first step and at the end."""
+    """Loss at the first step and at the end."""
     steps: int
     waits_for_data: float = 0.02
     """The share of a step spent waiting for data."""
