@@ -1,1 +1,1 @@
-"""The SSH connection: configuration, trust, login, channels. Only here is paramiko."""
+"""The SSH connection: configuration, trust, login, channels. The only user of paramiko."""

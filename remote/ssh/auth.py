@@ -100,7 +100,7 @@ class LogIn:
     def _by_dialog(self, transport: paramiko.Transport) -> bool:
         """Answer the server's questions (keyboard-interactive: passwords, one-time codes)."""
         dialog = self._dialog
-        dialog.expect("code")  # before the server begins to ask
+        dialog.expect("code")  # before the server's first prompt
 
         def answer(title: str, text: str, prompts: list[tuple[str, bool]]) -> list[str]:
             heading = [part.strip() for part in (title, text) if part.strip()]
@@ -114,7 +114,7 @@ class LogIn:
                 return True
             dialog.wrong()
             if dialog.questions == asked == 0:
-                break  # sshd without PAM asks nothing
+                break  # sshd without PAM sends no prompts
         return False
 
     def _by_password(self, transport: paramiko.Transport) -> bool:

@@ -20,7 +20,7 @@ from lumitui.remote.transport.framing import Framing, Outputs, check_stream, pie
 from lumitui.remote.transport.transport import Result
 
 _POLL = 0.3
-_PACKET = 1 << 15  # the most OpenSSH takes in one packet of a session
+_PACKET = 1 << 15  # the maximum that OpenSSH accepts in one packet of a session
 
 
 class RequestExchange:
@@ -129,7 +129,7 @@ _STARTING = 120.0
 _SIGN_OF_LIFE = 5.0
 """Seconds of silence after which lumitui checks a streamed script's server, whatever the
 configuration sets: a user is reading the stream."""
-_FREEING = 0.05  # that moment; an earlier request costs a round trip and 0.1 s more
+_FREEING = 0.05  # seconds of that moment; an earlier request costs a round trip and 0.1 s more
 
 
 class Requests:
@@ -147,8 +147,8 @@ class Requests:
         self._failed_attended = False
         self._pool = threading.Condition()
         self._spare: tuple[Link, Channel] | None = None
-        """With its link: a channel of a lost link must not be used for the next link, which would
-        be closed because of it."""
+        """The spare channel with its link: using a lost link's channel would close the next
+        link."""
         self._spares = True
         self._busy = 0
         self._released = 0.0

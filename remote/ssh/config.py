@@ -41,7 +41,7 @@ class Algorithms:
     public_keys: tuple[str, ...]
     """The allowed signatures for keys and certificates, not only those of paramiko."""
     rsa_bits: int
-    """The fewest bits of RSA keys, the host's and the user's."""
+    """Minimum number of bits of RSA keys, the host's and the user's."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class HostConfig:
     methods: tuple[str, ...]
     """Ways to log in, in the order of attempts: `publickey`, `password` ..."""
     prompts: int
-    """How often to ask for a password or a passphrase."""
+    """Maximum number of prompts for a password or a passphrase."""
     batch: bool
     """Whether questions are forbidden."""
     jumps: tuple[str, ...]

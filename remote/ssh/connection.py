@@ -1,7 +1,7 @@
 """A connection to a site over SSH, opened when it is first needed.
 
-`channels` shares it among requests; `config` and `options` tell where to log in,
-`trust` checks the host's key, and `auth` logs in.
+`channels` shares it among requests; `config` and `options` define where to log in, `trust` checks
+the host's key, and `auth` logs in.
 """
 
 import logging

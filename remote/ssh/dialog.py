@@ -16,7 +16,7 @@ from lumitui.remote.ssh.config import HostConfig
 from lumitui.remote.ssh.prompts import Ask, LoginQuestion, answer_needed, is_attended
 
 ANSWERS = 2
-"""How often to answer a question: a wrong answer may be corrected once."""
+"""Maximum number of answers to a question: a wrong answer may be corrected once."""
 _CODE = re.compile(r"one.?time|otp|token|code|verif|factor|second", re.IGNORECASE)
 
 
@@ -31,7 +31,7 @@ class Kept:
     distrusted: bool = False
     """Whether a stored password was refused: the site's `password` changes with each login."""
     needs: str = ""
-    """The next login's need of the user: `code`, `password` ...; "" if none."""
+    """The input that the next login needs from the user: `code`, `password` ...; "" if none."""
 
 
 class Unanswered(Exception):
@@ -46,7 +46,7 @@ class Dialog:
         self.attended = is_attended()
         """Whether a user is waiting; read here, because another thread may ask questions."""
         self.tries = min(ANSWERS, host.prompts)
-        """How often to ask a question (NumberOfPasswordPrompts)."""
+        """Maximum number of times to ask a question (NumberOfPasswordPrompts)."""
         self.declined = False
         self.messages: list[str] = []
         """The server's messages without a question, shown with the next question."""
@@ -111,19 +111,19 @@ class Dialog:
     def wrong(self) -> None:
         """Record that the server refused the answers, and drop stored passwords if one was reused.
 
-        It may be outdated, or a one-time password: from now on, none is kept.
+        A stored password may be outdated or a one-time password: from now on, none is stored.
         """
         if self._reused:
             self._kept.passwords.clear()
             self._kept.distrusted, self._reused = True, False
 
     def failed(self) -> None:
-        """Record the needs of the next login, after a failed one."""
+        """Record what input the next login needs, after a failed one."""
         if self._asked:
             self._kept.needs = self._needs()
 
     def accepted(self) -> None:
-        """Record the needs of the next login, after a successful one, and store its passwords."""
+        """Record what input the next login needs after a successful one; store its passwords."""
         distrusted = self._kept.distrusted
         asks_again = any(distrusted or _kind(prompt) != "password" for prompt in self._typed)
         self._kept.needs = self._needs() if asks_again else ""

@@ -100,7 +100,7 @@ class Keyring:
         """Problems of certificates, as parts of a sentence."""
 
     def keys(self) -> Iterator[tuple[str, paramiko.PKey]]:
-        """Yield the label and the key of those that the configuration allows.
+        """Yield the label and the key of each key that the configuration allows.
 
         First come configured and unlocked keys, then the agent's others, then locked ones.
 
@@ -231,7 +231,7 @@ class _AgentAt(AgentSSH):
 
 
 def _public_blob(path: Path) -> bytes:
-    """Return the public key of the key in `path`, from the file beside it; b"" without one."""
+    """Return the public key of the private key in `path`, from the file beside it; b"" if none."""
     public = path if path.suffix == ".pub" else Path(f"{path}.pub")
     try:
         return base64.b64decode(public.read_text("utf-8", "replace").split()[1])
@@ -254,7 +254,7 @@ def certificate_objection(blob: bytes, user: str) -> str:
     """Return why a server will refuse the certificate in `blob`, as the end of a sentence.
 
     "" if there is no reason, or it is not a certificate. Unlike cryptography 50, `ssh-keygen` also
-    reads certificates for hardware keys and by authorities on one.
+    reads certificates for hardware keys and those signed by one.
     """
     kind = blob[4 : 4 + int.from_bytes(blob[:4], "big")]
     if b"-cert-" not in kind:

@@ -18,10 +18,10 @@ BROKEN = (paramiko.SSHException, EOFError, OSError)
 """Exceptions of paramiko when a connection or a request fails."""
 
 MOST_PACKET = 1 << 18
-"""Most bytes of one packet: OpenSSH accepts no larger ones (packet.c), and sends at most 32 KiB of
-data in one. A packet's length is read before its checksum, so it may be damaged."""
+"""Maximum bytes of one packet: OpenSSH accepts no larger ones (packet.c), and sends at most 32 KiB
+of data in one. A packet's length is read before its checksum, so it may be damaged."""
 MOST_BANNER = 1 << 16
-"""Most bytes that a server may send before its version; OpenSSH reads 8 KiB and 1,024 lines."""
+"""Maximum bytes that a server may send before its version; OpenSSH reads 8 KiB and 1,024 lines."""
 
 _ENDURE = 300.0
 """Seconds of silence after which lumitui closes even a connection that cost a code."""
@@ -114,7 +114,7 @@ class Channel:
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended."""
+        """Whether the channel has ended."""
         return bool(self.inner.closed)
 
     def recv(self, nbytes: int, /) -> bytes:
@@ -158,7 +158,7 @@ class Channel:
             self.inner.shutdown(how)
 
     def close(self) -> None:
-        """End it."""
+        """End the channel."""
         with _as_oserror():
             self.inner.close()
 
@@ -192,7 +192,7 @@ class Link:
         self._opening, self._checking = threading.Lock(), threading.Lock()
 
     def alive(self) -> bool:
-        """Return whether it can send requests."""
+        """Return whether the link can send requests."""
         return self._hops[-1].is_active()
 
     def close(self) -> None:
@@ -245,7 +245,7 @@ class Link:
 
         def give_up() -> None:
             late.set()
-            with suppress(OSError):  # it has just ended
+            with suppress(OSError):  # the channel has just ended
                 channel.close()
 
         guard = threading.Timer(seconds, give_up)  # exec_command itself waits without a limit

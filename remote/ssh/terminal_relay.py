@@ -56,7 +56,7 @@ def relay(channel: Channel, *, terminal: bool) -> int:
                 _tell_size(channel, *_window_size())
             if keys is not None and keys in ready:
                 typed = os.read(keys, _CHUNK)
-                with suppress(OSError):  # it has ended, and its status follows
+                with suppress(OSError):  # the command has ended, and its status follows
                     _send(channel, typed)
                 keys = keys if typed else None
             if channel.exit_status_ready() or channel.closed:
@@ -102,8 +102,9 @@ def _raw() -> Iterator[int]:
     """Make this terminal send each key immediately, and restore it at the end.
 
     Yields:
-        a descriptor that becomes readable when the window has a new size. The signal's handler only
-        writes to it: it may interrupt a send, or itself, whose lock it would wait for forever.
+        a descriptor that becomes readable when the window has a new size. The signal handler only
+        writes to that descriptor: it may interrupt a send or itself, and would wait forever for
+        their lock.
     """
     resized, sizes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 

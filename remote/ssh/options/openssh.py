@@ -56,7 +56,7 @@ class Table:
 
 
 def check_names(host: str, user: str = "") -> None:
-    """Check that names are safe on a command line; an empty `user` is.
+    """Check that names are safe on a command line; `user` may be empty.
 
     Raises:
         LinkError: a name has characters that a shell interprets.

@@ -26,8 +26,9 @@ _METHODS = {
     "password": "PasswordAuthentication",
 }
 REKEY_FLOOR = 1 << 20
-"""Fewest bytes between new session keys. OpenSSH allows 16, and one packet in between (packet.c);
-paramiko renews keys at most ten times a second, so tiny limits would block the connection."""
+"""Minimum number of bytes between new session keys. OpenSSH allows 16, and one packet in between
+(packet.c); paramiko renews keys at most ten times a second, so tiny limits would block the
+connection."""
 
 
 def resolve(login: Login, table: Table) -> HostConfig:

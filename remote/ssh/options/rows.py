@@ -24,7 +24,8 @@ class Row:
     keyword: str
     verdict: Literal["honoured", "harmless", "refused"]
     why: str
-    """How it is honoured, why ignoring it is harmless, or why lumitui cannot honour it."""
+    """The way lumitui honours it, or the reason why ignoring it is harmless or honouring it
+    impossible."""
     fix: str = ""
     """The fix if it is refused."""
     note: str = ""

@@ -1,1 +1,1 @@
-"""Whether a host may be trusted: algorithms, known and revoked host keys, the user."""
+"""The trust in a host: algorithms, known and revoked host keys, the user's decision."""

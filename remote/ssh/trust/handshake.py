@@ -19,7 +19,7 @@ ANSWER = 300.0
 """Seconds for a user's answers; sshd's LoginGraceTime is 120."""
 
 _NAME = re.compile(r"[!-+\--~]{1,64}")
-_MOST = 300  # characters of a list that a user is shown
+_MOST = 300  # maximum number of characters of a list in a message
 _MORE = (
     "If the ssh configuration sets Ciphers, MACs, KexAlgorithms or HostKeyAlgorithms, allow more "
     "for this host; otherwise update both sides."
