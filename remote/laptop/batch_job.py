@@ -40,7 +40,7 @@ class BatchJob:
         self.script = 0
         """The pid of bash, which is also its session."""
         self.code: int | None = None
-        """How bash ended: 0 to 255, or a signal as a negative number."""
+        """The exit code of bash, 0 to 255, or a signal as a negative number."""
         self.stopped = False
         self.wake = -1
         """Becomes readable when a signal arrives."""
@@ -248,7 +248,7 @@ class BatchJob:
 
 
 def _said_at(door: int) -> bytes:
-    """Return the message received, after collecting everything that ended before."""
+    """Return the message received, after collecting every child that ended before."""
     try:
         return os.read(door, 4096)
     except BlockingIOError:

@@ -159,7 +159,7 @@ def queue(runs: list[str]) -> int:
 
 
 def _lost(run: Path) -> dict[str, object]:
-    """Return the end of a job without a supervisor, at the time of its last output."""
+    """Return the final record of a job without a supervisor, ended at its last output."""
     log = run / attempt_log(1)
     last = (log if log.exists() else run / STATE).stat().st_mtime
     reason = "its supervisor is gone: the machine was restarted, or it was killed"

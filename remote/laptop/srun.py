@@ -1,7 +1,8 @@
 """Replacements for srun, scontrol, scancel and timeout, for jobs that run as plain processes.
 
-Started by path with the isolated interpreter (`-I -S`), like `supervisor`: it and what it imports
-use the standard library only. Each is a command in the folder that stands first in the job's PATH.
+Started by path with the isolated interpreter (`-I -S`), like `supervisor`: this file and its
+imports use only the standard library. Each command is in the folder that comes first in the job's
+PATH.
 """
 
 import os
@@ -150,7 +151,7 @@ def scontrol(arguments: list[str]) -> int:
             return _tell(REQUEUE)
         case _:
             print(
-                "scontrol: error: only `show hostnames`, and `show job` and `requeue` of the own "
+                "scontrol: error: only `show hostnames`, and `show job` and `requeue` of this "
                 "job, are available here.",
                 file=sys.stderr,
             )
@@ -159,15 +160,15 @@ def scontrol(arguments: list[str]) -> int:
 
 
 def scancel(arguments: list[str]) -> int:
-    """End the own job; other jobs, including those of a real Slurm here, are inaccessible."""
+    """End this job; other jobs, including those of a real Slurm here, are inaccessible."""
     if arguments[-1:] != [os.environ.get("SLURM_JOB_ID", "")]:
-        print("scancel: error: only the own job can be cancelled here.", file=sys.stderr)
+        print("scancel: error: only this job can be cancelled here.", file=sys.stderr)
         return 1
     return _tell(CANCEL)
 
 
 def _tell(words: bytes) -> int:
-    """Ask the supervisor to end the job, or this attempt of it and to start the next one."""
+    """Tell the supervisor to end the job, or to end this attempt and start the next one."""
     door = knock(Path(os.environ.get(STEPS_VARIABLE, "")).parent / DOOR)
     if door is None:
         print("error: the job's supervisor is gone.", file=sys.stderr)

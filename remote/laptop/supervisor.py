@@ -52,7 +52,8 @@ def submit(name: str, run: Path) -> int:
     record = JobRecord(folder.name, name, str(folder / DOOR), partition=request.partition)
     record.submitted = time.time()
     record.nodes = ",".join(f"node{number}" for number in range(1, request.nodes + 1))
-    # Opened for both: as long as it has a writer itself, the door never reports end of file.
+    # Opened for reading and writing: while this process is a writer, the door never reports end of
+    # file.
     door = os.open(folder / DOOR, os.O_RDONLY | os.O_NONBLOCK)
     os.open(folder / DOOR, os.O_WRONLY)
     answer, answered = os.pipe()
@@ -88,7 +89,7 @@ def _make_job(run: Path, script: bytes) -> Path:
 
 
 def _supervise(job: BatchJob, door: int, answered: int) -> NoReturn:
-    """Become the supervisor, detached, with a parent that clears up if it is killed."""
+    """Become the supervisor, detached, with a parent that cleans up if the supervisor is killed."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
