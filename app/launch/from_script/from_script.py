@@ -34,7 +34,7 @@ def adopt(
 ) -> dict[str, object]:
     """Return the keys of a script's job file, in their order in the file.
 
-    `name` is the job's if the script sets none. `notes` collects the fate of each part.
+    `name` is the job's name if the script sets none. `notes` collects the fate of each part.
     `requirements` is the project's file with packages, if it has one.
 
     Raises:
@@ -141,7 +141,7 @@ def _fitting(data: dict[str, object], notes: Notes, site: Site) -> dict[str, obj
 
 
 def _share(job: ScriptJob, place: Placement, notes: Notes) -> dict[str, object]:
-    """Return cores and memory if the script requests others than lumitui would."""
+    """Return cores and memory if the script's request differs from lumitui's."""
     layout, request, site = layout_of(place), job.resources, place.site
     data: dict[str, object] = {}
     tasks = request.tasks_per_node or layout.tasks_per_node

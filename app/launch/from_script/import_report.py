@@ -167,7 +167,7 @@ def _tasks(job: ScriptJob) -> int | None:
 _WIDTH = 100
 _SHORT, _LONG = 70, 170
 _MOST = 6
-"""Most parts per reason on the terminal; the job file lists all."""
+"""Maximum number of parts per reason on the terminal; the job file lists all."""
 
 
 @dataclass(frozen=True)
@@ -184,12 +184,12 @@ class ImportReport:
 
 
 def import_report(before: ScriptJob, site: Site, name: str, requirements: str = "") -> ImportReport:
-    """Return a script's job file, and how the script that lumitui writes differs.
+    """Return a script's job file, and the differences of the script that lumitui writes.
 
     `requirements` is the project's file with packages, if it has one.
 
     Raises:
-        InputError: as `adopt`, or lumitui cannot compose the job.
+        InputError: as for `adopt`, or lumitui cannot compose the job.
     """
     notes = Notes()
     keys = adopt(before, site, name, notes, requirements)
@@ -216,7 +216,7 @@ def composable(spec: JobSpec) -> JobSpec:
 
 
 def _by_default(keys: Mapping[str, object], notes: Notes) -> None:
-    """Note as derived what became a key that the job file leaves out."""
+    """Note as derived the parts whose keys the job file omits."""
     for item in [item for item in notes.kept if _key(item) not in keys]:
         notes.kept.remove(item)
         notes.derive(item.what, f"{item.words.rstrip('`:')}` has this by default")
@@ -227,7 +227,7 @@ def _key(item: ImportNote) -> str:
 
 
 def import_parts(report: ImportReport) -> dict[str, tuple[str, ...]]:
-    """Return the report's sentences by fate; first what is lost, which the user must check."""
+    """Return the report's sentences by fate; lost parts first, since the user must check them."""
     by_reason: dict[str, list[str]] = {}
     for item in report.lost:
         by_reason.setdefault(item.words, []).append(_brief(item.what, _SHORT))
@@ -246,7 +246,7 @@ def import_parts(report: ImportReport) -> dict[str, tuple[str, ...]]:
 
 
 def import_lines(report: ImportReport) -> Iterator[str]:
-    """Yield the report for a terminal: what is lost last, so that it is above the prompt."""
+    """Yield the report for a terminal: lost parts last, just above the prompt."""
     parts = import_parts(report)
     for title in ("kept", "derived", "changed", "lost"):
         for text in parts[title]:
@@ -254,7 +254,7 @@ def import_lines(report: ImportReport) -> Iterator[str]:
 
 
 def _change(item: ImportNote) -> str:
-    """Return what changed; a long value is cut, not the new one."""
+    """Return the change in words; the old value is cut shorter than the new one."""
     old, arrow, new = item.words.rpartition(" → ")
     words = f"{_brief(old, _SHORT)}{arrow}{_brief(new, _LONG)}" if arrow else _brief(new, _LONG)
     return f"{_brief(item.what, _SHORT)}: {words}"
@@ -280,7 +280,7 @@ _TEXT_WIDTH = 96
 
 
 class _Keys(dict[str, object]):
-    """The keys of a job file, each on a line of its own."""
+    """The keys of a job file, each on its own line."""
 
 
 class _Dumper(yaml.SafeDumper):

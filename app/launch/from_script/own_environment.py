@@ -28,11 +28,11 @@ def activated(command: Command) -> str:
 def own_environments(
     job: ScriptJob, place: Placement, values: Values, requirements: str, notes: Notes
 ) -> dict[str, object]:
-    """Return `activate:` for environments whose place on the site the script names.
+    """Return `activate:` for environments whose location on the site the script names.
 
-    Of a relative folder only the site knows the place. It becomes `venv:` with `requirements`, the
-    project's file with packages; "": it has none. Then the preview reports the missing file,
-    before a job waits in the queue and finds no module.
+    A relative folder, whose location only the site knows, becomes `venv:` with `requirements`, the
+    project's file with packages. If that is "", the preview reports the missing file, before a job
+    waits in the queue and finds no module.
     """
     kept: list[str] = []
     lost: list[str] = []

@@ -31,7 +31,7 @@ _SIGNS = {
     **dict.fromkeys((".sh", ".bash", ".sbatch", ".slurm", ".job"), re.compile("#SBATCH")),
     ".py": re.compile("if __name__|import (?:argparse|torch)|from torch"),
 }
-"""The beginnings of lines that identify a file, by its suffix."""
+"""Beginnings of lines that identify a file's type, by suffix."""
 
 
 _LARGEST_WRAPPER = 100_000
@@ -117,7 +117,7 @@ def _config(job: ScriptJob, folder: Path) -> dict[str, str]:
 
 
 def _outside(report: ImportReport, folder: Path) -> Iterator[ImportNote]:
-    """Yield a note on what the program uses beside the folder of the script."""
+    """Yield a note on the paths that the program uses outside the script's folder."""
     if found := outside_paths(report.spec, folder, texts_of(report.spec, folder)):
         advice = f"{found.advice[0].lower()}{found.advice[1:].rstrip('.')}"
         yield ImportNote(found.listed, f"outside the project, but {found.file} uses it; {advice}")

@@ -40,12 +40,12 @@ class Values:
         return text
 
     def plain(self, text: str) -> str | None:
-        """Return the same; None if only the site knows a value."""
+        """Return a text with all variables replaced; None if only the site knows a value."""
         fixed = self.put(text)
         return None if self.is_open(fixed) else fixed
 
     def is_open(self, text: str) -> bool:
-        """Return whether a text has something that only the site knows."""
+        """Return whether a text contains a value that only the site knows."""
         return bool(re.search(r"[$`]", without_names(text, self.names)))
 
     def literal(self, text: str) -> str:

@@ -1,6 +1,6 @@
 """The job file's keys from a script's launch: launcher, program, arguments, container.
 
-What no key keeps of the launcher's options and of the program's command line becomes a note.
+Launcher options and command-line words that no key keeps become notes.
 """
 
 import posixpath
@@ -250,7 +250,7 @@ def _container(
         notes.lose(image, "only the site knows the image's path; the job uses the profile's image")
     elif is_relative_image(image) or image.startswith("~"):
         notes.lose(image, f"{_RELATIVE} into `container.image:`; until then it uses the profile's")
-    elif image:  # the profile's too: its default moves, and the script names this one
+    elif image:  # even the profile's: its default may change, and the script names this one
         choice["image"] = image
         notes.keep(image, "container.image")
     choice |= _binds(call, container, values, notes)
@@ -447,8 +447,8 @@ def line_of(
 ) -> None:
     """Note the words of the program's command line that the job file lacks.
 
-    `activate` is the command that the profile runs in its containers before the program, unless an
-    environment of the user's own has `replaced` it.
+    `activate` is the command that the profile runs in its containers before the program, unless the
+    user's own environment has `replaced` it.
     """
     index, around = job.steps.index(step), wrappers(job, step)
     explained = [item.at for item in job.variables if item.step == index]

@@ -14,7 +14,7 @@ from lumitui.app.launch.from_script.wrapper_script import VISIBLE
 from lumitui.remote.site.source_position import Position
 
 _INTO = re.compile(r"^(?:SINGULARITY|APPTAINER)ENV_(?!(?:PREPEND|APPEND)_PATH$)")
-"""Before a variable's name inside the container; two of them change PATH there instead."""
+"""Prefix of variables for the container; the two excluded forms change PATH in it instead."""
 _BINDS = re.compile(r"^(?:SINGULARITY|APPTAINER)_BIND(?:PATH)?$")
 _THERE = "only the site knows its value"
 _MADE = "it differs in each job, because mktemp makes it; the program can make its own"
@@ -28,9 +28,9 @@ class ScriptVariable:
 
     last: Variable
     value: str | None
-    """None: the program does not see it."""
+    """The value; None: the program does not see the variable."""
     doubt: str = ""
-    """Why the value is uncertain or missing."""
+    """The reason if the value is uncertain or missing."""
     written: str = ""
     """Its last assignment, as written."""
     earlier: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""Notes what becomes of a wrapper script, like LUMI's `select_gpu`.
+"""Notes the fate of a wrapper script, like LUMI's `select_gpu`.
 
 The ranks start the wrapper, and it starts the program. The reader follows it, so what it sets and
-runs is noted like the rest of the script; here is noted what is left: its name and its file.
+runs is noted like the rest of the script; this module notes the rest: the wrapper's name and file.
 """
 
 import posixpath
