@@ -46,7 +46,7 @@ def escaped_text(text: str, names: Collection[str]) -> str:
 
 
 def without_names(text: str, names: Collection[str]) -> str:
-    """Return a text of a job file without those of `names` that it would expand."""
+    """Return a job file's text without the `names` that it would expand."""
     return _pattern(tuple(names)).sub(lambda match: match[0] if match[1] else "", text)
 
 

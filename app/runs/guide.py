@@ -87,7 +87,7 @@ def first_job(site: Site, account: str, folder: Path, script: str = "") -> Path:
 
 
 class GuideAnswers(BaseModel):
-    """The answers; empty ones are missing."""
+    """The user's answers in the guide; empty ones are missing."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 

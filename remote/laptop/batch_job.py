@@ -154,7 +154,7 @@ class BatchJob:
         self.record.write(self.run)
 
     def watch(self, door: int) -> tuple[str, str]:
-        """Wait until the script ends or must end; return Slurm's word for that, and the reason."""
+        """Wait until the script ends or must end; return Slurm's state and the reason."""
         limit = self.request.limit
         end = None if limit is None else self.begun + limit
         warn = None if end is None or not self.request.signal else end - self.request.before

@@ -71,7 +71,7 @@ class Process:
     def settle(
         self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
     ) -> Answer:
-        """See Scheduler.settle; there is no accounting for `deep`."""
+        """See Scheduler.settle; without accounting, `deep` has no effect."""
         return settle_by_evidence(
             self._transport, submission, _EVIDENCE, deep=deep, void=void, grace=grace
         ).answer

@@ -20,7 +20,7 @@ from lumitui.remote.laptop.process_tree import KILL_WAIT, STEPS_VARIABLE
 from lumitui.remote.laptop.step import LocalStep, Task, report
 
 ADDRESS = "127.0.0.1"
-"""Every node's address: `localhost` may be ::1 only for some programs."""
+"""Every node's address: for some programs, `localhost` may be only ::1."""
 
 _VALUED = """
 account chdir constraint cpu-bind cpus-per-gpu cpus-per-task distribution error exclude export

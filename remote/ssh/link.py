@@ -177,7 +177,7 @@ class Link:
     """The connected hops, the last of which is the site's.
 
     A `precious` link needed a user's answer, like a one-time code. A stalled network does not close
-    it, since a new one would ask again; meanwhile requests fail.
+    it, since a new link would prompt again; meanwhile requests fail.
     """
 
     def __init__(

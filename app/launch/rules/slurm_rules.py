@@ -78,7 +78,7 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 def _one_rank(launch: Launch, place: Placement) -> Finding:
-    """Return the finding on one rank on a whole node, for layouts that reject more GPUs alone."""
+    """Return the finding on one rank on a whole node, which more GPUs alone would not fix."""
     spec, gpus = launch.spec, place.site.node.gpus
     single = STRATEGIES[spec.strategy].single_rank
     keys = [("launcher", place.site.launchers[0])] if place.launcher.tasks == "one" else []

@@ -34,9 +34,9 @@ class ExportedFolder:
 
     path: Path
     files: int
-    """Number of files of code in it."""
+    """Number of code files in the folder."""
     kept_back: tuple[str, ...]
-    """Project files that it lacks because they look like secrets."""
+    """Project files that the folder lacks because they look like secrets."""
 
 
 def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:

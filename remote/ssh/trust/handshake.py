@@ -88,7 +88,7 @@ def _check_macs(transport: paramiko.Transport, host: HostConfig) -> None:
 
 
 def _lacking(transport: SshTransport) -> str:
-    """Return the server's offer without a common algorithm; "" if that is unclear.
+    """Return the part of the server's offer without a common algorithm; "" if that is unclear.
 
     No checksum protects its lists yet. Servers send the same lists for both directions, with names
     in printable ASCII (RFC 4251, 6) and the compression `none` (RFC 4253, 6.2).

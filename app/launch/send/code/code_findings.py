@@ -99,7 +99,7 @@ def _above(path: str) -> list[str]:
 _RESULT = 1_000_000
 """Minimum size of a result, in bytes: a smaller file with such a name is probably code."""
 _LARGE = 10_000_000
-"""Bytes from which a file is probably not code."""
+"""Size in bytes from which a file is probably not code."""
 _RESULTS = (
     "*.pt", "*.pth", "*.ckpt", "*.safetensors", "*.onnx", "events.out.tfevents.*", "slurm-*.out",
     METRICS, BINDING,
