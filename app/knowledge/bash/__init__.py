@@ -1,4 +1,4 @@
-"""Reads an sbatch script into the neutral model of a job, with tree-sitter-bash."""
+"""Reader of sbatch scripts into the neutral job model, using tree-sitter-bash."""
 
 from lumitui.app.knowledge.bash.script_reader import read_script
 

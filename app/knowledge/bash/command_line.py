@@ -1,4 +1,4 @@
-"""A command line taken apart from outside to inside: srun, container, launcher, program."""
+"""The layers of a command line, outermost first: srun, container, launcher, program."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -21,12 +21,12 @@ from lumitui.app.knowledge.script_job import (
 from lumitui.remote.site.source_position import Position
 
 PYTHON = re.compile(r"(?:[a-z]+-)?python(\d(\.\d+)?)?t?(?:-[a-z]+)?$")
-"""The name of an interpreter, or of a container's script that starts one, like
+"""Name of a Python interpreter, or of a container's script that starts one, like
 `conda-python-distributed`."""
 CONTAINERS = {"singularity", "apptainer", "podman-hpc", "podman", "shifter", "enroot", "docker"}
-"""The programs that enter one."""
+"""Programs that enter a container."""
 WRAPPER = re.compile(r"\w*(singularity|apptainer)\w*$")
-"""A site's wrapper of one of them, like `singularity_wrapper`."""
+"""A site's wrapper of such a program, like `singularity_wrapper`."""
 _IMAGE = re.compile(r"\.(sif|simg|img|sqsh|squashfs)$|^[a-z]+://")
 
 
@@ -36,7 +36,7 @@ def name_of(argument: ExpandedWord) -> str:
 
 
 def of_srun(options: CommandOptions) -> ContainerCall | None:
-    """Return the container that srun itself enters, by a plugin."""
+    """Return the container that srun itself enters through a plugin, or None."""
     option = options.get("container-image", "environment", "uenv", "container")
     if option is None or option.value is None:
         return None
@@ -46,7 +46,7 @@ def of_srun(options: CommandOptions) -> ContainerCall | None:
 
 
 def is_image(words: Sequence[ExpandedWord], *, own: bool) -> bool:
-    """Return whether the first word is an image; a site's wrapper may know its `own`."""
+    """Return whether the first word is an image; with `own`, a wrapper may have its own image."""
     first = words[0].text
     if not own or _IMAGE.search(first):
         return not is_program(name_of(words[0]))
@@ -55,13 +55,13 @@ def is_image(words: Sequence[ExpandedWord], *, own: bool) -> bool:
 
 
 def is_program(name: str) -> bool:
-    """Return whether this is a shell, an interpreter or a launcher."""
+    """Return whether `name` is a shell, a Python interpreter or a launcher."""
     starters = (*option_tables.SHELLS, "torchrun", "deepspeed", "accelerate")
     return bool(PYTHON.match(name)) or name in starters
 
 
 def binds_of(options: CommandOptions, *names: str) -> tuple[CommandWord, ...]:
-    """Return what these options bind."""
+    """Return the bind mounts that these options request."""
     return tuple(
         word_of(part, option.at)
         for option in options.all
@@ -72,7 +72,7 @@ def binds_of(options: CommandOptions, *names: str) -> tuple[CommandWord, ...]:
 
 
 def word_of(text: str, at: Position) -> CommandWord:
-    """Return a word that is known where nothing in it is expanded."""
+    """Return `text` as a word whose value is known if it contains no expansion."""
     return CommandWord(text, at, value=None if "$" in text or "`" in text else text)
 
 
@@ -97,34 +97,34 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 @dataclass
 class CommandLine:
-    """A command line, read as far as one shell wrote it."""
+    """A command line, read as far as a single shell parses it."""
 
     step: JobStep
     rest: list[ExpandedWord]
     """The innermost program that this shell names, and its arguments."""
     shell: Shell
-    """The one in which a shell would run that is started here."""
+    """The place where a shell started by this line would run."""
     program: list[ExpandedWord] = field(default_factory=list)
-    """That program as a user would call it: with `python` or `torchrun` in front."""
+    """The same program including `python` or `torchrun`, as a user would call it."""
     text: ExpandedWord | None = None
-    """What `bash -c` gets to read."""
+    """The text that `bash -c` runs."""
     stdin: bool = False
     """Whether a shell reads its standard input."""
     sets: list[tuple[str, Pieces, Position]] = field(default_factory=list)
-    """What `env A=1` or a container's `--env` sets."""
+    """Variables that `env A=1` or a container's `--env` sets."""
     troubles: list[Trouble] = field(default_factory=list)
     launches: bool = False
-    """Whether something in it starts ranks, enters a container or runs Python."""
+    """Whether the line starts ranks, enters a container or runs Python."""
     clean: bool = False
-    """Whether the program gets no variables of the shell."""
+    """Whether the program starts without the shell's variables."""
 
 
 def read_line(
     arguments: Sequence[ExpandedWord], step: JobStep, shell: Shell, is_script: Callable[[str], bool]
 ) -> CommandLine:
-    """Take a command line apart; `step` has what stands outside of it.
+    """Return the layers of a command line; `step` describes the layers around it.
 
-    `is_script` says whether a word names a file of the job whose text is known.
+    `is_script` returns whether a word names a file of the job whose text is known.
     """
     line = CommandLine(step, list(arguments), shell)
     for _ in range(40):
@@ -137,13 +137,13 @@ def read_line(
 
 
 def starts_others(name: str) -> bool:
-    """Return whether this is known to be a program that starts another one, or Python."""
+    """Return whether `name` is known to start another program, or is Python."""
     known = name in CONTAINERS or name in option_tables.WRAPPERS or name == "srun"
     return known or is_program(name) or bool(WRAPPER.match(name) or _MPI.match(name))
 
 
 def _one_layer(line: CommandLine, is_script: Callable[[str], bool]) -> bool:
-    """Take off the outermost program that starts another one; False: there is none."""
+    """Remove the outermost program that starts another one; return False if there is none."""
     first = line.rest[0]
     name = name_of(first)
     if _ASSIGNMENT.match(first.text) and len(line.rest) > 1 and line.launches:
@@ -180,7 +180,7 @@ def _srun(line: CommandLine) -> bool:
         line.troubles.append(Trouble("unknown-srun-option", message, strange.at, fact))
     line.rest = line.rest[parsed.rest :]
     group = parsed.options.value("het-group", "pack-group")
-    if group is not None and group != "0":  # its component's request is not read
+    if group is not None and group != "0":  # the request of this component is not read
         line.step = replace(line.step, trains=False)
     if parsed.options.has("multi-prog") or any(item.text == ":" for item in line.rest):
         what = "--multi-prog" if parsed.options.has("multi-prog") else "several components (`:`)"
@@ -279,7 +279,7 @@ def _wrapper(line: CommandLine, wrapper: option_tables.Wrapper) -> bool:
 
 
 def _after(pieces: Pieces, count: int) -> Pieces:
-    """Return pieces without their first characters."""
+    """Return pieces without their first `count` characters."""
     rest = []
     for piece in pieces:
         if count >= len(piece.text):
@@ -375,7 +375,7 @@ def _set_program(line: CommandLine, *, python: bool) -> None:
 
 
 def _other(line: CommandLine) -> bool:
-    """A program that starts nothing known, or a script that starts what follows it."""
+    """Read a program that starts no known one, or a script that starts the words after it."""
     first, name = line.rest[0], name_of(line.rest[0])
     scriptlike = "/" in first.text or name.endswith(".sh") or first.text.startswith("$")
     if scriptlike:

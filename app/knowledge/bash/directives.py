@@ -1,4 +1,4 @@
-"""The `#SBATCH` lines of a script, as sbatch reads them."""
+"""The `#SBATCH` lines of a script, parsed as sbatch does."""
 
 import re
 from collections.abc import Iterator
@@ -11,19 +11,19 @@ from lumitui.app.knowledge.bash.origins import File, Piece
 from lumitui.app.knowledge.script_job import CommandOptions, CommandWord, Trouble
 
 BYTE_ORDER_MARK = "\ufeff"
-"""What some editors of Windows put before a text. It is not part of the script."""
+"""Byte order mark that some Windows editors put before a text. It is not part of the script."""
 _MAGIC = "#SBATCH"
 _NEARLY = re.compile(
     r"^(\s+#SBATCH|\s*#\s+SBATCH|\s*#(?!SBATCH)[Ss][Bb][Aa][Tt][Cc][Hh]|#S[BATCH]{4,6}):?\s+-"
 )
-"""Not `##SBATCH`, with which a line is switched off."""
+"""Does not match `##SBATCH`, which disables a line."""
 _TOKEN = re.compile(r"""(?:\\.|'[^']*'|"(?:\\.|[^"])*"|[^\s'"\\]|['"\\])+""")
 _PART = re.compile(r"""\\(?P<escaped>.)|'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<plain>.)""")
 
 
 @dataclass(frozen=True)
 class Directives:
-    """What sbatch reads of a script."""
+    """The parts of a script that sbatch reads."""
 
     options: CommandOptions
     shebang: str
@@ -31,7 +31,7 @@ class Directives:
 
 
 def read_directives(text: str) -> Directives:
-    """Read the options of a script's `#SBATCH` lines; those below the first command count not."""
+    """Read the options of a script's `#SBATCH` lines above its first command."""
     file = File(text)
     troubles = list(_first_line(file))
     arguments: list[ExpandedWord] = []

@@ -1,4 +1,4 @@
-"""What the words of a command line become: quotes, variables, arithmetic, and words divided."""
+"""Expansion of a command line's words: quotes, variables, arithmetic and word splitting."""
 
 import ast
 import operator
@@ -25,7 +25,7 @@ _BINARY: Mapping[type[ast.operator], Callable[[int, int], int]] = {
 
 
 def evaluate(text: str, names: Mapping[str, str]) -> int | None:
-    """Return what bash makes of `text`, where `names` have these values; None: not known."""
+    """Return the value of the arithmetic expression `text` with these `names`; None if unknown."""
     if len(text) > 200:
         return None
     try:
@@ -73,11 +73,11 @@ def _combined(kind: ast.operator, left: int, right: int) -> int | None:
 
 
 _LONGEST_TRIMMED = 1_000
-"""Characters of a value from which a pattern is cut off: each place is tried."""
+"""Maximum length of a value to trim by a pattern, in characters: every position is tried."""
 
 
 def changed(text: str, operator: str) -> str | None:
-    """Return `text` after `%.py`, `##*/`, `/a/b`, `:0:4`, `^^` or `,,`; None: not understood."""
+    """Return `text` after `%.py`, `##*/`, `/a/b`, `:0:4`, `^^` or `,,`, or None if unsupported."""
     if match := re.fullmatch(r"(%%?|##?)([^$]*)", operator, re.DOTALL):
         return _trimmed(text, match[1], match[2].strip("\"'"))
     if match := re.fullmatch(r"(//?)([^/$*?\[]+)/?([^$]*)", operator, re.DOTALL):
@@ -102,21 +102,21 @@ def _trimmed(text: str, operator: str, pattern: str) -> str | None:
 
 
 MOST = 2_000
-"""Words of one command."""
+"""Maximum number of words of a command."""
 
 
 def splitting(pieces: Pieces) -> Pieces:
-    """Return a value as it is without quotes: white space divides it."""
+    """Return an unquoted value, which white space splits into words."""
     return tuple(
         replace(piece, kind="split") if piece.kind == "literal" else piece for piece in pieces
     )
 
 
 def listed(items: tuple[Pieces, ...], *, quoted: bool) -> Pieces:
-    """Return `"${A[@]}"`: each item a word.
+    """Return `"${A[@]}"`, in which each item is a word.
 
-    Without quotes, bash divides also the text of a `bash -c`, of which it then runs the first
-    word alone. The text stays whole here, as its author meant it: `command-split` reports this.
+    Without quotes, bash also splits the text of a `bash -c` and runs only its first word. This
+    function keeps the text whole, as its author meant it; `command-split` reports the mistake.
     """
     pieces: list[Piece] = []
     whole = shell_text(items)
@@ -128,7 +128,7 @@ def listed(items: tuple[Pieces, ...], *, quoted: bool) -> Pieces:
 
 
 def shell_text(words: Sequence[Pieces]) -> int | None:
-    """Return the place of the text that a `bash -c` among `words` gets, if blanks are in it."""
+    """Return the index of the text after `bash -c` in `words`, or None if it contains no blanks."""
     texts = [plain(word) for word in words]
     for number, text in enumerate(texts[:-1]):
         if re.fullmatch(r"-[a-z]*c", text) and number and " " in texts[number + 1].strip():
@@ -138,7 +138,7 @@ def shell_text(words: Sequence[Pieces]) -> int | None:
 
 
 def divided(pieces: Pieces) -> list[Pieces]:
-    """Divide pieces into words, as bash does after its expansions."""
+    """Split pieces into words, as bash does after its expansions."""
     words: list[Pieces] = []
     current: list[Piece] = []
     for piece in pieces:
@@ -169,7 +169,7 @@ def _cut(piece: Piece, start: int, end: int) -> Piece:
 
 
 _DEEPEST = 40
-"""Expansions within expansions; what stands deeper is not known."""
+"""Maximum nesting of expansions; deeper ones count as unknown."""
 _PARAMETER = re.compile(
     r"\$\{(?P<sign>[!#]?)(?P<name>\w+|[@*])(?P<index>\[[^]]*\])?(?P<operator>[^}].*)?\}", re.DOTALL
 )
@@ -187,36 +187,36 @@ _ANSI_ESCAPE = re.compile(
     r"|U(?P<long>[0-9A-Fa-f]{1,8})|c(?P<control>.)|(?P<one>.))",
     re.DOTALL,
 )
-"""What bash reads in `$'…'`."""
+"""Escape sequences in `$'…'`."""
 
 
 @dataclass(frozen=True)
 class ExpandedWord:
-    """A word of a command, and what it is made of."""
+    """A word of a command, and the pieces it consists of."""
 
     word: CommandWord
     pieces: Pieces
 
     @property
     def text(self) -> str:
-        """Its value, with what is not known as it is written."""
+        """The value, with unknown parts as written."""
         return plain(self.pieces)
 
     @property
     def at(self) -> Position:
-        """Where it stands."""
+        """The word's position."""
         return self.word.at
 
 
 class Expander:
-    """Expands the words of one tree in one scope, as `shell` does."""
+    """Expands the words of one tree in one scope, in the role of `shell`."""
 
     def __init__(self, tree: Tree, scope: Scope, shell: Shell) -> None:
-        """Read words of `tree`; `scope` has what the variables hold at this place."""
+        """Expand words of `tree` with the variables of `scope`."""
         self.tree, self.scope, self.shell = tree, scope, shell
 
     def arguments(self, node: Node) -> list[ExpandedWord]:
-        """Return the words that a word of a command becomes: none, one or more."""
+        """Return the words, possibly none, that a word of a command expands to."""
         pieces = self._pieces(node, quoted=False, depth=0)
         groups = divided(pieces)[:MOST]
         if not groups and node.type in ("string", "raw_string", "ansi_c_string"):
@@ -226,7 +226,7 @@ class Expander:
         return [self._argument(group, span(group), plain(group), node) for group in groups]
 
     def value(self, node: Node | None) -> Pieces:
-        """Return what a variable gets that is set to this word."""
+        """Return the value of a variable that is set to this word."""
         return unsplit(self._pieces(node, quoted=False, depth=0)) if node else ()
 
     def items(self, node: Node) -> tuple[Pieces, ...]:
@@ -250,7 +250,7 @@ class Expander:
         held = unsplit(pieces)
         return ExpandedWord(CommandWord(text, at, quotes_of(node), expanded, known(held)), held)
 
-    # A node, as its pieces.
+    # Convert nodes to pieces.
 
     def _pieces(self, node: Node, *, quoted: bool, depth: int) -> Pieces:
         start, end = self.tree.span(node)
@@ -276,7 +276,7 @@ class Expander:
         return self._bare(start, end)
 
     def _bare(self, start: int, end: int) -> Pieces:
-        """A word without quotes: a backslash keeps the next character as it is."""
+        """Return the pieces of an unquoted word, whose backslashes escape the next character."""
         text = self.tree.source.text
         home = re.match(r"~(?=/|$)", text[start:end])
         if home and not (start and text[start - 1] in "=:\"'}") and not self._outside(start):
@@ -288,7 +288,7 @@ class Expander:
         return self.tree.source.made_outside(start)
 
     def _escaped(self, start: int, end: int, only: str | None) -> Pieces:
-        """Cut a stretch; a backslash before one of `only` (None: any character) goes."""
+        """Cut a stretch, dropping backslashes before characters of `only` (None: any character)."""
         source, text = self.tree.source, self.tree.source.text
         pieces: list[Piece] = []
         at = start
@@ -304,7 +304,7 @@ class Expander:
         return (*pieces, *source.cut(at, end))
 
     def _within(self, node: Node, start: int, end: int, depth: int) -> Pieces:
-        """Text in double quotes or a heredoc: expansions among literal text."""
+        """Return the pieces of double-quoted text or a heredoc: literal text and expansions."""
         pieces: list[Piece] = []
         at = start
         for child in node.named_children:
@@ -320,7 +320,7 @@ class Expander:
     # Expansions.
 
     def _extent(self, node: Node) -> tuple[int, int]:
-        """Return where an expansion stands: the grammar may count a blank before its `$` to it."""
+        """Return an expansion's offsets, without a blank before `$` that the grammar includes."""
         start, end = self.tree.span(node)
         text = self.tree.source.text
         while start < end and text[start].isspace():
@@ -410,7 +410,7 @@ class Expander:
         quoted: bool,
         depth: int,
     ) -> Pieces:
-        """`${X:-default}` and the other operators on a value."""
+        """Apply `${X:-default}` or another operator to a value."""
         operator = match["operator"]
         head = re.match(r":?[-=+?]", operator)
         if head:
@@ -427,7 +427,7 @@ class Expander:
         return (replace(unknown[0], text=result, kind="literal" if quoted else "split"),)
 
     def _unquoted(self, node: Node) -> str:
-        """A word as it is written, without its quotes and backslashes."""
+        """Return a word as written, without its quotes and backslashes."""
         return plain(Expander(self.tree, Scope(), self.shell)._pieces(node, quoted=True, depth=0))
 
 
@@ -439,7 +439,7 @@ def _defaulted(
     if operator == "?":
         return value
     if held is None:
-        # Slurm sets its own; another variable that the script never sets is rarely set outside.
+        # Slurm sets SLURM_*; other variables that the script never sets are rarely set outside.
         from_slurm = name.startswith(("SLURM", "SBATCH")) or name.isdecimal()
         return unknown if from_slurm or operator == "+" else given
     empty = held.pieces == () or (held.pieces is not None and not plain(held.pieces))
@@ -459,7 +459,7 @@ def _ansi(match: re.Match[str]) -> str:
 
 
 def _opaque(pieces: Pieces) -> bool:
-    """Whether a value is one command's output and no more: its variable says more than it."""
+    """Return whether a value is just one command's output: its variable's name tells more."""
     return len(pieces) == 1 and pieces[0].kind == "unknown" and pieces[0].text[:2] in ("$(", "`")
 
 

@@ -1,4 +1,4 @@
-"""A command's options, read as getopt_long and argparse do."""
+"""A command's options, parsed as getopt_long and argparse do."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from lumitui.app.knowledge.script_job import CommandOptions, Option
 from lumitui.remote.site.source_position import Position
 
 Takes = Literal["nothing", "value", "maybe", "pair"]
-"""`maybe`: a value only behind `=` (long) or in the same word (short). `pair`: two values."""
+"""`maybe`: an optional value, after `=` (long) or in the same word (short). `pair`: two values."""
 
 
 @dataclass(frozen=True)
@@ -20,18 +20,18 @@ class OptionSyntax:
     short: Mapping[str, str] = field(default_factory=dict)
     """The long name of each letter."""
     same: Mapping[str, str] = field(default_factory=dict)
-    """Other spellings of a long name."""
+    """Other spellings of long names."""
     prefixes: bool = True
-    """Whether the beginning of a long name is enough where it is the only one."""
+    """Whether a unique prefix of a long name is enough."""
     one_dash: bool = False
-    """Whether long names may also have one dash, like mpirun's `-np`."""
+    """Whether long names may also begin with one dash, like mpirun's `-np`."""
     underscores: bool = True
-    """Whether `_` and `-` are the same in a name, as argparse's launchers have it."""
+    """Whether `_` and `-` are the same in a name, as in launchers that use argparse."""
     unknown_values: bool = False
-    """Whether an unknown option has a value where the next word is not an option."""
+    """Whether an unknown option takes the next word as its value, unless that is an option."""
 
     def full(self, name: str) -> tuple[str, ...]:
-        """Return the long names that `name` may stand for: one, none, or too many."""
+        """Return the long names that `name` may mean: one, none, or several if it is ambiguous."""
         name = name.replace("_", "-") if self.underscores else name
         name = self.same.get(name, name)
         if name in self.long:
@@ -45,7 +45,7 @@ class OptionSyntax:
 
 @dataclass(frozen=True)
 class Strange:
-    """An option that the program does not have, or that several names begin with."""
+    """An unknown or ambiguous option, or one without its value."""
 
     text: str
     at: Position
@@ -55,7 +55,7 @@ class Strange:
 
 @dataclass
 class Parsed:
-    """What a command line's beginning says."""
+    """The options at the beginning of a command line."""
 
     options: CommandOptions = field(default_factory=CommandOptions)
     rest: int = 0
@@ -137,7 +137,7 @@ class _OptionReader:
             self._keep(name, None)
 
     def _keep(self, name: str, value: str | None, following: int = 0) -> None:
-        """Keep an option; as many of the `following` words are its value."""
+        """Keep an option; its value is the next `following` words, if any."""
         behind = self.words[self.index + 1 : self.index + 1 + following]
         value = " ".join(each.text for each in behind) if behind else value
         last = behind[-1] if behind else None

@@ -1,4 +1,4 @@
-"""A script read from top to bottom, as if each of its branches ran."""
+"""An interpreter that reads a script from top to bottom, as if every branch ran."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _OTHER = {
 
 
 def module_call(program: str, words: Sequence[str]) -> tuple[str, list[str]]:
-    """Return what `module WORDS` or `ml WORDS` does, and the names it does it with."""
+    """Return the action of `module WORDS` or `ml WORDS`, and the module names it applies to."""
     words = [word for word in words if not word.startswith("--") and word != "-f"]
     if program == "module":
         words = [*dropwhile(lambda word: word.startswith("-"), words)]
@@ -37,7 +37,7 @@ def module_call(program: str, words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def loaded(before: Sequence[str], program: str, words: Sequence[str]) -> list[str]:
-    """Return the modules after `module WORDS` or `ml WORDS`, where `before` were loaded."""
+    """Return the modules loaded after `module WORDS` or `ml WORDS`, starting from `before`."""
     verb, names = module_call(program, words)
     if verb == "purge":
         return []
@@ -58,9 +58,9 @@ def _without(modules: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 _DEEPEST = 60
-"""Statements within statements; what stands deeper is not read."""
+"""Maximum nesting of statements; deeper ones are not read."""
 _MOST = 5_000
-"""Commands of one job, with those of functions each time they are called."""
+"""Maximum number of commands of a job; those of a function count at each call."""
 _BLOCKS = {
     "program", "do_group", "compound_statement", "else_clause", "elif_clause", "pipeline",
     "negated_command", "list",
@@ -69,10 +69,10 @@ _BLOCKS = {
 
 @dataclass
 class Interpreter(ShellState):
-    """Reads the statements of one shell, and knows where in its script it is."""
+    """Reads the statements of one shell and tracks its position in the script."""
 
     calling: tuple[str, ...] = ()
-    """The functions that it runs at this place, outermost first."""
+    """The functions being called, outermost first."""
     candidates: list[JobStep] = field(default_factory=list)
     """Within a step: the programs that this shell starts."""
 
@@ -139,14 +139,14 @@ class Interpreter(ShellState):
             self.background = before
 
     def _list(self, children: Sequence[Node]) -> None:
-        """Read `a && b`: what is after the first may not run."""
+        """Read `a && b`: the commands after the first may not run."""
         self._block(children[:1])
         self.branches += 1
         self._block(children[1:])
         self.branches -= 1
 
     def _branches(self, node: Node) -> None:
-        """Read an `if` or `case`: afterwards is known what all branches agree on."""
+        """Read an `if` or `case`; afterwards a variable is known if all branches agree on it."""
         before, ends, complete = self.scope, [], node.type == "case_statement"
         branches = _parts(node)
         self._block(branches[0])
@@ -216,7 +216,7 @@ class Interpreter(ShellState):
         self._run(arguments, prefixes, given, at)
 
     def _passed_on(self, word: Node) -> None:
-        """Note that `exec $*` divides the text of a `bash -c` which this script is given."""
+        """Note that `exec $*` splits the text of a `bash -c` in this script's arguments."""
         given = self.scope.positional or ()
         text = shell_text(given)
         written = self.tree.text(word)
@@ -231,7 +231,7 @@ class Interpreter(ShellState):
             )
 
     def _substitutions(self, node: Node) -> None:
-        """Read the commands in `$(…)` within a word: they run before it."""
+        """Read the commands in `$(…)` within a word, which run before the word's command."""
         waiting, steps = [node], 0
         while waiting and steps < 2_000:
             steps += 1
@@ -300,7 +300,7 @@ class Interpreter(ShellState):
         self.reading.variables += recorded
 
     def _close(self, candidates: Sequence[JobStep], place: int, index: int) -> None:
-        """Keep the step, and give its number to the commands that were read with it."""
+        """Keep the step, and assign its number to the commands read with it."""
         step = _main_of(candidates)
         self.reading.steps.append(step)
         self.reading.commands[place:] = [
@@ -311,7 +311,7 @@ class Interpreter(ShellState):
     def _inside(
         self, line: CommandLine, scope: Scope, given: Mapping[str, Pieces]
     ) -> list[JobStep]:
-        """Read what a line's innermost shell or script runs; return the programs it starts."""
+        """Read the commands of a line's innermost shell or script; return the programs started."""
         source: ParsedSource | None = None
         positional: tuple[Pieces, ...] | None = None
         step = line.step
@@ -327,7 +327,7 @@ class Interpreter(ShellState):
             return []
         child = Scope() if line.clean else scope.child()
         child.positional = positional
-        # A shell that the batch script starts by itself has steps of its own.
+        # A shell that the batch script starts directly has its own steps.
         outer = step if self.outer is not None or line.launches else None
         inner = Interpreter(
             self.reading, Tree(source), child, line.shell, self.depth + 2, outer,
@@ -370,7 +370,7 @@ class Interpreter(ShellState):
             at = span(self.tree.source.cut(*self.tree.span(node)))
             self.reading.troubles.append(Trouble("not-understood", message, at))
 
-    # What bash itself does.
+    # Shell builtins.
 
     def _builtin(
         self,
@@ -379,7 +379,7 @@ class Interpreter(ShellState):
         given: Mapping[str, Pieces],
         at: Position,
     ) -> bool:
-        """Do what bash itself does; False: it is another program."""
+        """Execute a shell builtin; return False for any other program."""
         words = [each.text for each in arguments[1:]]
         if name == "set":
             self._export_all(words)
@@ -402,7 +402,7 @@ class Interpreter(ShellState):
             self.scope.positional = self.scope.positional[count:]
         elif name in ("read", "readarray", "mapfile"):
             names = [word for word in words if re.fullmatch(r"[A-Za-z_]\w*", word)]
-            # Of several variables each gets a part of the line.
+            # With several variables, each gets a part of the line.
             whole = given.get("<") if name == "read" and len(names) == 1 else None
             for word in names:
                 self.scope.set(word, Value(whole))
@@ -416,7 +416,7 @@ class Interpreter(ShellState):
         return True
 
     def _export_all(self, words: Sequence[str]) -> None:
-        """Do `set -a`, `set +a` and their long forms."""
+        """Execute `set -a`, `set +a` and their long forms."""
         for number, word in enumerate(words):
             if word == "--":
                 return
@@ -442,7 +442,7 @@ class Interpreter(ShellState):
 
 
 def _parts(node: Node) -> list[list[Node]]:
-    """Return what always runs of an `if` or `case`, then each branch."""
+    """Return the part of an `if` or `case` that always runs, then each branch."""
     if node.type == "case_statement":
         items = [item for item in node.children if item.type == "case_item"]
         return [[], *(item.children[_pattern_end(item) + 1 :] for item in items)]
@@ -456,17 +456,17 @@ def _parts(node: Node) -> list[list[Node]]:
 
 
 def _pattern_end(item: Node) -> int:
-    """Return where the patterns of a case end."""
+    """Return the index at which the patterns of a case end."""
     return next((n for n, child in enumerate(item.children) if child.type == ")"), -1)
 
 
 def _launches(step: JobStep) -> bool:
-    """Return whether a line is more than a command of the batch script."""
+    """Return whether a step is more than a command of the batch script."""
     return step.launcher != "plain" or step.container is not None or step.python
 
 
 def _main_of(candidates: Sequence[JobStep]) -> JobStep:
-    """Return the main program of a step: the last that is launched, or else that trains."""
+    """Return a step's main program: the last launched one, otherwise the last that trains."""
 
     def weight(step: JobStep) -> tuple[bool, bool, bool]:
         return step.trains, step.launcher != "plain", step.python

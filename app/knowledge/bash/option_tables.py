@@ -1,6 +1,6 @@
-"""The options of sbatch, srun, containers, launchers, and programs that start another program.
+"""Options of sbatch, srun, containers, launchers, and programs that start another program.
 
-Those of Slurm are of 20.11 to 26.05, as its manual pages list them.
+Slurm's options are those in its manual pages from 20.11 to 26.05.
 """
 
 from collections.abc import Mapping
@@ -100,7 +100,7 @@ SINGULARITY = OptionSyntax(
         "s": "silent", "v": "verbose",
     },
 )  # fmt: skip
-"""`singularity` and `apptainer`: of the program itself and of exec, run and shell."""
+"""`singularity` and `apptainer`: the global options and those of exec, run and shell."""
 
 PODMAN = OptionSyntax(
     _takes(
@@ -179,17 +179,17 @@ MPIRUN = OptionSyntax(
 
 @dataclass(frozen=True)
 class Wrapper:
-    """A program whose operands begin with another program, like `numactl` or `timeout`."""
+    """A program that starts the one named in its operands, like `numactl` or `timeout`."""
 
     table: OptionSyntax
     operands: int = 0
-    """Its own words before that program, like `timeout`'s duration."""
+    """Number of its own operands before that program, like `timeout`'s duration."""
     assignments: bool = False
-    """Whether `A=1` may be before that program, as with `env`."""
+    """Whether `A=1` may precede that program, as with `env`."""
     adds: bool = False
-    """Whether it starts that program again and again, with words that it reads."""
+    """Whether it starts that program repeatedly, with words that it reads, like `xargs`."""
     verbs: tuple[str, ...] = ()
-    """Words that come first, like `nsys profile`."""
+    """Subcommands, as in `nsys profile`."""
 
 
 _NO = OptionSyntax({})
@@ -295,7 +295,7 @@ PYTHON = OptionSyntax(
     _takes("c m W X Q check-hash-based-pycs", "B b d E h i I O OO P q s S u v V x version help"),
     {letter: letter for letter in "cmWXQBbdEhiIOPqsSuvVx"},
 )
-"""Of the interpreter itself; `-c` and `-m` end them."""
+"""Options of the Python interpreter; `-c` and `-m` end them."""
 
 SHELLS = {"bash", "sh", "zsh", "dash"}
 SHELL = OptionSyntax(
@@ -314,4 +314,4 @@ break continue declare exit local readonly return shift unset
 sstat strings tail tar taskset tee tensorboard test top touch tput trap true ulimit uname uniq
 unsquashfs unzip uptime wait wc wget which whoami xargs xz zip zstd"""
 IDLE = frozenset(_IDLE.split())
-"""Programs that are never a job's main one."""
+"""Programs that are never a job's main program."""

@@ -1,4 +1,4 @@
-"""Where each character of a text comes from, through quotes, variables and `bash -c`.
+"""The origin of each character of a text, through quotes, variables and `bash -c`.
 
 A value is a tuple of pieces. Each piece knows the file and the offset of its first character, so
 that a word inside `bash -c "$CMD"` is found where `CMD` was written.
@@ -14,17 +14,17 @@ from lumitui.remote.site.source_position import NOWHERE, Position
 
 
 class File:
-    """A text as a user wrote it, in lines and columns."""
+    """A text as its user wrote it, addressed by lines and columns."""
 
     def __init__(self, text: str, name: str = "") -> None:
-        """Keep `text`, which is in the file `name` ("": the script itself)."""
+        """Keep `text` of the file `name` ("": the script itself)."""
         self.text, self.name = text, name
         self._starts = [0]
         for line in text.split("\n")[:-1]:
             self._starts.append(self._starts[-1] + len(line) + 1)
 
     def position(self, start: int, end: int) -> Position:
-        """Return the place of the characters from `start` to before `end`."""
+        """Return the position of the characters from `start` to before `end`."""
         line, column = self._place(start)
         end_line, end_column = self._place(max(start, end))
         return Position(line, column, end_line, end_column, self.name)
@@ -35,43 +35,43 @@ class File:
 
 
 Kind = Literal["literal", "split", "unknown", "break"]
-"""`literal`: known, and stays one word. `split`: known, from a variable without quotes: white
-space divides it. `unknown`: an expansion as it is written. `break`: a word ends here."""
+"""`literal`: known, and never split. `split`: known, from an unquoted variable; white space splits
+it. `unknown`: an expansion as written. `break`: the end of a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of a value whose characters follow each other in one file."""
+    """A part of a value whose characters are consecutive in one file."""
 
     text: str
     file: File
     start: int
     kind: Kind = "literal"
     shell: Shell = "batch"
-    """Of an unknown piece: the shell that expands it."""
+    """The shell that expands an unknown piece."""
     inert: bool = False
-    """A literal one that no shell looks at for variables: from quotes or behind a backslash."""
+    """Whether it is a literal in which no shell expands variables: quoted or after a backslash."""
 
 
 Pieces = tuple[Piece, ...]
 
 
 def plain(pieces: Iterable[Piece]) -> str:
-    """Return the text of pieces; unknown ones as they are written."""
+    """Return the text of pieces, with unknown ones as written."""
     return "".join(piece.text for piece in pieces)
 
 
 def known(pieces: Iterable[Piece]) -> str | None:
-    """Return the text of pieces; None: one of them is not known."""
+    """Return the text of pieces, or None if any is unknown."""
     held = tuple(pieces)
     return None if any(piece.kind == "unknown" for piece in held) else plain(held)
 
 
 class ParsedSource:
-    """A text to parse: a file, or what a shell within the script gets to read."""
+    """A text to parse: a file, or the input of a shell within the script."""
 
     def __init__(self, pieces: Pieces) -> None:
-        """Keep `pieces`, whose texts together are the text."""
+        """Keep `pieces`, whose joined texts are the text."""
         self.pieces = tuple(piece for piece in pieces if piece.text)
         self.text = plain(self.pieces)
         self._starts, at = [], 0
@@ -81,11 +81,11 @@ class ParsedSource:
 
     @classmethod
     def of(cls, file: File) -> "ParsedSource":
-        """Return the source that a file is."""
+        """Return a file as a source."""
         return cls((Piece(file.text, file, 0),))
 
     def cut(self, start: int, end: int, *, inert: bool = False) -> Pieces:
-        """Return the pieces of the characters from `start` to before `end`, as literal ones."""
+        """Return the characters from `start` to before `end` as literal pieces."""
         found = []
         index = bisect_right(self._starts, start) - 1
         while 0 <= index < len(self.pieces) and self._starts[index] < end:
@@ -101,7 +101,7 @@ class ParsedSource:
     def unknown(self, start: int, end: int, shell: Shell) -> Piece:
         """Return the expansion from `start` to before `end` as one piece that `shell` expands.
 
-        An expansion that an outer shell has made already stays that shell's.
+        If an outer shell has already made the expansion, it stays that shell's.
         """
         index = max(0, bisect_right(self._starts, start) - 1)
         if not self.pieces:
@@ -112,17 +112,17 @@ class ParsedSource:
         return Piece(self.text[start:end], piece.file, offset, "unknown", outer)
 
     def made_outside(self, start: int) -> bool:
-        """Return whether an outer shell has put in what is at `start`."""
+        """Return whether an outer shell inserted the text at `start`."""
         index = bisect_right(self._starts, start) - 1
         return 0 <= index < len(self.pieces) and self.pieces[index].kind == "unknown"
 
     def position(self, start: int, end: int) -> Position:
-        """Return where the characters from `start` to before `end` were written."""
+        """Return the position at which the characters from `start` to before `end` were written."""
         return span(self.cut(start, end)) if self.pieces else NOWHERE
 
 
 def span(pieces: Pieces) -> Position:
-    """Return the place from the first piece to the last, as far as both are in one file."""
+    """Return the position from the first piece to the last, if both are in one file."""
     held = [piece for piece in pieces if piece.text]
     if not held:
         return NOWHERE
@@ -134,7 +134,7 @@ def span(pieces: Pieces) -> Position:
 
 
 def unsplit(pieces: Pieces) -> Pieces:
-    """Return pieces as a variable keeps them: white space in it divides nothing."""
+    """Return pieces as a variable stores them: white space does not split them."""
     return tuple(
         replace(piece, kind="literal") if piece.kind == "split" else piece
         for piece in pieces

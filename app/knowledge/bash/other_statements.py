@@ -1,4 +1,4 @@
-"""What a script has besides one line of it: every statement, whatever it is."""
+"""Every statement of a script except one line."""
 
 import posixpath
 import re
@@ -29,28 +29,28 @@ _BLOCKS = {
 }  # fmt: skip
 _ENDS = {"exit", "return"}
 _SURE = re.compile(r"(?:cd|source|\.|module|ml|mkdir|echo|set|ulimit|conda)\s|\$\{?\w+\}?$")
-"""Commands before `&&` that test nothing, like `cd src` and `$WITH_CONDA`."""
+"""Commands before `&&` that are not tests, like `cd src` and `$WITH_CONDA`."""
 _DEEPEST = 60
 
 
 @dataclass(frozen=True)
 class OtherStatement:
-    """A statement, or what the shell does around the line."""
+    """A statement, or a shell construct around the line."""
 
     kind: Kind
     text: str
-    """As written. Of a function, a condition or a loop with the line in it: its first line."""
+    """As written; for a function, condition or loop that contains the line, only its first line."""
     names: tuple[str, ...] = ()
-    """Of a setting: the variables that it sets. Of a command: the programs that it starts."""
+    """The variables that a setting sets, or the programs that a command starts."""
     at: Position = NOWHERE
     whole: bool = True
-    """Whether this is all of it: not of a block that has the line in it."""
+    """Whether `text` is the whole statement; False for a block that contains the line."""
 
 
 def other_statements(text: str, at: Position) -> Iterator[OtherStatement]:
-    """Yield every statement of a script but the one at `at`, and what the shell does with that.
+    """Yield every statement of a script except the one at `at`, and the constructs around that one.
 
-    A statement within another is its part, unless the one at `at` stands there, too.
+    A nested statement is part of the outer one, unless the outer one also contains `at`.
     """
     clean = text.replace("\r\n", "\n").replace("\r", " ").replace("\0", " ")
     tree = Tree(ParsedSource.of(File(clean)))
@@ -128,9 +128,9 @@ class _StatementReader:
         return OtherStatement(kind, text, tuple(self._programs(node)), at)
 
     def _chooses(self, node: Node) -> bool:
-        """Whether a list sets a variable or ends after a test: `[ -f x ] && A=1`, `… || exit`.
+        """Return whether a list sets a variable or tests first: `[ -f x ] && A=1`, `… || exit`.
 
-        `export A=1 && source env.sh && B=2` tests nothing: each of its parts runs.
+        `export A=1 && source env.sh && B=2` has no test: all its parts run.
         """
         return (
             node.type == "list"
@@ -143,7 +143,7 @@ class _StatementReader:
         )
 
     def _is_sequence(self, node: Node) -> bool:
-        """Whether all parts of a list run: `&&` joins them, and only the last can fail."""
+        """Return whether all parts of a list run: `&&` joins them, and only the last can fail."""
         parts = flat(node)
         return all(
             part.type in ("&&", "comment", *_SETTINGS)
@@ -169,7 +169,7 @@ class _StatementReader:
                 waiting.extend(reversed(each.named_children))
 
     def _holds(self, node: Node) -> bool:
-        """Whether a statement has the line in it."""
+        """Return whether a statement contains the line."""
         own = self.tree.position(node)
         start = (self.at.line, self.at.column)
         return (own.line, own.column) <= start < (own.end_line, own.end_column)
@@ -181,9 +181,9 @@ _IMPORT = re.compile(r"^\s*(?:from|import)\s+\.*([A-Za-z_][\w.]*)", re.MULTILINE
 
 
 def referenced_files(job: ScriptJob) -> Iterator[str]:
-    """Yield the paths that a job's words and the files at hand may name, as they are written.
+    """Yield the paths, as written, that a job's words and the available files may name.
 
-    Relative ones alone: others stand on the cluster.
+    Only relative ones: absolute paths are on the cluster.
     """
     seen: set[str] = set()
     for path in _all(job):
@@ -214,7 +214,7 @@ def _all(job: ScriptJob) -> Iterator[str]:
 
 
 def _imported(path: str, text: str) -> Iterator[str]:
-    """Yield the modules beside a program that it imports, and the configurations it names."""
+    """Yield the local modules that a program imports, and the configurations it names."""
     folder = posixpath.dirname(path)
     for name in _IMPORT.findall(text):
         module = posixpath.join(folder, name.replace(".", "/"))

@@ -1,4 +1,4 @@
-"""A text of bash as a syntax tree, with offsets in characters."""
+"""A syntax tree of bash text, with offsets in characters."""
 
 import re
 from collections.abc import Iterator
@@ -20,20 +20,21 @@ class Tree:
     """The syntax tree of a source."""
 
     def __init__(self, source: ParsedSource) -> None:
-        """Parse `source`; odd text becomes nodes of the type ERROR."""
+        """Parse `source`; invalid text becomes nodes of type ERROR."""
         self.source = source
-        # To bash all of these are letters. The grammar's scanner (0.25.1) asks C's isalpha() about
-        # them, which reads outside of its table from U+0100 on: `{` and U+F7DC0 end the process.
+        # To bash all of these are letters. The grammar's scanner (0.25.1) passes them to C's
+        # isalpha(), which reads outside its table from U+0100 on: `{` and U+F7DC0 crash the
+        # process.
         clean = _NO_ASCII.sub("x", source.text)
-        # Of `A=$B/$C/d` it makes two words and a command; of `A=$B%$C%d` one assignment. What a
-        # node says is read in the source, so that its text stays as it was written.
-        # bash ends the comment in `# why` at the backtick; the grammar ends it with the line.
+        # The grammar parses `A=$B/$C/d` as two words and a command, but `A=$B%$C%d` as one
+        # assignment. Texts of nodes come from the source, so they stay as written. bash ends the
+        # comment in `# why` at the backtick; the grammar ends it with the line.
         clean = _REMARK.sub(lambda match: " " * len(match[0]), clean)
         data = _ASSIGNED.sub(lambda match: _AFTER_NAME.sub(r"\1%", match[0]), clean).encode()
         self.root: Node = Parser(_LANGUAGE).parse(data).root_node
 
     def span(self, node: Node) -> tuple[int, int]:
-        """Return the offsets of a node's first character, and behind its last."""
+        """Return the offsets of a node's first character and of the one after its last."""
         start, end = node.start_byte, node.end_byte
         # The grammar counts a space in front of `${…}` in quotes as part of it.
         while node.type == "expansion" and start < end and self.source.text[start] in " \t\n":
@@ -41,16 +42,16 @@ class Tree:
         return start, end
 
     def text(self, node: Node) -> str:
-        """Return a node as it is written."""
+        """Return a node's text as written."""
         start, end = self.span(node)
         return self.source.text[start:end]
 
     def position(self, node: Node) -> Position:
-        """Return where a node was written."""
+        """Return the position at which a node was written."""
         return self.source.position(*self.span(node))
 
     def errors(self) -> Iterator[Node]:
-        """Yield the outermost nodes that bash would not understand, and those it misses."""
+        """Yield the outermost nodes that are errors or missing."""
         if not self.root.has_error:
             return
         waiting = [self.root]
@@ -63,7 +64,7 @@ class Tree:
 
 
 def flat(node: Node) -> list[Node]:
-    """Return the statements of `a && b && c`, which is nested to the left, in their order."""
+    """Return the statements of `a && b && c`, which the tree nests to the left, in order."""
     if node.type != "list":
         return node.children
     found: list[Node] = []

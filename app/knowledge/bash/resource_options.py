@@ -1,4 +1,4 @@
-"""What a job asks of Slurm, from its options: sbatch(1)."""
+"""The resources that a job's options request from Slurm: sbatch(1)."""
 
 import re
 
@@ -16,7 +16,7 @@ _COUNT = re.compile(r"(?:(?P<type>[A-Za-z][^:,]*):)?(?P<count>\d+)$")
 
 
 def resources_of(options: CommandOptions, site: Site) -> Resources:
-    """Return the request of a job with these options at `site`."""
+    """Return the resources that a job with these options requests at `site`."""
     partition = options.value("partition")
     facts = site.partitions.get(partition or "")
     nodes = nodes_of(options.value("nodes"))
@@ -43,22 +43,22 @@ def resources_of(options: CommandOptions, site: Site) -> Resources:
 
 
 def nodes_of(text: str | None) -> int | None:
-    """Return the nodes of `4`, `2-8` (at least) or `1,2,4`; None: not asked, or not read."""
+    """Return the minimum nodes of `4`, `2-8` or `1,2,4`; None if not requested or unreadable."""
     match = re.fullmatch(r"(\d{1,7})([kK]?)(?:[-,:].*)?", (text or "").strip())
     return int(match[1]) * (1024 if match[2] else 1) if match else None
 
 
 def _tasks(options: CommandOptions, nodes: int | None) -> tuple[int | None, int | None]:
-    """Return the tasks in all and on each node."""
+    """Return the tasks in total and on each node."""
     tasks = options.number("ntasks")
     per_node = options.number("ntasks-per-node")
     if tasks is None and per_node is not None:
-        # Without `--nodes` Slurm gives one.
+        # Without `--nodes`, Slurm allocates one node.
         tasks = per_node * (nodes or 1)
     if per_node is None and tasks is not None and (nodes or tasks == 1):
         per_node = -(-tasks // (nodes or 1))
     elif per_node is not None and nodes and options.has("ntasks") and tasks is not None:
-        # With both, `--ntasks-per-node` is the most that a node gets.
+        # With both options, `--ntasks-per-node` is the maximum on a node.
         per_node = min(per_node, -(-tasks // nodes)) or per_node
     return tasks, per_node
 
@@ -66,13 +66,13 @@ def _tasks(options: CommandOptions, nodes: int | None) -> tuple[int | None, int 
 def gpus_of(
     options: CommandOptions, nodes: int | None, per_node: int | None
 ) -> tuple[int | None, str, bool]:
-    """Return the GPUs on each node, their type, and whether they were requested in all."""
+    """Return the GPUs per node, their type, and whether the job requested a total."""
     if (text := options.value("gpus-per-node")) is not None and (found := count_of(text)):
         return found[1], found[0], False
     if found := gres_gpus(options.value("gres")):
         return found[1], found[0], False
     if (text := options.value("gpus")) is not None and (found := count_of(text)):
-        # A job of one task has one node, whether it says so or not.
+        # A job of one task has one node, even without `--nodes`.
         spread = nodes or (1 if options.number("ntasks") in (None, 1) else None)
         each = found[1] // spread if spread and found[1] % spread == 0 else None
         return each, found[0], True
@@ -84,7 +84,7 @@ def gpus_of(
 
 
 def gres_gpus(text: str | None) -> tuple[str, int] | None:
-    """Return type and number of the GPUs in `gpu:a100:4,nvme:100`; None: it asks for none."""
+    """Return type and number of the GPUs in `gpu:a100:4,nvme:100`, or None without GPUs."""
     parts = (_GPU.match(part.strip()) for part in (text or "").split(","))
     return next(((gpu["type"] or "", int(gpu["count"] or 1)) for gpu in parts if gpu), None)
 
@@ -106,7 +106,7 @@ def _seconds(text: str | None) -> int | None:
 
 
 def memory_gib(text: str | None) -> float | None:
-    """Return the GiB of `480G`, `1T` or `16000` (MiB); None: none of these."""
+    """Return `480G`, `1T` or `16000` (MiB) in GiB; None for other texts."""
     match = _MEMORY.match((text or "").strip())
     return float(match[1]) * _MIB[(match[2] or "M").upper()] / 1024 if match else None
 
@@ -114,7 +114,7 @@ def memory_gib(text: str | None) -> float | None:
 def _memory(
     options: CommandOptions, per_node: int | None, cpus: int | None, gpus: int | None, site: Site
 ) -> float | None:
-    """Return the GiB on each node."""
+    """Return the memory on each node in GiB."""
     if (each := memory_gib(options.value("mem"))) is not None:
         return each or (float(site.node.memory_gib) if is_known(site) else None)
     if (each := memory_gib(options.value("mem-per-gpu"))) is not None:

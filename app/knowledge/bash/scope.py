@@ -1,4 +1,4 @@
-"""The variables and functions that a shell knows while its script is read."""
+"""The variables and functions of a shell while its script is read."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -9,15 +9,15 @@ from lumitui.app.knowledge.bash.origins import Pieces, plain
 from lumitui.app.knowledge.bash.parsed_text import Tree
 
 _LONGEST = 65_536
-"""Characters of a value; a longer one (`X=$X$X` in a row) counts as not known."""
+"""Maximum length of a value in characters; a longer one (repeated `X=$X$X`) counts as unknown."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """What a variable holds."""
+    """The value of a variable."""
 
     pieces: Pieces | None
-    """None: the script sets it to something that nobody can know."""
+    """None if the script sets it to an unknowable value."""
     items: tuple[Pieces, ...] | None = None
     """Of an array."""
     exported: bool = False
@@ -34,28 +34,28 @@ UNKNOWN = Value(None)
 
 @dataclass
 class Scope:
-    """One shell's state at a place of its script."""
+    """One shell's state at a position in its script."""
 
     values: dict[str, Value] = field(default_factory=dict)
     functions: dict[str, tuple[Tree, Node]] = field(default_factory=dict)
     exported_functions: set[str] = field(default_factory=set)
-    """Those that bash hands on to the shells it starts (`export -f`)."""
+    """Functions that bash passes to the shells it starts (`export -f`)."""
     positional: tuple[Pieces, ...] | None = None
-    """`$1` and so on; None: not known."""
+    """`$1` and so on; None if unknown."""
     export_all: bool = False
     """After `set -a`."""
     changing: frozenset[str] = frozenset()
-    """Variables that bash changes when they are set, or that name others: `declare -i -u -l -n`."""
+    """Variables whose values bash changes, or that refer to others: `declare -i -u -l -n`."""
 
     def copy(self) -> "Scope":
-        """Return a copy that changes by itself: of a subshell."""
+        """Return an independent copy, as for a subshell."""
         return Scope(
             dict(self.values), dict(self.functions), set(self.exported_functions),
             self.positional, self.export_all, self.changing,
         )  # fmt: skip
 
     def child(self) -> "Scope":
-        """Return the scope of a program that this shell starts: what is exported, alone."""
+        """Return the scope of a program that this shell starts: only the exported names."""
         kept = self.exported_functions & self.functions.keys()
         return Scope(
             {name: each for name, each in self.values.items() if each.exported},
@@ -64,7 +64,7 @@ class Scope:
         )
 
     def set(self, name: str, value: Value) -> None:
-        """Set a variable; one that was exported stays so."""
+        """Set a variable, which stays exported if it was."""
         before = self.values.get(name)
         if name in self.changing:
             value = replace(value, pieces=None, items=None)
@@ -75,13 +75,13 @@ class Scope:
         self.values[name] = replace(value, exported=exported)
 
     def export(self, name: str, *, given: bool = True) -> None:
-        """Mark a variable as one that programs get, or no longer get."""
+        """Mark a variable as exported to programs, or as no longer exported."""
         before = self.values.get(name)
         if before is not None:
             self.values[name] = replace(before, exported=given)
 
     def join(self, ends: Iterable["Scope"]) -> None:
-        """Go on after branches that ended in these scopes: what they agree on is known."""
+        """Merge the scopes at the ends of branches: the values they agree on are known."""
         scopes = list(ends)
         for name in {name for scope in scopes for name in scope.values}:
             found = [scope.values[name] for scope in scopes if name in scope.values]

@@ -1,4 +1,4 @@
-"""A script as a neutral job."""
+"""Reader of a script into a neutral job."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -49,9 +49,9 @@ def rank_of(
     *,
     inherits: bool | None = None,
 ) -> Rank:
-    """Return what a rank of `step` has; `options` are sbatch's.
+    """Return the resources of a rank of `step`; `options` are sbatch's.
 
-    `inherits`: whether srun takes `--cpus-per-task` from sbatch; None: not known.
+    `inherits`: whether srun takes `--cpus-per-task` from sbatch; None if unknown.
     """
     if step is None:
         return UNKNOWN_RANK
@@ -88,7 +88,7 @@ def _nodes(step: JobStep, request: Resources) -> int | None:
 
 
 def _tasks(step: JobStep, request: Resources, nodes: int | None) -> tuple[int | None, int | None]:
-    """Return the tasks that Slurm starts on each node and in all; one each where none is asked."""
+    """Return the tasks that Slurm starts per node and in total; one each if not requested."""
     srun = step.srun
     if srun is None:
         return 1, nodes
@@ -140,7 +140,7 @@ def _cores(
     shares: int | None,
     inherits: bool | None,
 ) -> int | None:
-    """Return the cores of a rank: those of its task, shared by what a launcher starts there."""
+    """Return a rank's cores: those of its task, shared by all processes of its launcher."""
     if not shares:
         return None
     if step.srun is None:
@@ -154,8 +154,8 @@ def _cores(
             own, ("$SLURM_CPUS_PER_TASK", "${SLURM_CPUS_PER_TASK}"), request.cpus_per_task
         )
     elif not inherits and not any(v.name == "SRUN_CPUS_PER_TASK" for v in variables):
-        # Since 22.05 srun does not take sbatch's `--cpus-per-task`; some sites changed that back.
-        # With masks a task has their cores, whatever srun was told.
+        # Since 22.05 srun does not inherit sbatch's `--cpus-per-task`; some sites changed that
+        # back. With masks, a task has their cores, whatever srun's options request.
         alone = inherits is False and not step.srun.has("cpu-bind")
         return 1 if alone and request.cpus_per_task else None
     else:
@@ -185,7 +185,7 @@ def _visible(
 
 
 _LARGEST = 262_144
-"""Characters of a script that is read; Slurm itself takes 4 MiB (`max_script_size`)."""
+"""Maximum length of a script in characters; Slurm accepts 4 MiB (`max_script_size`)."""
 _PREPARES = ("download", "prepare", "preprocess", "prefetch", "setup", "convert", "tokenize",
              "tokenise", "make_", "build_", "check_", "merge_", "plot", "collect_",
              "fetch", "preflight", "probe")  # fmt: skip
@@ -194,9 +194,9 @@ _PREPARES = ("download", "prepare", "preprocess", "prefetch", "setup", "convert"
 def read_script(
     text: str, *, site: Site, files: Mapping[str, str] | None = None, folder: str | None = None
 ) -> ScriptJob:
-    """Return the job that a script is at `site`. Whatever the text is, this raises nothing.
+    """Return the job that a script describes at `site`; never raises, whatever the text.
 
-    `files` has texts that the job names, by the paths it uses; `folder` is where it is submitted.
+    `files` maps the paths that the job uses to their texts; `folder` is the submit folder.
     """
     clean = (
         text.removeprefix(BYTE_ORDER_MARK)
@@ -243,7 +243,7 @@ def read_script(
 
 
 def _lines(source: ParsedSource) -> tuple[Position, ...]:
-    """Return where each line of a written file stands."""
+    """Return the position of each line of a file that the script writes."""
     positions, start = [], 0
     for line in source.text.split("\n"):
         positions.append(source.position(start, start + max(1, len(line))))
@@ -252,13 +252,13 @@ def _lines(source: ParsedSource) -> tuple[Position, ...]:
 
 
 def _is_odd(text: str) -> bool:
-    """Whether parsing could take long: no person wrote that many operators in a row."""
+    """Return whether parsing could take long: nobody writes that many operators in a row."""
     signs = sum(text.count(sign) for sign in "|<>(=")
     return len(text) > _LARGEST or (len(text) > 8_192 and signs * 6 > len(text))
 
 
 def _of_bytes(text: str) -> Iterator[Trouble]:
-    """Yield what is wrong with the characters of a text."""
+    """Yield the mistakes in the bytes of a text, such as its encoding and line endings."""
     if text.startswith(BYTE_ORDER_MARK):
         message = "A byte order mark precedes its first line, so sbatch finds no `#!` and "
         message += "refuses the job."
@@ -281,7 +281,7 @@ def _of_bytes(text: str) -> Iterator[Trouble]:
 
 
 def _with_roles(steps: Sequence[JobStep]) -> Iterator[JobStep]:
-    """Yield the steps; what one process prepares beside a launched training does not train."""
+    """Yield the steps; a single process beside a launched training counts as preparation."""
     launched = any(step.trains and (step.srun or step.launcher != "plain") for step in steps)
     for step in steps:
         program = step.program.known.rsplit("/", 1)[-1].lower() if step.program else ""
@@ -291,7 +291,7 @@ def _with_roles(steps: Sequence[JobStep]) -> Iterator[JobStep]:
 
 
 def _in_container(steps: Iterable[JobStep], container: ContainerCall | None) -> Iterator[JobStep]:
-    """Yield the steps; a container that sbatch enters by a plugin holds for those without one."""
+    """Yield the steps; those without a container use the one that sbatch enters by a plugin."""
     for step in steps:
         own = container is None or step.container is not None
         yield step if own else replace(step, container=container)

@@ -1,4 +1,4 @@
-"""A shell while it is read: what was read of the job so far, and what its variables hold."""
+"""A shell while its script is read: the job as read so far, and the shell's variables."""
 
 import posixpath
 import re
@@ -20,12 +20,12 @@ _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?=")
 _OF_SLURM = ("SLURM", "SBATCH")
 _TARGETS = (">", ">|", ">>", "&>")
 _NO_SHELL = (".py", ".json", ".yaml", ".txt")
-"""Ends of names of files that are not for a shell, also where the script writes them."""
+"""Suffixes of files that no shell reads, even if the script writes them."""
 
 
 @dataclass
 class Reading:
-    """What has been read of a job so far."""
+    """The parts of a job read so far."""
 
     files: Mapping[str, str]
     variables: list[Variable] = field(default_factory=list)
@@ -36,14 +36,14 @@ class Reading:
     written: dict[str, ParsedSource] = field(default_factory=dict)
     """Files that the script writes with a heredoc."""
     at_exit: list[ExpandedWord] = field(default_factory=list)
-    """What `trap … EXIT` runs when the script ends."""
+    """Commands that `trap … EXIT` runs when the script ends."""
     end: Position = NOWHERE
     loops: int = 0
-    """Loops within which the reader stands."""
+    """Number of loops around the current position."""
     count: int = 0
 
     def script(self, word: str) -> ParsedSource | None:
-        """Return the text of a script that a word names; None: its text is not at hand."""
+        """Return the text of the script that a word names, or None if it is unavailable."""
         path = _normal(word)
         for name in (*self.written, *self.files):
             if _normal(name) == path and not name.endswith(_NO_SHELL):
@@ -60,7 +60,7 @@ def _normal(path: str) -> str:
 
 @dataclass
 class ShellState:
-    """One shell of a job at one place of its text: its variables, and how words are read there."""
+    """One shell of a job at one position: its variables, and the expansion of words there."""
 
     reading: Reading
     tree: Tree
@@ -68,23 +68,23 @@ class ShellState:
     shell: Shell = "batch"
     depth: int = 0
     outer: JobStep | None = None
-    """Within a step: what stands outside of this shell."""
+    """The step around this shell; None in the batch script."""
     substitution: bool = False
     """Whether it runs inside `$(…)`: nothing there is a step."""
     background: bool = False
-    """Whether what it reads now runs in the background, behind `&`."""
+    """Whether the current statement runs in the background, because of `&`."""
     branches: int = 0
-    """How many branches it is in: of an `if` or `case`, or behind `&&`."""
+    """Number of branches around the current position: of an `if` or `case`, or after `&&`."""
     locals: dict[str, Value | None] = field(default_factory=dict)
-    """The variables of the function that it runs, each with what it held outside."""
+    """The local variables of the current function, with their values outside it."""
 
     @property
     def step(self) -> int | None:
-        """The number of the step that it belongs to; None: it is the batch script."""
+        """The number of the step that the shell belongs to; None for the batch script."""
         return None if self.outer is None or self.substitution else len(self.reading.steps)
 
     def expander(self) -> Expander:
-        """Return what expands words here and now."""
+        """Return an expander for words at the current position."""
         return Expander(self.tree, self.scope, self.shell)
 
     def note(
@@ -96,13 +96,13 @@ class ShellState:
         self.reading.commands.append(command)
 
     def assignments(self, node: Node) -> None:
-        """Do the assignments of a statement."""
+        """Execute the assignments of a statement."""
         for child in [node] if node.type == "variable_assignment" else node.named_children:
             if child.type == "variable_assignment":
                 self.assign(child)
 
     def assign(self, node: Node, *, exported: bool = False) -> None:
-        """Set one variable, and record that."""
+        """Set one variable and record it."""
         name, value = self._assigned(node)
         if not name:
             return
@@ -110,7 +110,7 @@ class ShellState:
         self._record(node, name, self.scope.values[name], step=self.step)
 
     def defaults(self, word: Node) -> None:
-        """Set what `: "${X:=value}"` sets."""
+        """Set the variables that `: "${X:=value}"` sets."""
         waiting = [word]
         while waiting:
             node = waiting.pop()
@@ -156,7 +156,7 @@ class ShellState:
             if value.pieces is None and word is not None:
                 text = self.tree.text(word)
                 if name in self.scope.changing:
-                    text = f"$(declare {name}={text})"  # it is known to bash alone
+                    text = f"$(declare {name}={text})"  # known only to bash
         self.reading.variables.append(
             Variable(
                 name, text, self.tree.position(node), self.shell, value.exported,
@@ -166,7 +166,7 @@ class ShellState:
         )  # fmt: skip
 
     def declaration(self, node: Node) -> None:
-        """Do an `export`, `declare`, `local` or `readonly`."""
+        """Execute an `export`, `declare`, `local` or `readonly`."""
         keyword = self.tree.text(node.children[0]) if node.children else ""
         flags = [self.tree.text(each) for each in node.named_children if each.type == "word"]
         exported = keyword == "export" or any(f.startswith("-") and "x" in f for f in flags)
@@ -196,7 +196,7 @@ class ShellState:
         self.note(keyword, words, self.tree.position(node))
 
     def _declared(self, node: Node) -> str:
-        """Return the variable that a part of a declaration names; "": it names none."""
+        """Return the variable that a part of a declaration names, or ""."""
         name = node.child_by_field_name("name") if node.type == "variable_assignment" else node
         told = name is not None and node.type in ("variable_assignment", "variable_name")
         return self.tree.text(name).partition("[")[0] if told and name is not None else ""
@@ -212,7 +212,7 @@ class ShellState:
     def prefixed(
         self, prefixes: Sequence[Node], line: CommandLine, index: int
     ) -> tuple[Scope, list[Variable]]:
-        """Return the scope of what a line starts: with `A=1 srun`, and what `env A=1` sets."""
+        """Return the scope of the program that a line starts, with `A=1 srun` and `env A=1`."""
         scope = self.scope.copy()
         recorded: list[Variable] = []
         for node in prefixes:
@@ -229,7 +229,7 @@ class ShellState:
         return scope, recorded
 
     def command_parts(self, node: Node) -> tuple[list[Node], list[Node], Node]:
-        """Return the assignments before a command, its words, and the first of them."""
+        """Return the assignments before a command, its words, and its first word."""
         prefixes: list[Node] = []
         words: list[Node] = []
         for child in node.named_children:
@@ -237,7 +237,7 @@ class ShellState:
                 prefixes.append(child)
             elif child.type not in _NO_WORDS:
                 words.append(child)
-        # tree-sitter-bash takes assignments of the lines above for those of a command.
+        # tree-sitter-bash attributes assignments of the lines above to a command.
         while prefixes and words and self._line_ends(prefixes, words):
             self.assign(prefixes.pop(0))
         return prefixes, words, words[0] if words else node
@@ -251,7 +251,7 @@ class ShellState:
         )
 
     def redirects(self, nodes: Sequence[Node]) -> dict[str, Pieces]:
-        """Return the files written and the text read: `>` and `<`."""
+        """Return the redirections: the files written (`>`) and the text read (`<`)."""
         texts: dict[str, Pieces] = {}
         for node in nodes:
             if node.type == "file_redirect" and node.children:

@@ -1,4 +1,4 @@
-"""What bash would refuse of a script's text, or read otherwise than it was meant."""
+"""Parts of a script that bash would refuse, or read differently than intended."""
 
 import re
 from collections.abc import Iterator
@@ -15,21 +15,22 @@ _OPENS = {
     "if": "fi", "for": "done", "while": "done",
     "until": "done", "case": "esac", "{": "}",
 }  # fmt: skip
-"""What begins a part, and what ends it."""
+"""Words that begin a part, with those that end it."""
 _CLOSERS = {"fi", "done", "esac", "}", ")"}
 _PARTS = {
     "if_statement", "do_group", "case_statement", "compound_statement", "subshell",
     "command_substitution",
 }  # fmt: skip
-"""What bash, too, reads up to its end; of `${…}` and `((…))` the parser does not know all forms."""
+"""Parts that bash also reads up to their end. The parser does not know all forms of `${…}` and
+`((…))`, so they are not in this set."""
 _MOST_ERRORS = 20
 
 
 def troubles_of(tree: Tree) -> Iterator[Trouble]:
-    """Yield what is wrong with a text: quotes and parts that nothing closes, and what is odd.
+    """Yield the mistakes in a text: unclosed quotes and parts, and unknown syntax.
 
-    An error of the parser that ends before the text does is one of bash's rarer forms more often
-    than a mistake: it is no more than `not-understood`. Consequences of a mistake are left out.
+    A parser error that ends before the text is more often rare bash syntax than a mistake, so it is
+    only `not-understood`. Consequences of a mistake are omitted.
     """
     mistakes = list(mistakes_of(tree))
     yield from mistakes
@@ -65,7 +66,7 @@ def _trouble(node: Node, tree: Tree) -> Trouble:
 
 
 def _unclosed(node: Node, tree: Tree) -> Trouble:
-    """Return the message about a part without its end: the parser knows which part it is."""
+    """Return the message about an unclosed part that the parser identified."""
     part = node.parent
     opener = part.children[0] if part is not None and part.children else node
     if part is not None and part.type == "do_group" and part.parent is not None:
@@ -91,7 +92,7 @@ def _swallows(node: Node, tree: Tree) -> Trouble | None:
     """Return the message about an error that reaches the end of the text."""
     kinds = [child.type for child in node.children]
     if ";&" in tree.text(node) or ";;&" in tree.text(node):
-        return None  # valid in bash, and unknown to the grammar (0.25.1)
+        return None  # valid in bash but unknown to the grammar (0.25.1)
     if "if" in kinds and "then" not in kinds:
         return _missing("then", node.children[kinds.index("if")], tree)
     if {"for", "while", "until"} & set(kinds) and "do" not in kinds:
@@ -112,20 +113,20 @@ def _swallows(node: Node, tree: Tree) -> Trouble | None:
 _MOST_NODES = 100_000
 _MOST_BRACKETS = 300
 _LARGE = 65_536
-"""Characters of a text with errors in which no bracket is looked up: each takes long there."""
+"""Length from which brackets are not checked in a text with errors: each takes long there."""
 _MOST = 20
-"""Mistakes of one script that are reported."""
+"""Maximum number of reported mistakes per script."""
 _TEXTS = frozenset({
     "raw_string", "string", "heredoc_body", "comment", "ansi_c_string", "regex", "case_item",
     "array", "subscript",
 })  # fmt: skip
-"""Within these a bracket is a letter as any other."""
+"""Nodes in which a bracket is an ordinary character."""
 _GLUED = re.compile(
     r"(?:^|[;&|(!]|\b(?:if|elif|while|until|then|do|else))[ \t]*(\[\[?)(?=[$\"'])"
     r"(?!\S*\]\+?=|[\"']\S*\))",
     re.MULTILINE,
 )
-"""Not `["a"]=1` of an array, nor `["a"]*)` of a case."""
+"""Does not match `["a"]=1` of an array or `["a"]*)` of a case."""
 _KEYWORD = re.compile(r"^[ \t]*(if|elif|while|until)(\[\[?)(?=[ \t])", re.MULTILINE)
 
 
@@ -133,15 +134,15 @@ _KEYWORD = re.compile(r"^[ \t]*(if|elif|while|until)(\[\[?)(?=[ \t])", re.MULTIL
 class _Heredoc:
     word: str
     tabs: bool
-    """Whether tabs may be before its end: `<<-`."""
+    """Whether tabs may precede its end marker: `<<-`."""
     line: int
     """The 0-based line on which it begins."""
     offset: int
-    """Where its `<<` stands."""
+    """The offset of its `<<`."""
 
 
 def mistakes_of(tree: Tree) -> Iterator[Trouble]:
-    """Yield what bash reads otherwise than it was meant, up to where the script ends."""
+    """Yield the parts that bash reads differently than intended, up to the script's end."""
     end = early_end(tree)
     for each in islice(chain(_open_heredocs(tree), _brackets(tree)), _MOST):
         if end is None or each.at < end:  # below may be another language: `exec julia "$0"`
@@ -174,12 +175,12 @@ def _open_heredocs(tree: Tree) -> Iterator[Trouble]:
         end = next((n for n in range(start, len(lines)) if _ends(lines[n], each)), None)
         if end is None:
             yield _open(each, lines, start, tree)
-            return  # all that follows is text
+            return  # the rest is text
         behind = end + 1
 
 
 def _heredocs(tree: Tree) -> Iterator[_Heredoc]:
-    """Yield the heredocs; those within `$(…)` end at its `)`, too."""
+    """Yield the heredocs; those within `$(…)` may also end at its `)`."""
     text = tree.source.text
     for node in _nodes(tree, "heredoc_start", not_in=("command_substitution", "string")):
         operator = node.prev_sibling
@@ -191,7 +192,7 @@ def _heredocs(tree: Tree) -> Iterator[_Heredoc]:
 
 
 def _last_line(lines: list[str], line: int) -> int:
-    """Return the last line of a command that a backslash continues."""
+    """Return the last line of a command that backslashes continue."""
     while line + 1 < len(lines) and re.search(r"(?<!\\)(?:\\\\)*\\$", lines[line]):
         line += 1
     return line
@@ -247,7 +248,7 @@ def _brackets(tree: Tree) -> Iterator[Trouble]:
 
 
 def _is_text(tree: Tree, offset: int, texts: frozenset[str] = _TEXTS) -> bool:
-    """Whether a character is in a string, a heredoc, a comment or a pattern."""
+    """Return whether a character is in a string, a heredoc, a comment or a pattern."""
     node: Node | None = tree.root.descendant_for_byte_range(offset, offset + 1)
     while node is not None:
         if node.type in texts and (node.type != "case_item" or _is_pattern(node, offset)):
@@ -257,16 +258,16 @@ def _is_text(tree: Tree, offset: int, texts: frozenset[str] = _TEXTS) -> bool:
 
 
 def _is_pattern(node: Node, offset: int) -> bool:
-    """Whether a character of a case is before its parenthesis; its commands stand behind."""
+    """Return whether a character of a case item is in its pattern, not in its commands."""
     closing = next((each for each in node.children if each.type == ")"), None)
     return closing is None or offset < closing.start_byte
 
 
-# An end before the end.
+# Early ends.
 
 
 def early_end(tree: Tree) -> Position | None:
-    """Return the `exit` or `exec` that is run in any case; None: there is none."""
+    """Return the `exit` or `exec` that always runs, or None."""
     for node in tree.root.named_children:
         command = node.child_by_field_name("body") if node.type == "redirected_statement" else node
         if command is None or command.type != "command":

@@ -1,6 +1,6 @@
-"""What a job's program shows: Python by `ast`, DeepSpeed's configuration as HJSON.
+"""Analysis of a job's program: Python through `ast`, DeepSpeed configurations as HJSON.
 
-`program_facts` is what a rule sees of a Python file and `python_reader` reads it,
-`deepspeed_config` reads a configuration, and `step_program` joins what a step of a job runs.
-Nothing is imported or executed. Pure.
+`python_reader` reads a Python file into the types of `program_facts`, which rules use;
+`deepspeed_config` reads a configuration, and `step_program` combines the files that a job's step
+runs. Imports and executes nothing. Pure.
 """

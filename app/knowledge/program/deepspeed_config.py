@@ -1,4 +1,4 @@
-"""What a DeepSpeed configuration says, read as DeepSpeed itself reads it: HJSON.
+"""Reader of DeepSpeed configurations, parsed as DeepSpeed does: HJSON.
 
 Source: microsoft/DeepSpeed, deepspeed/runtime/config.py (`hjson.load`).
 """
@@ -14,9 +14,9 @@ from lumitui.app.knowledge.program.program_facts import Fault
 from lumitui.remote.site.source_position import Position
 
 Number = int | Literal["auto"] | None
-"""A whole number, `auto` (transformers fills it in), or None: not given."""
+"""A whole number, `auto` (transformers fills it in), or None if not given."""
 Switch = bool | Literal["auto"] | None
-"""On, off, `auto`, or None: not given."""
+"""On, off, `auto`, or None if not given."""
 TRAIN = "train_batch_size"
 MICRO = "train_micro_batch_size_per_gpu"
 ACCUMULATION = "gradient_accumulation_steps"
@@ -25,7 +25,7 @@ _MARKS = {TRAIN, MICRO, "zero_optimization", "fp16", "bf16", "zero_allow_unteste
 
 @dataclass(frozen=True)
 class Offload:
-    """Where ZeRO keeps what does not stay in the GPU's memory."""
+    """Target of ZeRO's offload from GPU memory."""
 
     device: str
     nvme_path: str | None
@@ -38,10 +38,10 @@ class Config:
     file: str
     text: str
     first: Position
-    """Where its text begins, in that file."""
+    """Position at which the configuration begins in that file."""
     fault: Fault | None = None
     train: Number = None
-    """Samples per step over all ranks."""
+    """Samples per step, over all ranks."""
     micro: Number = None
     """Samples per rank and micro step."""
     accumulation: Number = None
@@ -52,7 +52,7 @@ class Config:
     offload_param: Offload | None = None
 
     def at(self, *keys: str) -> Position:
-        """Return where a key stands, the outermost first; the beginning where it is not found."""
+        """Return the position of nested `keys`; if not found, that of the configuration."""
         place = 0
         for key in keys:
             found = re.compile(rf"[\"']?\b{re.escape(key)}\b[\"']?\s*:").search(self.text, place)
@@ -60,7 +60,7 @@ class Config:
                 return self.first
             place = found.start()
         if "\n" not in self.text and self.first.line > 1:
-            return self.first  # a dictionary in a program, written anew as JSON
+            return self.first  # a dictionary in a program, rewritten as JSON
         line = self.text.count("\n", 0, place) + 1
         column = place - (self.text.rfind("\n", 0, place) + 1) + 1
         end = len(self.text.splitlines()[line - 1]) + 1
@@ -68,15 +68,15 @@ class Config:
 
 
 def is_config(text: str) -> bool:
-    """Return whether a text has the words of a DeepSpeed configuration."""
+    """Return whether a text contains keys of a DeepSpeed configuration."""
     return any(f'"{mark}"' in text or f"{mark}:" in text for mark in _MARKS)
 
 
 def read_config(text: str, file: str, first: Position | None = None) -> Config:
-    """Return what a configuration says; one that cannot be read has a `fault` alone."""
+    """Return the parsed configuration; if it is invalid, only `fault` is set."""
     begin = first or Position(1, 1, file=file)
     try:
-        # Through JSON: plain dicts, and nothing that JSON cannot say.
+        # The round trip through JSON leaves plain dicts and JSON values only.
         data = json.loads(json.dumps(hjson.loads(text)))
     except (ValueError, OverflowError, RecursionError) as error:
         return Config(file, text, begin, Fault(str(error), _place(error, begin)))

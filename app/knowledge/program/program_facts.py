@@ -1,4 +1,4 @@
-"""What a rule sees of a Python file: its calls, what it sets, its options, its texts."""
+"""The facts of a Python file that rules use: calls, assignments, options, texts."""
 
 import re
 from collections.abc import Iterator
@@ -9,38 +9,38 @@ from typing import Literal
 from lumitui.remote.site.source_position import Position
 
 Role = Literal["rank", "local", "world", ""]
-"""What a value is: the rank in the whole job, that on its node, the number of ranks; "": other."""
+"""Role of a value: the global rank, the local rank, the number of ranks, or "" for others."""
 Value = str | int | float | bool | None
 """A constant of the program."""
 
 
 GuardKind = Literal["rank", "local", "some", "other"]
-"""`rank`: at most one rank of the job comes through (rank 0, the main process); `local`: one of
-each node; `some`: it asks for ranks, and several or nobody knows which come through; `other`: it
-asks for something else."""
+"""`rank`: at most one rank of the job passes (rank 0, the main process); `local`: one rank per
+node; `some`: the condition tests ranks, and several or unknown ones pass; `other`: the condition
+does not test ranks."""
 Way = Literal["all", "local", "one", "unknown"]
-"""Which ranks come to a line: all, one of each node, one of the job, or nobody knows."""
-_ROUNDS = 50  # as deep as functions call each other before nothing is said
+"""Ranks that reach a line: all, one per node, one of the job, or unknown."""
+_ROUNDS = 50  # maximum depth of calls to follow
 ABOUT_RANKS = re.compile(r"distrib|gpu|world|parallel|ddp|dist\b", re.IGNORECASE)
-"""A condition that may tell a run of several ranks from one on a single GPU."""
+"""A condition that may distinguish a run of several ranks from a run on a single GPU."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A value in the program's text, and what is known of it."""
+    """A value in the program's text, and its known properties."""
 
     text: str
-    """As Python writes it, without comments."""
+    """As `ast.unparse` writes it, without comments."""
     constant: bool = False
-    """Whether its value is known: a literal, or a name that the module sets once to one."""
+    """Whether the value is known: a literal, or a name that the module sets once, to a literal."""
     value: Value = None
     role: Role = ""
     mentions: frozenset[Role] = frozenset()
-    """The roles of all that is in it: `f"cuda:{rank}"` mentions the rank."""
+    """The roles of all its parts: `f"cuda:{rank}"` mentions the rank."""
 
     @property
     def number(self) -> int | None:
-        """The value, where it is known to be a whole number."""
+        """The value if it is known to be a whole number, otherwise None."""
         return self.value if self.constant and type(self.value) is int else None
 
 
@@ -49,41 +49,41 @@ class CallArgument(Expression):
     """An argument of a call."""
 
     name: str = ""
-    """Its keyword; "": it has none. `**`: it is a dictionary of arguments that nobody knows."""
+    """The keyword, "" for a positional argument, or `**` for a dictionary of unknown arguments."""
 
 
 @dataclass(frozen=True)
 class LineGuard:
-    """A condition under which alone a line runs."""
+    """A condition that must hold for a line to run."""
 
     text: str
     kind: GuardKind
     mixed: bool = False
-    """Whether it asks for something besides ranks, too: `rank == 0 and args.log`."""
+    """Whether it also tests something other than ranks: `rank == 0 and args.log`."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call, with what must hold for it to be reached."""
+    """A call, with the conditions that must hold to reach it."""
 
     name: str
-    """With imports resolved: `dist.barrier` is `torch.distributed.barrier`; a method of something
-    that has no name is `?.method`."""
+    """With imports resolved: `dist.barrier` is `torch.distributed.barrier`; a method of an unnamed
+    value is `?.method`."""
     arguments: tuple[CallArgument, ...]
     at: Position
     guards: tuple[LineGuard, ...] = ()
     function: str = ""
-    """The function it is in; "": the module itself."""
+    """The function that contains the call; "" at module level."""
     target: str = ""
-    """What its value is assigned to; "": nothing."""
+    """The name that its value is assigned to, or ""."""
 
     @property
     def last(self) -> str:
-        """The last part of its name: `barrier`."""
+        """The last part of the name: `barrier`."""
         return self.name.rpartition(".")[2]
 
     def get(self, name: str, place: int | None = None) -> CallArgument | None:
-        """Return the argument of this keyword, or the one that is at `place` without one."""
+        """Return the argument of this keyword, otherwise the positional argument at `place`."""
         for argument in self.arguments:
             if argument.name == name:
                 return argument
@@ -92,7 +92,7 @@ class Call:
 
     @property
     def open(self) -> bool:
-        """Whether it may have arguments that the text does not show (`**options`)."""
+        """Whether the call may have arguments that the text does not show (`**options`)."""
         return any(argument.name in ("*", "**") for argument in self.arguments)
 
     def is_true(self, name: str) -> bool:
@@ -103,10 +103,10 @@ class Call:
 
 @dataclass(frozen=True)
 class Assignment:
-    """An assignment: to a name, an attribute, or a variable of the environment."""
+    """An assignment to a name, an attribute, or an environment variable."""
 
     target: str
-    """As Python writes it; `environ[NAME]` for `os.environ["NAME"] = …`."""
+    """The target as Python writes it; `environ[NAME]` for `os.environ["NAME"] = …`."""
     value: Expression
     at: Position
     guards: tuple[LineGuard, ...] = ()
@@ -115,15 +115,15 @@ class Assignment:
 
 @dataclass(frozen=True)
 class ProgramOption:
-    """An option that the program reads from its command line with argparse."""
+    """A command-line option that the program reads with argparse."""
 
     flags: tuple[str, ...]
     name: str
-    """The attribute in which argparse keeps it."""
+    """The attribute in which argparse stores the value."""
     default: Expression | None
     at: Position
     required: bool = False
-    """Whether argparse ends the program without it."""
+    """Whether argparse exits if the option is missing."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Fault:
-    """Why Python would not start the file."""
+    """The reason why Python would not start the file."""
 
     message: str
     at: Position
@@ -148,43 +148,43 @@ class PythonFile:
 
     file: str
     fault: Fault | None = None
-    """None: it parses. With one, everything else is empty."""
+    """None if the file parses; otherwise all other fields are empty."""
     whole: bool = True
-    """Whether all of it was read; if not, everything else is empty."""
+    """Whether the whole file was read; if not, all other fields are empty."""
     imports: frozenset[str] = frozenset()
-    """The modules that it imports, as `torch.distributed`."""
+    """Imported modules, like `torch.distributed`."""
     calls: tuple[Call, ...] = ()
     settings: tuple[Assignment, ...] = ()
     options: tuple[ProgramOption, ...] = ()
     texts: tuple[Text, ...] = ()
     reads: frozenset[str] = frozenset()
-    """The variables of the environment that it must find: `os.environ["RANK"]`."""
+    """Environment variables that must be set: `os.environ["RANK"]`."""
     asks: frozenset[str] = frozenset()
-    """Those it only asks for, `os.environ.get("RANK", 0)`, or may ask for in a loop over names."""
+    """Environment variables that it may read: `os.environ.get("RANK", 0)`, or a loop over names."""
     functions: frozenset[str] = frozenset()
     passed: frozenset[str] = frozenset()
-    """Functions that it gives to others, as in `spawn(main)`: nobody sees who calls them."""
+    """Functions that it passes to others, as in `spawn(main)`: their callers are unknown."""
     guarded: frozenset[str] = frozenset()
-    """Functions with a decorator that lets only one rank call them."""
+    """Functions with a decorator that allows only one rank to run them."""
     dictionaries: tuple[Text, ...] = ()
-    """Dictionaries of constants, as JSON: a configuration may be in the program."""
+    """Dictionaries of constants as JSON, because a configuration may be part of the program."""
 
     def named(self, *names: str) -> Iterator[Call]:
-        """Yield the calls whose last part is one of these, or whose whole name with dots is."""
+        """Yield the calls whose last part or whole dotted name is one of these."""
         return (call for call in self.calls if call.last in names or call.name in names)
 
     def has(self, *names: str) -> bool:
-        """Return whether it calls one of these."""
+        """Return whether the file calls one of these."""
         return next(self.named(*names), None) is not None
 
     def imports_any(self, *roots: str) -> bool:
-        """Return whether it imports one of these modules or a part of them."""
+        """Return whether the file imports one of these modules or their submodules."""
         return any(
             name == root or name.startswith(f"{root}.") for name in self.imports for root in roots
         )
 
     def environment(self, *names: str) -> Iterator[Assignment]:
-        """Yield where it sets one of these variables of the environment."""
+        """Yield the assignments to these environment variables."""
         targets = {f"environ[{name}]" for name in names}
         return (setting for setting in self.settings if setting.target in targets)
 
@@ -197,18 +197,19 @@ class PythonFile:
         return {name: tuple(calls) for name, calls in found.items()}
 
     def reach(self, call: Call) -> Way:
-        """Return which ranks come to a call.
+        """Return the ranks that reach a call.
 
-        A function's callers count too; one that this file never calls is unknown.
+        The callers of its function count. If this file never calls the function, the ranks are
+        unknown.
         """
         ways = self._ways_of(call, self._ways)
         if "all" in ways:
             return "all"
-        return "unknown" if "unknown" in ways or not ways else min(ways)  # local before one
+        return "unknown" if "unknown" in ways or not ways else min(ways)  # local < one
 
     @cached_property
     def _ways(self) -> dict[str, set[Way]]:
-        """For each function that is called here, the ways in which ranks come to it."""
+        """The ranks that reach each function that this file calls."""
         found: dict[str, set[Way]] = {name: set() for name in self._callers}
         for _round in range(_ROUNDS):
             before = sum(map(len, found.values()))
@@ -230,26 +231,26 @@ class PythonFile:
         if "local" in kinds:
             return {"local"}
         if "some" in kinds or any(ABOUT_RANKS.search(guard.text) for guard in call.guards):
-            return {"unknown"}  # it may be what a run on one GPU does
+            return {"unknown"}  # perhaps the branch of a run on one GPU
         return found.get(call.function, {"unknown"}) if call.function else {"all"}
 
     def always(self, call: Call) -> bool:
-        """Return whether a call is reached with any options of the program.
+        """Return whether the program reaches a call whatever its options.
 
-        A condition about ranks does not count; any other condition may never hold.
+        Conditions on ranks are ignored; any other condition may never hold.
         """
         return _is_certain(call) and (not call.function or call.function in self._certain)
 
     def comes_to(self, call: Call) -> bool:
-        """Return whether a run comes to a call, as far as this file tells.
+        """Return whether a run reaches a call, as far as this file shows.
 
-        A function that is not called here is one that another file calls.
+        A function that this file does not call is assumed to be called by another file.
         """
         return self.always(call) or (_is_certain(call) and call.function not in self._callers)
 
     @cached_property
     def _certain(self) -> frozenset[str]:
-        """The functions that a run comes to by calls without a condition."""
+        """The functions that a run reaches by unconditional calls."""
         names = set[str]()
         for _round in range(_ROUNDS):
             before = len(names)

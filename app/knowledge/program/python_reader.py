@@ -1,4 +1,4 @@
-"""Reading a Python file into the facts that rules see, without running it."""
+"""Reader of a Python file into the facts that rules use, without running it."""
 
 import ast
 import json
@@ -34,7 +34,7 @@ from lumitui.remote.site.source_position import Position
 
 
 def constants_of(tree: ast.Module) -> dict[str, Value]:
-    """Return the names that the file sets exactly once, to a constant, at its top level."""
+    """Return the names that the file sets exactly once, at its top level and to a constant."""
     times: dict[str, int] = {}
     for name in _bound(tree):
         times[name] = times.get(name, 0) + 1
@@ -59,17 +59,17 @@ def _bound(tree: ast.Module) -> Iterator[str]:
             yield node.arg
 
 
-_LONGEST = 300  # characters of an expression's text that rules and messages look at
+_LONGEST = 300  # maximum length of an expression's text for rules and messages, in characters
 _NEWER = re.compile(
     r"\s*type\s+\w+\s*[\[=]|\s*(?:async\s+)?(?:def|class)\s+\w+\s*\[|.*\bt['\"]|.*\bf['\"].*\{"
 )
-"""What Python 3.12 and 3.14 read, and 3.11 does not: `type X = int`, `def f[T](x)`, t-strings, and
-any f-string within braces."""
+"""Syntax of Python 3.12 and 3.14 that 3.11 lacks: `type X = int`, `def f[T](x)`, t-strings, and any
+f-string within braces."""
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
 
 
 def read_python(text: str, file: str) -> PythonFile:
-    """Return what is known of a Python file; one that does not parse has a `fault` alone."""
+    """Return the facts of a Python file; if it does not parse, only `fault` is set."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -85,7 +85,7 @@ def read_python(text: str, file: str) -> PythonFile:
     try:
         roles = names_with_roles(tree)
         return _ModuleReader(file, roles, flags_of(tree, roles)).read(tree)
-    except RecursionError:  # a sum of a thousand terms: Python runs it
+    except RecursionError:  # a sum of a thousand terms, which Python can run
         return PythonFile(file, whole=False)
 
 
@@ -102,7 +102,7 @@ def _line(text: str, number: int) -> str:
 
 @dataclass
 class _ModuleReader:
-    """Walks a module once, and keeps what holds where it is."""
+    """Walks a module once, tracking the conditions at the current position."""
 
     file: str
     roles: dict[str, Role]
@@ -162,7 +162,7 @@ class _ModuleReader:
         return guard_of(node, self.roles, self.flags, holds=holds)
 
     def _block(self, body: Sequence[ast.stmt]) -> None:
-        """Walk statements; after `if rank != 0: return` the rest has a guard."""
+        """Walk statements; those after `if rank != 0: return` have a guard."""
         before = self.guards
         for number, node in enumerate(body):
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and number == 0:
@@ -173,7 +173,7 @@ class _ModuleReader:
         self.guards = before
 
     def _behind(self, node: ast.If) -> Iterator[LineGuard]:
-        """Yield what holds behind an `if` that ends its block for some; an error ends the job."""
+        """Yield the guard of the statements after an `if` that leaves its block without error."""
         if _leaves(node.body[-1]):
             yield self._guard(node.test, holds=False)
         elif node.orelse and _leaves(node.orelse[-1]):
@@ -185,7 +185,7 @@ class _ModuleReader:
         elif isinstance(node, ast.If):
             self._values([node.test])
             guard = self._guard(node.test)
-            started = "__name__" in guard.text  # it is the program that a job starts
+            started = "__name__" in guard.text  # the job starts this file as its program
             self._under(() if started else (guard,), node.body)
             self._under((self._guard(node.test, holds=False),), node.orelse)
         elif isinstance(node, ast.With | ast.AsyncWith):
@@ -233,7 +233,7 @@ class _ModuleReader:
         self._block(node.orelse)
 
     def _plain(self, node: ast.stmt) -> None:
-        """Walk a statement without conditions of its own; those inside it are blocks again."""
+        """Walk a statement that sets no condition; the statements inside it are blocks."""
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
@@ -266,7 +266,7 @@ class _ModuleReader:
             self._value(node)
 
     def _value(self, node: ast.expr) -> None:
-        """Walk a value; what is after a condition inside it is guarded as a block is."""
+        """Walk a value; the parts after a condition inside it have a guard, like a block."""
         if isinstance(node, ast.IfExp):
             self._value(node.test)
             self._guarded([self._guard(node.test)], node.body)
@@ -285,7 +285,7 @@ class _ModuleReader:
         elif isinstance(node, ast.Dict):
             self._dictionary(node)
         elif isinstance(node, ast.Lambda):
-            return  # it runs where nobody sees
+            return  # its callers are unknown
         variable, must = variable_read(node)
         if variable and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
             self.asks.add(variable)
@@ -391,7 +391,7 @@ def _imported(node: ast.AST) -> Iterator[str]:
 
 
 def _leaves(node: ast.stmt) -> bool:
-    """Return whether a statement ends its block while the job continues; an error ends the job."""
+    """Return whether a statement leaves its block without an error, which would end the job."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         if dotted(node.value.func) not in ("exit", "quit", "sys.exit", "os._exit"):
             return False

@@ -1,4 +1,4 @@
-"""Which names of a program hold the rank, the rank on its node, or the number of ranks."""
+"""The names in a program that hold the global rank, the local rank or the number of ranks."""
 
 import ast
 import operator
@@ -34,18 +34,18 @@ _CALLS: dict[str, Role] = {
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 _READERS = ("environ", "getenv")
 _WRITERS = ("setdefault", "update", "pop")
-"""What changes the environment, and reads none of it."""
+"""Methods that change the environment without reading it."""
 
 
 def dotted(node: ast.expr) -> str:
-    """Return `a.b.c` for a chain of names; `?.c` where it begins with something else."""
+    """Return `a.b.c` for a chain of names, or `?.c` if it begins with another expression."""
     if isinstance(node, ast.Name):
         return node.id
     return f"{dotted(node.value)}.{node.attr}" if isinstance(node, ast.Attribute) else "?"
 
 
 def variable_read(node: ast.expr) -> tuple[str, bool]:
-    """Return the variable of the environment that is read here, and whether it must be set."""
+    """Return the environment variable that `node` reads, or "", and whether it must be set."""
     if isinstance(node, ast.Subscript) and dotted(node.value).endswith("environ"):
         return _text(node.slice), True
     if isinstance(node, ast.Call) and node.args:
@@ -56,9 +56,9 @@ def variable_read(node: ast.expr) -> tuple[str, bool]:
 
 
 def looked_up(tree: ast.Module, texts: set[str]) -> set[str]:
-    """Return which of a module's texts may be variables that it reads by names that are values.
+    """Return the module's texts that may name environment variables it reads indirectly.
 
-    It does so in `os.environ[n] for n in names`, `map(os.getenv, names)`, `"RANK" in os.environ`.
+    Examples: `os.environ[n] for n in names`, `map(os.getenv, names)`, `"RANK" in os.environ`.
     """
     made = {
         variable_read(node)[0]
@@ -93,7 +93,7 @@ def _text(node: ast.expr) -> str:
 
 
 def role_of(node: ast.expr, names: dict[str, Role]) -> Role:
-    """Return what a value is, where the names' roles are these."""
+    """Return the role of a value, given the roles of names."""
     variable, _must = variable_read(node)
     if variable:
         return _VARIABLES.get(variable, "")
@@ -113,7 +113,7 @@ def role_of(node: ast.expr, names: dict[str, Role]) -> Role:
 
 
 def mentioned(node: ast.expr, names: dict[str, Role]) -> frozenset[Role]:
-    """Return the roles of all parts of a value; `rank % gpus` counts as the local rank alone."""
+    """Return the roles of all parts of a value; `rank % gpus` counts only as the local rank."""
     found: set[Role] = set()
     todo: list[ast.AST] = [node]
     while todo:
@@ -131,18 +131,18 @@ def mentioned(node: ast.expr, names: dict[str, Role]) -> frozenset[Role]:
 
 
 def role_of_leaf(node: ast.expr, names: dict[str, Role]) -> Role:
-    """Return the role of a name, a call or a variable, without looking into sums."""
+    """Return the role of a name, call or variable; "" for operations."""
     return "" if isinstance(node, ast.BinOp | ast.BoolOp) else role_of(node, names)
 
 
 def names_with_roles(tree: ast.Module) -> dict[str, Role]:
-    """Return the names of a module that hold a rank or the number of ranks, each with its role.
+    """Return the names in a module that hold a rank or the number of ranks, with their roles.
 
-    A name that is set to two different things has none. Parameters of functions take the role of
-    what they are called with.
+    A name set to values of different roles has none. Function parameters take the roles of their
+    arguments.
     """
     names: dict[str, Role] = {}
-    for _round in range(3):  # a name from a name, and a parameter from both
+    for _round in range(3):  # names may depend on names, and parameters on both
         before = dict(names)
         names = _assigned(tree, before) | {}
         if names == before:
@@ -179,7 +179,7 @@ def _pair(
 
 
 def _parts(value: ast.expr) -> list[ast.expr]:
-    """Return what a tuple of names gets, also of `(int(os.environ[k]) for k in ("RANK", …))`."""
+    """Return the values of a tuple of names, also from `(int(os.environ[k]) for k in (…))`."""
     if isinstance(value, ast.Tuple | ast.List):
         return value.elts
     if isinstance(value, ast.Call) and dotted(value.func) == "map" and len(value.args) == 2:
@@ -203,7 +203,7 @@ _FIRST = re.compile(
     r"|(?:global_?)?rank_?(?:0|zero)|global_?zero|world_process_zero)",
     re.IGNORECASE,
 )
-"""The name of a condition that holds on one rank of the job: `is_main_process`, `master`."""
+"""Names of conditions that hold on one rank of the job: `is_main_process`, `master`."""
 _FIRST_OF_NODE = re.compile(
     rf"_?(?:{_SIDES}_?)*(?:local|node)_?(?:main|master|primary|rank_?(?:0|zero)|zero|process_zero)"
     r"(?:_?(?:process|proc|rank))?|"
@@ -217,8 +217,8 @@ _SOMEHOW = re.compile(
     r"process_zero|leader|stage|is_first|is_last|(?<![a-z])[dtp]p_",
     re.IGNORECASE,
 )
-"""A condition that may ask for ranks in a way that is not read here."""
-_MANY = 70  # ranks that a comparison is tried on: more than a program names by their numbers
+"""A condition that may test ranks in a way that this module does not read."""
+_MANY = 70  # ranks to try a comparison on; programs mention no higher rank by number
 _COMPARED: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -237,7 +237,7 @@ Names = dict[str, Role]
 
 
 class Sides(NamedTuple):
-    """The ranks that pass a condition if it holds, and if it does not."""
+    """The ranks for which a condition holds, and those for which it does not."""
 
     true: GuardKind
     false: GuardKind
@@ -245,7 +245,7 @@ class Sides(NamedTuple):
     """Whether it also depends on something besides the rank."""
 
     def side(self, holds: bool) -> GuardKind:
-        """Return one of the two."""
+        """Return the ranks for one outcome."""
         return self.true if holds else self.false
 
 
@@ -255,7 +255,7 @@ _ONE: dict[Role, Sides] = {"rank": Sides("rank", "some"), "local": Sides("local"
 
 
 def flags_of(tree: ast.Module, names: Names) -> dict[str, Sides]:
-    """Return the names that hold a condition about ranks, like `master = rank == 0`."""
+    """Return the names that hold a condition on ranks, like `master = rank == 0`."""
     flags: dict[str, set[Sides]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
@@ -275,7 +275,7 @@ def flags_of(tree: ast.Module, names: Names) -> dict[str, Sides]:
 def guard_of(
     node: ast.expr, names: Names, flags: dict[str, Sides], *, holds: bool = True
 ) -> LineGuard:
-    """Return the ranks that pass a condition if it holds, or if it does not."""
+    """Return the guard of a line that runs if a condition holds, or if it does not."""
     sides = _sides(node, names, flags)
     return LineGuard(ast.unparse(node), sides.side(holds), sides.mixed)
 
@@ -294,9 +294,9 @@ def _sides(node: ast.expr, names: Names, flags: dict[str, Sides]) -> Sides:
 
 
 def _joined(node: ast.BoolOp, parts: list[Sides]) -> Sides:
-    """Return the ranks that pass `and` or `or`: `a or b` fails where `not a and not b` holds."""
+    """Return the ranks that pass `and` or `or`: `a or b` is false if `not a and not b` is true."""
     both = isinstance(node.op, ast.And)
-    # `rank == 0 or not distributed` is how a program says rank 0 that also runs without ranks.
+    # Programs that also run without ranks write `rank == 0 or not distributed` for rank 0.
     plain = [
         side
         for part, side in zip(node.values, parts, strict=True)
@@ -317,7 +317,7 @@ def _narrowest(kinds: list[GuardKind]) -> GuardKind:
 
 
 def _widest(kinds: list[GuardKind]) -> GuardKind:
-    """Return the ranks that pass one of several conditions."""
+    """Return the ranks that pass at least one of several conditions."""
     different = set(kinds)
     if different <= {"other"}:
         return "other"
@@ -355,7 +355,7 @@ def _kind(count: int, role: Role) -> GuardKind:
 
 
 def _numbers(node: ast.expr) -> list[int] | None:
-    """Return the whole numbers of a constant or a tuple of them; None if there are others."""
+    """Return the whole numbers of a constant or a tuple; None if it has other values."""
     parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
     try:
         return [int(ast.literal_eval(part)) for part in parts]
@@ -364,7 +364,7 @@ def _numbers(node: ast.expr) -> list[int] | None:
 
 
 def _named(node: ast.expr, names: Names, flags: dict[str, Sides]) -> Sides:
-    """Return the ranks that a name, a call or a value by itself lets pass."""
+    """Return the ranks that pass a name, a call or another value used as a condition."""
     called = node.func if isinstance(node, ast.Call) else node
     if isinstance(called, ast.Name | ast.Attribute):
         name = dotted(called)

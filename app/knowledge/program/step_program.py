@@ -1,4 +1,4 @@
-"""The program of a job's step: Python file, options, modules and configuration."""
+"""The program of a job's step: Python file, options, modules and configurations."""
 
 import difflib
 import posixpath
@@ -44,17 +44,17 @@ _RANKED = (
     "trl",
     "submitit",
 )
-"""Packages that know of ranks."""
+"""Packages that handle ranks."""
 _read = lru_cache(maxsize=64)(read_python)
 _config = lru_cache(maxsize=64)(read_config)
 
 
 @dataclass(frozen=True)
 class Given:
-    """An argument of the program on its command line."""
+    """An argument on the program's command line."""
 
     value: str | None
-    """None if it was given without a value."""
+    """None if given without a value."""
     at: Position
 
 
@@ -66,13 +66,13 @@ class StepProgram:
     step: JobStep
     program: PythonFile
     modules: tuple[PythonFile, ...]
-    """Its imported modules beside it, as far as available."""
+    """The available modules that it imports from its own folder."""
     configs: tuple[Config, ...]
-    """The DeepSpeed configurations that it reads."""
+    """DeepSpeed configurations that it reads."""
 
     @cached_property
     def files(self) -> tuple[PythonFile, ...]:
-        """The program and its modules, without those that Python cannot read."""
+        """The program and its modules, except those that Python cannot parse."""
         return tuple(one for one in (self.program, *self.modules) if one.fault is None)
 
     @cached_property
@@ -90,19 +90,19 @@ class StepProgram:
         return whole and all(module.fault is None for module in self.modules)
 
     def calls(self, *names: str) -> Iterator[tuple[PythonFile, Call]]:
-        """Yield the calls of these names, each with the file it is in."""
+        """Yield the calls of these names, each with its file."""
         return ((program, call) for program in self.files for call in program.named(*names))
 
     def has(self, *names: str) -> bool:
-        """Return whether one of its files calls one of these."""
+        """Return whether any of its files calls one of these."""
         return any(program.has(*names) for program in self.files)
 
     def uses(self, *packages: str) -> bool:
-        """Return whether one of its files imports one of these."""
+        """Return whether any of its files imports one of these."""
         return any(program.imports_any(*packages) for program in self.files)
 
     def environment(self, *names: str) -> Iterator[Assignment]:
-        """Yield where its files set one of these variables of the environment."""
+        """Yield the assignments in its files to these environment variables."""
         return (one for program in self.files for one in program.environment(*names))
 
     @property
@@ -117,13 +117,13 @@ class StepProgram:
 
     @cached_property
     def trainer(self) -> bool:
-        """Whether the Trainer of transformers (or of trl, on top of it) runs its ranks."""
+        """Whether the Trainer of transformers (or of trl, which extends it) runs its ranks."""
         names = ("Trainer", "Seq2SeqTrainer", "SFTTrainer", "DPOTrainer", "GRPOTrainer")
         return self.uses("transformers", "trl") and self.has(*names) and not self.lightning
 
     @cached_property
     def by_hand(self) -> bool:
-        """Whether it creates its own process group and wraps its own model, without a framework."""
+        """Whether it creates its process group and wraps its model itself, without a framework."""
         framework = self.lightning or self.trainer
         framework = framework or self.uses("accelerate", "horovod", "torch.distributed.rpc")
         return not framework and self.has("init_process_group", "DistributedDataParallel")
@@ -140,7 +140,7 @@ class StepProgram:
 
     @cached_property
     def world(self) -> int:
-        """The number of ranks; 0: not known."""
+        """The number of ranks; 0 if unknown."""
         return self.job.rank.world_size or 0
 
     @cached_property
@@ -164,9 +164,9 @@ class StepProgram:
         return found
 
     def value(self, expression: Expression | None) -> Value:
-        """Return a value that is known: of the text itself, or of the program's option.
+        """Return a known value, from the text itself or from the program's option.
 
-        None stands for unknown, too.
+        None may also mean unknown.
         """
         if expression is None:
             return None
@@ -174,7 +174,7 @@ class StepProgram:
             return expression.value
         _object, dot, name = expression.text.rpartition(".")
         if any(one.target.endswith(f".{name}") for each in self.files for one in each.settings):
-            return None  # the program changes what the option gave
+            return None  # the program changes the option's value
         for program in self.files:
             for option in program.options:
                 if dot and option.name == name:
@@ -219,7 +219,8 @@ def configurations(job: ScriptJob) -> Iterator[tuple[StepProgram, Config]]:
 def launched(job: ScriptJob) -> Iterator[StepProgram]:
     """Yield all main programs of a job, including unavailable ones.
 
-    Of these, only the arguments and the files that they name are known; they are never closed.
+    For unavailable programs, only the arguments and the files they name are known; `closed` is
+    never true.
     """
     yield from runs(job)
     for step in job.training:
@@ -230,7 +231,7 @@ def launched(job: ScriptJob) -> Iterator[StepProgram]:
 
 
 def _at_hand(job: ScriptJob, name: str) -> str | None:
-    """Return the key in `files` of a path as the job writes it."""
+    """Return the key in `files` of a path that the job names, or None."""
     plain = posixpath.normpath(name)
     for file in job.files:
         if file == name or posixpath.normpath(file) == plain:
@@ -278,7 +279,7 @@ def _configs(job: ScriptJob, step: JobStep, programs: tuple[PythonFile, ...]) ->
 
 
 def _plain(text: str | None) -> Value:
-    """Return the value of an argument as the program gets it; None if unknown."""
+    """Return the value of an argument as the program receives it; None if unknown."""
     if text is None or "$" in text:
         return None
     for kind in (int, float):
@@ -295,7 +296,7 @@ STAGE_IT = (
 )
 """The fix in a job file."""
 _BY_NAME = {"from_pretrained", "load_dataset", "snapshot_download", "hf_hub_download", "load_model"}
-"""Functions whose first argument is a path or a name on the hub."""
+"""Functions whose first argument is a path or a name on the Hugging Face Hub."""
 _ALWAYS = {"urlopen", "urlretrieve", "download_url", "download_and_extract_archive"}
 
 
@@ -338,7 +339,7 @@ _OTHER_READERS = (
     "absl", "click", "configargparse", "docopt", "draccus", "fire", "gflags", "hydra",
     "jsonargparse", "simple_parsing", "tap", "typer", "tyro",
 )  # fmt: skip
-"""Packages that read the command line in their own way."""
+"""Packages that parse the command line in their own way."""
 _SILENT = (
     "parse_known_args", "parse_known_intermixed_args", "add_subparsers",
     "parse_args_into_dataclasses", "parse_intermixed_args", "LightningCLI", "HfArgumentParser",
@@ -359,7 +360,7 @@ class ParserOptions:
     file: str
     flags: tuple[str, ...]
     abbreviated: bool = True
-    """Whether the beginning of an option is enough (argparse's `allow_abbrev`)."""
+    """Whether a prefix of an option is enough (argparse's `allow_abbrev`)."""
 
     def knows(self, word: str) -> bool:
         """Return whether argparse treats a word that begins with a dash as an option."""
@@ -408,7 +409,7 @@ def options_of(run: StepProgram) -> ParserOptions | None:
                 if call.name == "deepspeed.add_config_arguments":
                     flags += _DEEPSPEED
                 elif not any(call.last in file.functions for file in run.files):
-                    return None  # somebody else may add options
+                    return None  # other code may add options
             if call.name == "argparse.ArgumentParser" and _is_odd(call):
                 return None
     short = [call for _file, call in run.calls("argparse.ArgumentParser")

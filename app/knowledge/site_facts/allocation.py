@@ -10,7 +10,7 @@ from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 
 GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
-"""Slurm's options that ask for GPUs, besides `--gres=gpu`."""
+"""Slurm options that request GPUs, besides `--gres=gpu`."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def qos_of(partition: Partition) -> str | None:
 def queue_of(job: ScriptJob, site: Site) -> NamedPartition | None:
     """Return the job's partition; None if it names none, or an unknown one.
 
-    Where entries of a profile are QOSs, the QOS decides.
+    If a profile's entries are QOSs, the QOS decides.
     """
     name, qos = job.resources.partition or site.default_partition, job.resources.qos
     fits = []
@@ -59,9 +59,9 @@ def whole_nodes(job: ScriptJob, site: Site) -> bool | None:
     if queue.partition.allocation == "node":
         return True
     if not queue.partition.whole_when_full:
-        # Of a node that only the same person's jobs share, a job may have all cores or not.
+        # On a node that only one user's jobs share, a job may have all cores or not.
         return None if job.options.has("exclusive") else False
-    # No other job fits on nodes of which it asks for all GPUs and cores.
+    # If the job requests all GPUs and cores of its nodes, no other job fits on them.
     cores = cores_of_node(job) if gpus_of_node(job) == site.node.gpus else None
     return cores is not None and cores >= len(site.node.usable_cores)
 
@@ -113,12 +113,12 @@ def generations_of(job: ScriptJob, site: Site) -> Iterator[tuple[str, str, Conta
 
 
 def site_says(site: Site, name: str) -> bool:
-    """Whether a rule of the site covers this variable in more detail than a general one."""
+    """Return whether a rule of the site covers this variable, in more detail than general rules."""
     return any(rule.field == f"env.{name}" for rule in site.rules)
 
 
 def work_folder(job: ScriptJob, site: Site) -> str:
-    """Return the place for the project's large files, in words for a user."""
+    """Return the folder for the project's large files, as a message shows it."""
     folder = site.work_root.partition("/{user}")[0]
     return folder.replace(
         "{account}", site.account.in_path(job.resources.account or "") or "PROJECT"
@@ -126,7 +126,7 @@ def work_folder(job: ScriptJob, site: Site) -> str:
 
 
 def has_unknown_sources(job: ScriptJob) -> bool:
-    """Whether the script reads an unavailable one, which may set anything."""
+    """Return whether the script sources an unavailable script, which may set any variable."""
     harmless = re.compile(r"(activate|conda\.sh|\.bashrc|\.bash_profile|lmod|profile)$")
     return any(
         command.program in (".", "source")

@@ -24,8 +24,8 @@ def names_in(text: str) -> tuple[str, ...]:
 def put_in(job: ScriptJob, text: str) -> str:
     """Return a text with the known values of the script's own variables.
 
-    A word has its value only where all of it is known; a path like `$CACHE` is known well enough
-    where CACHE is `/tmp/$USER`.
+    A word's value requires all its parts to be known, but a path like `$CACHE` is useful even if
+    CACHE is `/tmp/$USER`.
     """
     for _ in range(_DEEPEST):
         before = text
@@ -40,12 +40,12 @@ def put_in(job: ScriptJob, text: str) -> str:
 
 
 def is_named(job: ScriptJob, name: str) -> bool:
-    """Whether the script itself reads a variable, like `$NAME` or `${NAME…`."""
+    """Return whether the script itself reads a variable, like `$NAME` or `${NAME…`."""
     return f"${name}" in job.text or f"${{{name}" in job.text
 
 
 def source_at(job: ScriptJob, at: Position) -> str:
-    """Return the text at a place of the script, with its quotes; "" without a script."""
+    """Return the script's text at a position, with its quotes; "" without a script."""
     if not at.line or at.file or not at.end_line:
         return ""
     lines = job.text.split("\n")[at.line - 1 : at.end_line]
@@ -58,7 +58,7 @@ def source_at(job: ScriptJob, at: Position) -> str:
 def outside_single_quotes(source: str) -> str:
     """Return a piece of a script without single-quoted texts, which bash does not expand.
 
-    A single quote within double quotes is a character as any other.
+    A single quote within double quotes is an ordinary character.
     """
     kept, inside, place = [], "", 0
     while place < len(source):
@@ -80,7 +80,7 @@ def outside_single_quotes(source: str) -> str:
 _USE = re.compile(r"(?<!\\)\$(?:([A-Za-z_]\w*)|\{([#!]?)([A-Za-z_]\w*)(?:\[[^]]*\])?(:?[-=?+])?)")
 _BARE = re.compile(r"(?<![\w$])(?<!\$\{)(?<!\$\{[#!])[A-Za-z_]\w*")
 _SHORTEST = 6
-"""Minimum letters of a name to compare; `DATA` and `DATE` are two words."""
+"""Minimum length of names to compare, in letters; `DATA` and `DATE` are two words."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ class Use:
     name: str
     at: Position
     guarded: bool
-    """Whether it handles an unset variable: `${X:-1}`, `${X:?}`."""
+    """Whether the script handles an unset variable here: `${X:-1}`, `${X:?}`."""
     in_single_quotes: bool
-    """Whether another program may read it: awk, perl, or a shell inside the job."""
+    """Whether another program may read the variable: awk, perl, or a shell inside the job."""
 
 
 def uses(job: ScriptJob) -> Iterator[Use]:
-    """Yield the variables that a script reads, outside of comments, in its own lines."""
+    """Yield the variables that a script reads in its own lines, outside comments."""
     text, ends, quoted = job.text.replace("\r\n", "\n"), "", False
     for number, line in enumerate(text.split("\n"), 1):
         if ends and line.strip() == ends:
@@ -114,9 +114,9 @@ def uses(job: ScriptJob) -> Iterator[Use]:
 
 
 def is_mentioned(job: ScriptJob, name: str) -> bool:
-    """Whether the script uses a name other than to read it: `X=1`, `read X`, `for X in`.
+    """Return whether the script uses a name other than to read it: `X=1`, `read X`, `for X in`.
 
-    A comment counts, too: it may say that `sbatch --export=X=1` gives it.
+    Comments count, because they may explain that `sbatch --export=X=1` sets it.
     """
     return name in _mentioned(job.text)
 
@@ -127,7 +127,7 @@ def _mentioned(text: str) -> frozenset[str]:
 
 
 def alike(name: str, names: Collection[str]) -> str | None:
-    """Return the one of `names` within one or two typing mistakes of `name`, or None."""
+    """Return the name in `names` that is one or two typos away from `name`, or None."""
     if len(name) < _SHORTEST:
         return None
     most = 1 if len(name) < 10 else 2
@@ -146,7 +146,7 @@ def alike(name: str, names: Collection[str]) -> str | None:
 
 
 def distance(one: str, other: str) -> int:
-    """Return the number of letters to insert, delete, change, or swap with the next one."""
+    """Return the number of letters to insert, delete, change, or swap with the next letter."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for row, letter in enumerate(one, 1):

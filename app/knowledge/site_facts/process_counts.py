@@ -1,24 +1,24 @@
-"""How many processes a step starts, as rules ask it. Pure."""
+"""The number of processes that a step starts, for the rules. Pure."""
 
 import re
 
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob, Variable
 
 PER_NODE_LAUNCHERS = ("torchrun", "deepspeed", "accelerate")
-"""Those that start a node's ranks themselves, so that Slurm starts each of them once a node."""
+"""Launchers that start a node's ranks themselves, so that Slurm starts them once per node."""
 RANK_VARIABLES = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
-"""Variables that Slurm sets per task of a step; the batch script has those of its only task."""
+"""Variables that Slurm sets per task of a step; the batch script has those of its single task."""
 
 
 def nodes_of(job: ScriptJob, step: JobStep) -> int:
-    """Return on how many nodes a step starts something."""
+    """Return the number of nodes on which a step starts processes."""
     if step.srun is None:
         return 1
     return step.srun.number("nodes") or job.nodes
 
 
 def tasks_per_node_of(job: ScriptJob, step: JobStep) -> int | None:
-    """Return the tasks that srun starts on each node; None if an unread option decides."""
+    """Return the tasks that srun starts on each node; None if an unsupported option decides."""
     request, nodes = job.resources, nodes_of(job, step)
     if step.srun is None:
         return 1
@@ -50,12 +50,12 @@ _BY_RANK = re.compile(r"\$\{?(SLURM_LOCALID|LOCAL_RANK|OMPI_COMM_WORLD_LOCAL_RAN
 
 
 def shows_own_gpu(variable: Variable) -> bool:
-    """Whether a variable shows each task the one GPU of its number on the node."""
+    """Return whether a variable shows each task only the GPU with its local number."""
     return variable.name.endswith("_VISIBLE_DEVICES") and bool(_BY_RANK.search(variable.value))
 
 
 def has_one_rank(job: ScriptJob, step: JobStep) -> bool:
-    """Whether each torchrun of a step starts one rank, so that its LOCAL_RANK is 0."""
+    """Return whether each torchrun of a step starts one rank, so that its LOCAL_RANK is 0."""
     number = step.launcher_options.value("nproc-per-node")
     silent = job.variable("PET_NPROC_PER_NODE") is None
     count = amount(job, number) if number is not None else 1 if silent else None
@@ -63,9 +63,10 @@ def has_one_rank(job: ScriptJob, step: JobStep) -> bool:
 
 
 def starts_one_rank_each(job: ScriptJob, step: JobStep) -> bool:
-    """Whether each task starts torchrun for one rank, on its own GPU.
+    """Return whether each task starts torchrun for one rank, on its own GPU.
 
-    Such launches meet in no port: they stand alone, or are told how many they are.
+    Such launches do not collide on a port: they use `--standalone`, or `--nnodes` gives their
+    number.
     """
     options, number = step.launcher_options, job.steps.index(step)
     apart = options.has("standalone") or (options.value("nnodes") or "1") not in ("1", "1:1")
@@ -77,7 +78,7 @@ def starts_one_rank_each(job: ScriptJob, step: JobStep) -> bool:
 
 
 def amount(job: ScriptJob, text: str | None) -> int | None:
-    """Return the number that a text is, or that Slurm's variable in it has in the batch script."""
+    """Return the number in a text, or that of Slurm's variable in the batch script."""
     request, plain = job.resources, (text or "").strip().replace("{", "").replace("}", "")
     if plain.isdecimal() and len(plain) <= 12:
         return int(plain)
@@ -96,7 +97,7 @@ def amount(job: ScriptJob, text: str | None) -> int | None:
 
 
 def loses_ranks(job: ScriptJob, name: str) -> bool:
-    """Whether a rank variable of Slurm differs between tasks: the batch's own is wrong for some."""
+    """Return whether a Slurm rank variable differs between tasks, unlike the batch script's."""
     request = job.resources
     tasks = request.tasks or (request.tasks_per_node or 1) * job.nodes
     if name == "SLURM_NODEID":
