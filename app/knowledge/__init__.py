@@ -1,6 +1,6 @@
-"""The adviser's rules over one neutral model of a job, and the causes of failures.
+"""The adviser: rules over a neutral model of a job, and causes of failures.
 
-`script_job` is what a rule sees, `bash` reads a script into it, and each module of `rules` has the
-rules of a subject, each a small pure function. `report` lays findings out; `failure` explains a
-log by the rows of `causes`. Nothing here reads or writes a file.
+`script_job` is the model that rules read, and `bash` reads a script into it. Each module of `rules`
+contains the rules of one subject, each a small pure function. `finding_text` formats findings;
+`failure` explains a log by the rows of `causes`. Nothing here reads or writes a file.
 """

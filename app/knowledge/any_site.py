@@ -1,6 +1,6 @@
 """The unknown site: only site-independent rules run for a job there.
 
-A rule that asks for a fact of the site ends there, and what it found before stays.
+A rule ends when it reads a fact of the site; its earlier findings stay.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ _FACTS = frozenset({
     "gpu_vendor", "gpu_memory_gib", "gpu_cores", "gpu_numa", "architecture", "threads_per_core",
     "local_disk", "replaced_by",
 })  # fmt: skip
-"""The facts that differ between sites. The others have a profile's defaults."""
+"""Facts that differ between sites. The others have a profile's defaults."""
 
 
 class SiteNotKnownError(Exception):

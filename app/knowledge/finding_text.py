@@ -1,4 +1,4 @@
-"""Findings as linters print them, and as GitHub's workflow commands."""
+"""Findings as linter output and as GitHub workflow commands."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,32 +11,32 @@ from lumitui.remote.site.source_position import Position
 
 @dataclass(frozen=True)
 class CheckedScript:
-    """A script, where it is, and its findings."""
+    """A script, its path and its findings."""
 
     path: str
-    """As the user named it; `-` is standard input."""
+    """The path that the user gave; `-` is standard input."""
     site: str | None
-    """None: nobody named one, and only the rules that hold everywhere were applied."""
+    """None if no site is known, so that only site-independent rules ran."""
     text: str
     findings: tuple[Finding, ...]
     files: Mapping[str, str] = field(default_factory=dict)
-    """Texts of the files that it names, by the path that it uses."""
+    """Texts of the files that the script names, by the path it uses."""
     folder: str = ""
-    """The script's folder, before the names in `files`; "" or with a slash at its end."""
+    """The script's folder, a prefix of the paths in `files`; "" or ends with a slash."""
 
     def path_of(self, at: Position) -> str:
-        """Return the path of the file that a finding is in."""
+        """Return the path of the file that contains a finding."""
         return f"{self.folder}{at.file}" if at.file else self.path
 
     def line_of(self, at: Position) -> str | None:
-        """Return the line that a finding begins on; None: it is about the job as a whole."""
+        """Return the line on which a finding begins; None if it concerns the whole job."""
         text = self.files.get(at.file) if at.file else self.text
         lines = (text or "").split("\n")
         return lines[at.line - 1].rstrip("\r") if 0 < at.line <= len(lines) else None
 
 
 def count(checked: Iterator[CheckedScript] | tuple[CheckedScript, ...]) -> dict[str, int]:
-    """Return how many findings of each severity there are."""
+    """Return the number of findings of each severity."""
     counts = {"error": 0, "warning": 0, "note": 0}
     for one in checked:
         for item in one.findings:
@@ -45,16 +45,16 @@ def count(checked: Iterator[CheckedScript] | tuple[CheckedScript, ...]) -> dict[
 
 
 _WIDEST = 100
-"""Characters of a line that are shown around the place."""
+"""Number of characters to show of a line, around the finding."""
 
 
 def findings_text(checked: CheckedScript) -> str:
-    """Return all findings of a script, an empty line between two."""
+    """Return all findings of a script, separated by empty lines."""
     return "\n\n".join(_finding(checked, item) for item in checked.findings)
 
 
 def findings_summary(checked: tuple[CheckedScript, ...]) -> str:
-    """Return the last line: how many findings, and how many of them --fix ends."""
+    """Return the last line: the number of findings, and of those that --fix resolves."""
     counts = count(checked)
     named = [
         f"{number} {word}{'' if number == 1 else 's'}" for word, number in counts.items() if number
@@ -77,12 +77,12 @@ def _finding(checked: CheckedScript, item: Finding) -> str:
     if line is not None:
         rows += _shown(line, at)
     rows.append(masked(f"{' ' * (len(str(max(at.line, 1))) + 1)} → {item.do}"))
-    # A name or a value of the script may have a newline.
+    # Names and values from the script may contain newlines.
     return "\n".join(map(spell_out, rows))
 
 
 def _shown(line: str, at: Position) -> list[str]:
-    """Return the line and the carets below it, cut where it is long."""
+    """Return the line, shortened if it is long, and the carets below it."""
     start = max(at.column - 1, 0)
     end = at.end_column - 1 if at.end_line == at.line else len(line)
     skipped = _skipped(line, start)
@@ -95,7 +95,7 @@ def _shown(line: str, at: Position) -> list[str]:
 
 
 def _skipped(line: str, start: int) -> int:
-    """Return how many characters to leave out in front, up to the beginning of a word."""
+    """Return the number of leading characters to omit, up to the beginning of a word."""
     if len(line) <= _WIDEST or start <= _WIDEST // 2:
         return 0
     cut = start - _WIDEST // 2
@@ -109,7 +109,7 @@ _LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def github_lines(checked: CheckedScript) -> Iterator[str]:
-    """Yield a workflow command for each finding; GitHub shows them beside the lines."""
+    """Yield a workflow command for each finding; GitHub shows it beside the line."""
     for item in checked.findings:
         at = item.at
         values = {
@@ -127,7 +127,7 @@ def github_lines(checked: CheckedScript) -> Iterator[str]:
 
 
 def _data(text: str) -> str:
-    """Escape a message: GitHub's toolkit, `escapeData`; what steers a terminal is spelled out."""
+    """Escape a message like `escapeData` of GitHub's toolkit; also spell out terminal controls."""
     text = spell_out(text, keep="\r\n")
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 

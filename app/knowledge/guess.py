@@ -1,4 +1,4 @@
-"""Which site a script is for, from the names in it that only one profile has."""
+"""Guess of a script's site, from names in it that only one profile has."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -12,17 +12,17 @@ from lumitui.app.knowledge.script_job import CommandOptions
 from lumitui.remote.site.profile import Site
 
 _ENOUGH = 2
-"""Points from which a site counts as told."""
+"""Minimum points for a guess."""
 _COMMON = {
     "gpu", "small", "large", "test", "cpu", "batch", "debug", "main", "normal", "standard", "dev",
     "medium", "long", "short", "interactive", "compute", "regular", "boost", "shared",
 }  # fmt: skip
-"""Names of partitions and QOS that many other sites also have."""
+"""Names of partitions and QOSs that many sites share."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """The site, and what told it; or the sites that it could be."""
+    """The guessed site and the reasons for it, or the candidates."""
 
     site: Site | None
     because: str
@@ -32,10 +32,10 @@ class Guess:
 def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[str] = ()) -> Guess:
     """Return the site that a script's partition, account, paths and modules fit best.
 
-    `own` names the profiles that a user has added. If some fit as well as a profile that comes with
-    lumitui, the first of the user's is meant if the script's account is its default, or if it has
-    modules or containers and no default account. Otherwise lumitui's is meant: a profile made by
-    `init --host` may have the partitions and no more.
+    `own` names the profiles that the user has added. If any fit as well as a bundled profile, the
+    first of the user's wins whose default account is the script's, or else the first that has
+    modules or containers and no default account. Otherwise the bundled profile wins, because a
+    profile from `init --host` may contain nothing but partitions.
     """
     clusters = [site for site in sites if site.scheduler == "slurm"]
     options = read_directives(text).options
@@ -68,7 +68,7 @@ def _is_complete(site: Site) -> bool:
 
 @dataclass(frozen=True)
 class _Facts:
-    """What a request says that differs from site to site."""
+    """The parts of a request that differ between sites."""
 
     partition: str
     account: str
@@ -77,7 +77,7 @@ class _Facts:
 
     @classmethod
     def of(cls, options: CommandOptions) -> "_Facts":
-        """Read them from sbatch's options."""
+        """Return the facts in sbatch's options."""
         return cls(
             (options.value("partition") or "").split(",")[0],
             options.value("account") or "",
@@ -86,15 +86,15 @@ class _Facts:
         )
 
     def fit(self, site: Site) -> int:
-        """Return how well they fit a site."""
+        """Return how well the facts fit a site, in points."""
         return self._partition(site) + self._account(site) + self._qos(site) + self._gpu(site)
 
     def is_default(self, site: Site) -> bool:
-        """Return whether the account is the one that a user wrote into a profile."""
+        """Return whether the account is the default in a user's profile."""
         return bool(self.account) and self.account == site.account.default
 
     def told(self, site: Site) -> list[str]:
-        """Return those that speak for a site, in words."""
+        """Return the facts that indicate a site, in words."""
         return [
             words
             for words, points in (
@@ -117,7 +117,7 @@ class _Facts:
         return 1 if self.partition in _COMMON else 4
 
     def _account(self, site: Site) -> int:
-        """Some sites' patterns take nearly any word: what is like the example counts more."""
+        """Return the points for the account; patterns may match any word, so likeness counts."""
         name, example = self.account.lower(), site.account.example
         if not name or re.search(r"[$<]|xx", name):
             return 0
@@ -137,7 +137,7 @@ class _Facts:
 
 
 def _marks(site: Site, text: str) -> int:
-    """Return how many of a site's own paths and modules a text has."""
+    """Return how many of a site's own paths and modules a text contains."""
     lines = [*site.modules, *site.environment.values()]
     for container in site.containers.values():
         lines += [container.image or "", *container.modules]

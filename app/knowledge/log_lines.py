@@ -1,4 +1,4 @@
-"""The lines of a job's log: its end, who wrote each, its errors, its repeated tracebacks. Pure."""
+"""The lines of a job's log: their writers, the errors, and repeated tracebacks. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,14 +11,15 @@ _LINES = 20_000
 _WIDTH = 1000
 # srun --label writes `3: `, padded.
 _LABEL = re.compile(r"^ *(\d{1,6}): ?")
-# torchrun's prefix holds the local rank (torch/distributed/elastic/multiprocessing/tail_log.py).
+# torchrun's prefix contains the local rank (torch/distributed/elastic/multiprocessing/tail_log.py).
 _LOCAL = re.compile(r"^\[[a-z]+\d{1,6}\]: ?")
-# PyTorch's own, in tracebacks and messages, the rank (distributed_c10d.py, excepthook_prefix).
+# PyTorch's prefix of tracebacks and messages contains the global rank (distributed_c10d.py,
+# excepthook_prefix).
 _RANK = re.compile(r"^\[rank(\d{1,6})\]: ?")
 _LAUNCHER = re.compile(
     r"torch[./]distributed[./](?:elastic|run|launcher)|Root Cause \(first|^\d*:? ?\[.*\[launch\.py:"
 )
-# What is before one of these ended nothing: the job went on.
+# Errors before such a line ended nothing: the job continued.
 _WENT_ON = re.compile(
     r"^lumitui: the probe ended with \d+; the binding is not proven\."
     r"|^lumitui: .*; trying again in \d+ s\."
@@ -33,13 +34,13 @@ class LogLine:
     """One line of a log."""
 
     source: str
-    """Whose output it is, as its labels say; "" for a line without any."""
+    """The writer of the line according to its labels; "" without labels."""
     rank: int | None
-    """The rank in the whole job; None where no label says it."""
+    """The global rank; None if no label contains it."""
     text: str
-    """What follows the labels."""
+    """The text after the labels."""
     number: int = 0
-    """Which line of the text that was read it is, counted from 1; 0: of none."""
+    """Line number in the text read, from 1; 0 if it is not from a text."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,15 @@ class Log:
     """The end of a log."""
 
     lines: Sequence[LogLine]
-    """From where the launch began, as far as the log shows it."""
+    """The lines since the launch, as far as the log shows its beginning."""
     label_is_rank: bool
-    """Whether srun's labels, and the task it names as the first that failed, are ranks."""
+    """Whether srun's labels, and the first failed task that srun names, are ranks."""
 
 
 def log_of(tail: str) -> Log:
     """Return the lines of `tail` that the launch wrote."""
     numbered = [(at, plain(text[: 4 * _WIDTH], _WIDTH)) for at, text in _split(tail)]
-    # With one launcher on each node, srun's label is the node's, not the rank's.
+    # With one launcher per node, srun's label is that of the node, not of the rank.
     label_is_rank = not any(_LAUNCHER.search(text) for _, text in numbered)
     lines = [
         replace(log_line_of(text, label_is_rank=label_is_rank), number=at) for at, text in numbered
@@ -64,9 +65,9 @@ def log_of(tail: str) -> Log:
 
 
 def _split(tail: str) -> Sequence[tuple[int, str]]:
-    """Return the last lines with their numbers, as an editor counts them.
+    """Return the last lines with their line numbers in an editor.
 
-    A progress bar draws itself again after a carriage return: its states are texts of one line.
+    A progress bar redraws itself after a carriage return, so all its states share one number.
     """
     lines = tail.removesuffix("\n").split("\n")
     first = max(0, len(lines) - _LINES)
@@ -76,7 +77,7 @@ def _split(tail: str) -> Sequence[tuple[int, str]]:
 
 
 def log_line_of(text: str, *, label_is_rank: bool) -> LogLine:
-    """Return a line without its labels, and what they say."""
+    """Return a line split into its labels, rank and text."""
     whole, rank = text, None
     if label := _LABEL.match(text):
         text = text[label.end() :]
@@ -89,7 +90,7 @@ def log_line_of(text: str, *, label_is_rank: bool) -> LogLine:
 
 
 def _launched(lines: Sequence[LogLine]) -> Sequence[LogLine]:
-    """Return the lines after what failed and ended nothing, unless nothing was launched."""
+    """Return the lines after the last failure that the job survived, unless it launched nothing."""
     ends = [number for number, line in enumerate(lines) if _WENT_ON.match(line.text)]
     if not ends or any(_NOT_LAUNCHED.match(line.text) for line in lines[ends[-1] :]):
         return lines
@@ -102,17 +103,17 @@ ERROR_PATTERN = (
     r"|^ *([0-9]+: )?(srun|slurmstepd[^:]*): error: "
     r"|Segmentation fault|Bus error|: Killed$"
 )
-"""A POSIX extended expression that finds such lines, and few others: an exception's last line,
-what Slurm reports, and what a shell says of a signal."""
+"""A POSIX extended regular expression for error lines: an exception's last line, Slurm's errors,
+and a shell's message about a signal. It matches few other lines."""
 
-# torchrun's own report of ranks that ended, and Slurm's of tasks it ended itself.
+# torchrun's report of failed ranks, and Slurm's of tasks that it ended itself.
 _ECHO = re.compile(r"ChildFailedError|SignalException|STEP .* CANCELLED|Job step aborted")
 _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
 class LogError:
-    """An error as it is in a log for the first time."""
+    """The first occurrence of an error in a log."""
 
     offset: int
     rank: int | None
@@ -120,7 +121,7 @@ class LogError:
 
 
 def first_errors(found: Iterable[tuple[int, bytes]], *, label_is_rank: bool) -> list[LogError]:
-    """Return the errors of (offset, line) pairs in the order of the log, alike ones once."""
+    """Return the errors in (offset, line) pairs in log order, similar ones once."""
     errors: dict[str, LogError] = {}
     for offset, data in sorted(found):
         line = log_line_of(plain(data.decode("utf-8", "replace")), label_is_rank=label_is_rank)
@@ -131,16 +132,16 @@ def first_errors(found: Iterable[tuple[int, bytes]], *, label_is_rank: bool) -> 
 
 
 _TAIL = 4_000_000
-"""How many bytes of the end of a log are explained."""
+"""Bytes to explain from the end of a log."""
 _MOST = 1_000_000_000
-"""How many bytes are read to count the lines before the end: about a second."""
+"""Maximum number of bytes to read to count the lines before the end: about a second."""
 _CHUNK = 4_000_000
 
 
 def log_end(file: BinaryIO) -> tuple[str, int | None]:
-    """Return the end of a log, and how many lines stand before it; None: it is not known.
+    """Return the end of a log, and the number of lines before it, or None if unknown.
 
-    Of a pipe no more than a gigabyte is read.
+    Reads at most a gigabyte from a pipe.
     """
     before, left = 0, _MOST
     if file.seekable():
@@ -162,11 +163,11 @@ def log_end(file: BinaryIO) -> tuple[str, int | None]:
 
 
 BEGIN = "Traceback (most recent call last)"
-# A traceback ends at its first line that is not indented.
+# A traceback ends at the first unindented line.
 _RAISED = re.compile(r"^[A-Za-z_][\w.]*(?::|$)")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _LONGEST = 2000
-"""Lines of a traceback; one that is longer has no end."""
+"""Maximum lines of a traceback; a longer one counts as unfinished."""
 
 
 class Labelled(Protocol):
@@ -182,26 +183,26 @@ class Labelled(Protocol):
 
 @dataclass(eq=False)
 class Fold:
-    """One traceback as all ranks that have it print it."""
+    """A traceback that several ranks print."""
 
     first: Sequence[Labelled]
-    """Its lines at the first of them; the last is the exception."""
+    """Its lines from the first rank; the last line is the exception."""
     sources: set[str] = field(default_factory=set)
-    """The others that print the same; their lines are hidden while it is closed."""
+    """The other writers of the same traceback, whose lines are hidden while the fold is closed."""
     open: bool = False
 
     @property
     def head(self) -> Labelled:
-        """The line that says how many are the same: the exception."""
+        """The line that shows the number of ranks: the exception."""
         return self.first[-1]
 
     def hides(self, line: Labelled) -> bool:
-        """Return whether `line`, which is a part of it, is not shown."""
+        """Return whether `line`, a part of the fold, is hidden."""
         return not self.open and line.source != self.head.source
 
     @property
     def words(self) -> str:
-        """What follows its exception; "" while only one rank has it."""
+        """The text after the exception; "" while only one rank has it."""
         if not self.sources:
             return ""
         others = f"\N{MULTIPLICATION SIGN}{len(self.sources) + 1} ranks the same"
@@ -209,15 +210,15 @@ class Fold:
 
 
 class TracebackFolder:
-    """Finds equal tracebacks as lines come; those of different ranks may be mixed."""
+    """Finds equal tracebacks in a stream of lines; those of different ranks may be mixed."""
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
+        """Start without any lines."""
         self._open: dict[str, list[Labelled]] = {}
         self._found: dict[tuple[str, ...], Fold] = {}
 
     def feed(self, line: Labelled) -> bool:
-        """Take the next line; return whether lines before it are folded now."""
+        """Read the next line; return whether it folds earlier lines."""
         text = line.text[line.label :]
         if BEGIN in text:
             self._open[line.source] = [line]
@@ -239,7 +240,7 @@ class TracebackFolder:
             line.fold = fold
             return False
         if line.source in fold.sources or line.source == fold.head.source:
-            return False  # the same rank again: later, so it is worth a line of its own
+            return False  # the same rank again, later: show it separately
         fold.sources.add(line.source)
         for part in (*fold.first, *block):
             part.fold = fold
@@ -247,9 +248,9 @@ class TracebackFolder:
 
 
 def _alike(line: Labelled) -> str:
-    """Return the text of a line without what differs from rank to rank."""
+    """Return the text of a line without the parts that differ between ranks."""
     text = _ADDRESS.sub("0x", line.text[line.label :]).strip()
-    if line.rank is None or text.startswith('File "'):  # the number of a line of code
+    if line.rank is None or text.startswith('File "'):  # contains a line number of code
         return text
-    # Not of `2.00 GiB`, which each rank writes.
+    # Does not match in `2.00 GiB`, which each rank writes.
     return re.sub(rf"(?<![\w.]){line.rank}(?!\w|\.\d)", "N", text)

@@ -1,9 +1,9 @@
-"""What `--cpu-bind` and `--gpu-bind` give each task, and what is wrong with it on a site's node.
+"""The bindings of tasks by `--cpu-bind` and `--gpu-bind`, and their mistakes on a site's node.
 
 Source: srun(1), --cpu-bind and --gpu-bind; slurm/src/common/slurm_resource_info.c,
-`slurm_verify_cpu_bind`: the type's list follows `:` or `=`, and `v,` or `q,` may be before it.
-Tried: srun of 22.05 and 26.05 also accepts `,v` and `,quiet` behind a list of cores, and refuses
-both behind one of GPUs.
+`slurm_verify_cpu_bind`: the type's list follows `:` or `=`, and `v,` or `q,` may precede the type.
+Tested: srun 22.05 and 26.05 also accept `,v` and `,quiet` after a list of cores, and refuse both
+after a list of GPUs.
 """
 
 import re
@@ -18,7 +18,7 @@ from lumitui.remote.site.finding import Severity
 from lumitui.remote.site.node import NodeShape
 
 Kind = Literal["mask_cpu", "map_cpu", "mask_gpu", "map_gpu"]
-"""A list of masks or of numbers, of cores or of GPUs; one entry for each task of a node."""
+"""A list of masks or numbers of cores or GPUs, with one entry for each task on a node."""
 
 _TYPE = re.compile(r"(mask_cpu|map_cpu|mask_gpu|map_gpu)[:=](.*)", re.DOTALL)
 _LOUD = re.compile(r"(?:(?:q|quiet|v|verbose),)+", re.IGNORECASE)
@@ -28,40 +28,40 @@ _REPEATED = re.compile(r"(.+)\*([0-9]{1,4})")
 _NUMBER = re.compile(r"[0-9]{1,5}|0[xX][0-9a-fA-F]{1,4}")
 _MASK = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,256})")
 _MOST = 4096
-"""Entries of a list; more is not a list that a user wrote."""
+"""Maximum number of entries; nobody writes a longer list manually."""
 
 
 @dataclass(frozen=True)
 class TaskBinding:
-    """One entry of the list: what one task of each node is given."""
+    """One entry of the list: the cores or GPUs of one task on each node."""
 
     written: str
     numbers: frozenset[int] = frozenset()
-    """Cores or GPUs; empty: a mask without a bit, or no number at all."""
+    """Cores or GPUs; empty for a mask without bits, or an entry that is not a number."""
     readable: bool = True
 
 
 @dataclass(frozen=True)
 class Bind:
-    """A list of masks or of numbers as it was written."""
+    """A list of masks or numbers, as written."""
 
     kind: Kind
     entries: tuple[TaskBinding, ...]
 
     @property
     def of_gpus(self) -> bool:
-        """Return whether it is about GPUs, and not about cores."""
+        """Whether the list is of GPUs, not of cores."""
         return self.kind.endswith("gpu")
 
     def of_task(self, task: int) -> TaskBinding:
-        """Return what task `task` of a node is given: the list starts again where it ends."""
+        """Return the entry for task `task` of a node; a list that is too short repeats."""
         return self.entries[task % len(self.entries)]
 
 
 def read_bind(value: str) -> Bind | None:
-    """Return what the value of `--cpu-bind` or `--gpu-bind` lists, like `v,mask_cpu:0xfe,0xfe00`.
+    """Return the list in a value of `--cpu-bind` or `--gpu-bind`, like `v,mask_cpu:0xfe,0xfe00`.
 
-    None: it has no list, as `cores` and `closest` have none, or a variable is in it.
+    Return None if it has no list, like `cores` or `closest`, or if it contains a variable.
     """
     found = _TYPE.fullmatch(_LOUD.sub("", value.strip(), count=1))
     if not found or "$" in found[2]:
@@ -71,7 +71,7 @@ def read_bind(value: str) -> Bind | None:
 
 
 def unexplained(text: str) -> tuple[str, ...]:
-    """Return the options in what a user typed that list neither masks nor numbers."""
+    """Return the options in a user's input that list neither masks nor numbers."""
     return tuple(
         word
         for word in shlex.split(text)
@@ -81,13 +81,13 @@ def unexplained(text: str) -> tuple[str, ...]:
 
 
 def explained(text: str) -> tuple[Bind, ...]:
-    """Return the lists in what a user typed: a value, a bare list, or options of `srun`.
+    """Return the lists in a user's input: a value, a bare list, or options of `srun`.
 
-    A bare list is of masks where one entry begins with `0x` or is longer than three characters,
-    else of cores.
+    A bare list contains masks if an entry begins with `0x`, is longer than three characters or
+    contains a letter; otherwise it contains cores.
 
     Raises:
-        InputError: there is no list in it.
+        InputError: the input contains no list.
     """
     try:
         words = shlex.split(text)
@@ -102,7 +102,7 @@ def explained(text: str) -> tuple[Bind, ...]:
 
 
 def _bare(text: str) -> Bind | None:
-    """Return a list without its type; None: it is none."""
+    """Return a list that has no type, or None if the text is not a list."""
     listed = _LOUD_BEHIND.sub("", _LOUD.sub("", text.strip(), count=1))
     parts = [part.strip() for part in listed.split(",")]
     if any(part.lower().startswith("0x") for part in parts) and "$" not in text:
@@ -149,20 +149,20 @@ def _no_list(text: str) -> InputError:
 
 
 Starter = Literal["srun", "torchrun"]
-"""What makes the ranks: Slurm's tasks, one a GPU; or one process of torchrun a node, whose workers
+"""The creator of the ranks: Slurm, with one task per GPU; or one torchrun per node, whose workers
 all stay inside the mask of that one task."""
 
 
 @dataclass(frozen=True)
 class MaskMistake:
-    """One thing that is wrong with a list."""
+    """A mistake in a list."""
 
     id: str
     severity: Severity
     message: str
     do: str
     tasks: tuple[int, ...] = ()
-    """The local tasks it is about; (): the list as a whole."""
+    """The affected local tasks; () for the whole list."""
 
 
 def mistakes(
@@ -174,10 +174,10 @@ def mistakes(
     gpus: Bind | None = None,
     cores: int | None = None,
 ) -> tuple[MaskMistake, ...]:
-    """Return what is wrong with `bind` for `tasks` tasks on a node.
+    """Return the mistakes in `bind` for `tasks` tasks on a node.
 
-    `gpus` is the list of `--gpu-bind`, where there is one beside a list of cores; without it,
-    task i uses GPU i. `cores` is the job's `--cpus-per-task`, where it is known.
+    `gpus` is the list of `--gpu-bind` that accompanies a list of cores; without it, task i uses GPU
+    i. `cores` is the job's `--cpus-per-task`, if known.
     """
     tasks = 1 if starter == "torchrun" else tasks
     broken = tuple(_unreadable(bind))
@@ -197,13 +197,13 @@ def mistakes(
 
 
 def near_cores(cores: frozenset[int], node: NodeShape) -> tuple[int, ...]:
-    """Return the GPUs that have any of `cores` nearest to them; (): none, or nobody knows."""
+    """Return the GPUs to which any of `cores` is nearest; () if none, or unknown."""
     own = physical(cores, node)
     return tuple(gpu for gpu, near in enumerate(node.cores_of_gpu) if own & near)
 
 
 def physical(cores: frozenset[int], node: NodeShape) -> frozenset[int]:
-    """Return the cores of hardware threads: thread 64 of a node with 64 cores is core 0 again."""
+    """Return the cores of hardware threads: thread 64 of a node with 64 cores is on core 0."""
     whole = node.cores * node.threads_per_core
     return frozenset(core % node.cores for core in cores if core < whole)
 
@@ -290,7 +290,7 @@ def _count(bind: Bind, tasks: int) -> Iterator[MaskMistake]:
 
 
 def _torchrun(bind: Bind, node: NodeShape) -> Iterator[MaskMistake]:
-    """Yield that the one task of a node, torchrun, is held in the cores of few of its workers."""
+    """Yield the mistake that a node's torchrun is bound to the cores of only some workers."""
     first, count = bind.entries[0].numbers, len(bind.entries)
     if not first or len(near_cores(first, node)) == len(node.cores_of_gpu):
         return
@@ -326,7 +326,7 @@ def _overlap(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
 
 
 def _few(bind: Bind, node: NodeShape, tasks: int, cores: int | None) -> Iterator[MaskMistake]:
-    """Yield that tasks have one core, or less than half of those that the job requests."""
+    """Yield the mistake that tasks have one core, or fewer than half of those the job requests."""
     most = max(len(physical(bind.of_task(task).numbers, node)) for task in range(tasks))
     share = len(node.usable_cores) // tasks
     if not 0 < most < share or (most > 1 if cores is None else most * 2 >= cores):
@@ -346,7 +346,7 @@ def _few(bind: Bind, node: NodeShape, tasks: int, cores: int | None) -> Iterator
 
 
 def _order(bind: Bind, node: NodeShape, tasks: int, gpus: Bind | None) -> Iterator[MaskMistake]:
-    """Yield that tasks have cores which are nearest to other GPUs than their own."""
+    """Yield the mistake that tasks have cores nearest to other GPUs than their own."""
     far: dict[int, tuple[int, tuple[int, ...]]] = {}
     wide: dict[int, tuple[int, tuple[int, ...]]] = {}
     for task in range(min(tasks, len(bind.entries))):
@@ -390,7 +390,7 @@ def _wide(wide: Mapping[int, tuple[int, tuple[int, ...]]]) -> Iterator[MaskMista
 
 
 def _gpu_of(task: int, gpus: Bind | None) -> int | None:
-    """Return the GPU that a task uses; None: several, or not known."""
+    """Return the GPU that a task uses; None if several, or unknown."""
     if gpus is None:
         return task
     numbers = gpus.of_task(task).numbers
@@ -429,7 +429,7 @@ def _gpus(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
 
 
 def _tasks_from(bind: Bind, tasks: int, first: int) -> tuple[int, ...]:
-    """Return the tasks that are given a number from `first` on."""
+    """Return the tasks whose entries contain a number of at least `first`."""
     return tuple(
         task for task in range(tasks) if max(bind.of_task(task).numbers, default=0) >= first
     )

@@ -11,13 +11,13 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
 
 Subject = Literal["script", "job file", "cluster", "site"]
-"""The input of a rule: scripts and job files, only job files, the cluster's answers, or the job at
-one site, whose profile contains the rule."""
+"""The input of a rule: scripts and job files, only job files, the cluster's answers, or a job at
+the one site whose profile contains the rule."""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """One rule of the adviser, as every checker names it."""
+    """One rule of the adviser, as all checkers describe it."""
 
     id: str
     severity: Severity
@@ -34,7 +34,7 @@ UNUSED_IGNORE = Topic(
     "unused-ignore", "note", "a comment that silences nothing or names an unknown rule",
     "The comment would hide the rule's later findings there.", "docs/lint.md",
 )  # fmt: skip
-"""The message about `# lumitui: ignore=RULE` itself; it needs the script's text, and no job."""
+"""The rule about `# lumitui: ignore=RULE` comments; it needs only the script's text."""
 
 
 def of_site(site: Site) -> tuple[Topic, ...]:
@@ -48,7 +48,7 @@ def of_site(site: Site) -> tuple[Topic, ...]:
 
 @dataclass(frozen=True)
 class Hit:
-    """One place where a rule found something."""
+    """One position at which a rule found a mistake."""
 
     message: str
     """The mistake and its effect, in one or two sentences."""
@@ -62,10 +62,10 @@ class Hit:
 
 
 RULE_FAILED = "rule-failed"
-"""The finding's name for a crash of a rule."""
+"""Rule name of the finding about a crashed rule."""
 Check = Callable[[ScriptJob, Site], Iterator[Hit]]
-"""Yields findings in a job at a site. At an unknown site, reading a fact of it ends the check
-(`any_site`), and earlier findings stay."""
+"""Yields findings in a job at a site. If the site is unknown, reading one of its facts ends the
+check (`any_site`), and earlier findings stay."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,14 @@ class Rule(Topic):
 
     @property
     def topic(self) -> Topic:
-        """The rule as a user reads it."""
+        """The rule's public description."""
         return Topic(self.id, self.severity, self.title, self.why, self.source)
 
 
 def rule(
     name: str, severity: Severity, title: str, *, why: str, source: str
 ) -> Callable[[Check], Rule]:
-    """Return a decorator that makes a rule of a check; `rule_table` finds it in its module."""
+    """Return a decorator that turns a check into a rule, which `rule_table` finds in its module."""
     return lambda check: Rule(name, severity, title, why, source, check=check)
 
 
@@ -93,7 +93,7 @@ def run(rules: tuple[Rule, ...], job: ScriptJob, site: Site) -> list[Finding]:
 
 
 def _of_rule(item: Rule, job: ScriptJob, site: Site) -> list[Finding]:
-    """Return the findings of one rule; if it failed, a finding about that."""
+    """Return the findings of one rule; if it crashed, a finding about the crash."""
     findings: list[Finding] = []
     try:
         for hit in item.check(job, site):
@@ -105,7 +105,8 @@ def _of_rule(item: Rule, job: ScriptJob, site: Site) -> list[Finding]:
     except SiteNotKnownError:
         return findings
     except Exception as error:
-        # Advice is not worth a job: 38 tests of sends failed once, as a rule counted wrongly.
+        # A broken rule must not stop a send: 38 tests of sends once failed over one rule's
+        # miscount.
         return [
             Finding(
                 RULE_FAILED,

@@ -13,13 +13,13 @@ from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 
 _FOLLOWS = {"omp-threads": "srun-cores", "workers-argument": "srun-cores"}
-"""A rule and its cause's rule: after that one's cure, the first finding disappears."""
+"""Rules by consequence: fixing a finding of the second rule also resolves one of the first."""
 _UNREAD = ("directive-after-command", "nearly-a-directive")
 _ON_NODE = "first-node-only"
 
 
 def without_consequences(found: Iterable[Finding]) -> list[Finding]:
-    """Return the findings without those that another one's cure resolves."""
+    """Return the findings without those that the fix of another one resolves."""
     held = list(found)
     rules = {each.rule for each in held}
     gpus_unread = any(each.rule in _UNREAD and "gpu" in each.message for each in held)
@@ -63,13 +63,13 @@ SCRIPT_RULES: tuple[Rule, ...] = tuple(
         key=lambda each: each.id,
     )
 )
-"""Every rule that a module of `rules` defines, by name, independent of its module."""
+"""All rules that the modules of `rules` define, sorted by name across modules."""
 
 
 def findings(job: ScriptJob, site: Site) -> list[Finding]:
-    """Return all that these rules and the site's own find in `job`, in the order of its text."""
+    """Return the findings of these rules and the site's own rules in `job`, in text order."""
     found = run(SCRIPT_RULES, job, site)
     if encoding := [one for one in found if one.rule == "not-text"]:
-        return encoding[:1]  # the reader skipped what is between the NUL characters
+        return encoding[:1]  # the reader skipped the text between NUL characters
     alone = without_consequences([*found, *site_rules.findings(job, site)])
     return ordered([in_the_script(each, job) for each in alone])

@@ -1,6 +1,6 @@
-"""Checks a script with the files it names, applies fixes, and honours silencing comments.
+"""Checks of a script and the files it names, fixes, and silencing comments.
 
-`# lumitui: ignore=RULE` silences findings that the script's author knows of.
+`# lumitui: ignore=RULE` silences findings that the script's author accepts.
 """
 
 import difflib
@@ -39,9 +39,9 @@ class _Ignore:
 def heard(
     findings: Sequence[Finding], text: str, known: Callable[[], Iterable[str]] = tuple
 ) -> list[Finding]:
-    """Return the findings that no comment silences, and a note for each comment without one.
+    """Return the findings that no comment silences, and a note for each comment without effect.
 
-    `known` returns the names of all rules; without it no name is called unknown.
+    `known` returns the names of all rules; without it, no rule name is reported as unknown.
     """
     ignores = list(_ignores(text))
     used: set[int] = set()
@@ -81,7 +81,7 @@ def _ignores(text: str) -> list[_Ignore]:
 
 
 def _following(lines: Sequence[str], number: int) -> range:
-    """Return the command below a line, to its last line; such comments between are passed over."""
+    """Return the lines of the command below a line, skipping such comments in between."""
     start = number + 1
     while start <= len(lines) and _COMMENT.search(lines[start - 1]):
         start += 1
@@ -118,7 +118,7 @@ def _unused(message: str, do: str, at: Position) -> Finding:
 def fixed(text: str, findings: Iterable[Finding]) -> tuple[str, int]:
     """Return `text` with the edits of these findings, and their number.
 
-    An edit that overlaps one before it waits for the next round.
+    An edit that overlaps an earlier one waits for the next round.
     """
     fixes = [item.fix for item in findings if item.fix]
     edits = [fix for fix in fixes if fix.at.line and not fix.at.file]
@@ -134,7 +134,7 @@ def fixed(text: str, findings: Iterable[Finding]) -> tuple[str, int]:
 
 
 def edits_diff(before: str, after: str, name: str) -> str:
-    """Return the change as a unified diff without values of secrets; "": there is none."""
+    """Return the change as a unified diff, with secrets masked; "" if there is none."""
     rows = map(masked, difflib.unified_diff(
         before.splitlines(keepends=True), after.splitlines(keepends=True), name, name
     ))  # fmt: skip
@@ -159,13 +159,13 @@ def _span(at: Position, starts: list[int], size: int) -> tuple[int, int]:
 
 _MOST_FILES = 60
 _DEPTH = 3
-"""Maximum depth of files that name files."""
+"""Maximum depth of files that name other files."""
 _ROUNDS = 10
 """Maximum number of checks of a fixed script, since one change can enable another."""
 Ask = Callable[[ScriptJob, Site], Sequence[Finding]]
 """Returns the cluster's answers about a job."""
 ReadFile = Callable[[str], str | None]
-"""Returns the text of a file that a script names; None if it is missing or not to be read."""
+"""Returns the text of a file that a script names; None if it is missing or must not be read."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Checking:
     site: Site
     read: ReadFile
     known: Callable[[], Iterable[str]]
-    """Returns the names of all rules, the valid ones in `# lumitui: ignore=`."""
+    """Returns the names of all rules, which are valid in `# lumitui: ignore=`."""
     ask: Ask = lambda job, site: ()
     select: Collection[str] = ()
     """Only these rules; empty means all."""

@@ -26,13 +26,13 @@ class CommandWord:
     quotes: Literal["", "'", '"', "mixed"] = ""
     """The quotes around the whole word."""
     expanded_in: Shell = "batch"
-    """Where its variables get their value."""
+    """The shell that expands its variables."""
     value: str | None = None
     """The text with the script's own variables expanded; None if unknown."""
 
     @property
     def known(self) -> str:
-        """The value if known, else the text."""
+        """The value if known, otherwise the text."""
         return self.text if self.value is None else self.value
 
 
@@ -51,7 +51,7 @@ class Option:
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """All options of one program, in order; a later one of a name wins."""
+    """All options of one program, in order; of several with one name, the last wins."""
 
     all: tuple[Option, ...] = ()
 
@@ -66,12 +66,12 @@ class CommandOptions:
         return found.value if found else None
 
     def number(self, *names: str) -> int | None:
-        """Return the same as a whole number; None if missing or not a number."""
+        """Return the value as a whole number; None if missing or not a number."""
         text = (self.value(*names) or "").strip()
         return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
     def has(self, *names: str) -> bool:
-        """Return whether one of these was given."""
+        """Return whether any of these options was given."""
         return self.get(*names) is not None
 
 
@@ -88,12 +88,12 @@ class Variable:
     """The text without quotes; `$` marks later expansions."""
     at: Position = NOWHERE
     shell: Shell = "batch"
-    """Which shell sets it."""
+    """The shell that sets it."""
     exported: bool = True
     quoted: Literal["", "'", '"', "mixed"] = ""
     step: int | None = None
-    """The number of the only step that gets it (`X=1 srun …`, `bash -c 'export X=1; …'`); None: all
-    later ones."""
+    """The number of the only step that receives it (`X=1 srun …`, `bash -c 'export X=1; …'`); None
+    if all later steps do."""
     conditional: bool = False
     """Whether it is in a branch, which may not run."""
     items: int | None = None
@@ -104,7 +104,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Resources:
-    """The job's request, with the consequences of its options; None: not requested, or unknown."""
+    """The job's resources, derived from its options; None if not requested or unknown."""
 
     partition: str | None = None
     account: str | None = None
@@ -120,7 +120,7 @@ class Resources:
     gpu_type: str = ""
     """The type in `gpu:TYPE:N`."""
     gpus_total: bool = False
-    """Whether the GPUs were requested in all (`--gpus=N`), not per node."""
+    """Whether the GPUs were requested in total (`--gpus=N`), not per node."""
     memory_gib: float | None = None
     """Per node, whichever option requested it."""
     exclusive: bool = False
@@ -152,7 +152,7 @@ class ContainerCall:
 
 @dataclass(frozen=True)
 class JobStep:
-    """One line that starts a program of the job, outermost to innermost."""
+    """One line that starts a program of the job, with its layers from srun to the program."""
 
     at: Position = NOWHERE
     srun: CommandOptions | None = None
@@ -178,7 +178,7 @@ class JobStep:
     """Whether this is the job's main program, and not `rocm-smi`, `hostname`, `tar` …"""
 
     def named_arguments(self) -> Iterator[tuple[str, CommandWord]]:
-        """Yield the options among the program's arguments, each with its value and own place."""
+        """Yield the options among the program's arguments, with their values and positions."""
         for word, following in zip_longest(self.arguments, self.arguments[1:]):
             name, equals, value = word.known.partition("=")
             if name.startswith("-") and equals:
@@ -199,7 +199,7 @@ class Command:
     at: Position = NOWHERE
     shell: Shell = "batch"
     step: int | None = None
-    """The number of the step it runs in (inside its `bash -c`); None: in the batch script."""
+    """The number of the step that runs it (inside its `bash -c`); None in the batch script."""
 
 
 @dataclass(frozen=True)
@@ -232,14 +232,14 @@ UNKNOWN_RANK = Rank()
 
 @dataclass(frozen=True)
 class ScriptJob:
-    """One job, whatever it was written in. Rules read this and the site's profile."""
+    """One job, whether from a script or a job file. Rules read this and the site's profile."""
 
     origin: Literal["script", "job file"]
     name: str = ""
     text: str = ""
     """The script's text, or ""."""
     options: CommandOptions = NO_OPTIONS
-    """sbatch's, from `#SBATCH` lines and from a job file's keys."""
+    """sbatch's options, from `#SBATCH` lines or from a job file's keys."""
     resources: Resources = UNKNOWN
     variables: tuple[Variable, ...] = ()
     commands: tuple[Command, ...] = ()
@@ -256,13 +256,14 @@ class ScriptJob:
     written: Mapping[str, tuple[Position, ...]] = field(
         default_factory=lambda: MappingProxyType({})
     )
-    """Of those files that the script writes itself: where each of their lines is in it."""
+    """For files that the script writes itself: the position of each of their lines in the
+    script."""
     folder: str | None = None
-    """Where it is submitted from, where that is known."""
+    """The folder from which it is submitted, if known."""
     strategy: str = ""
-    """`ddp`, `zero3`, `fsdp`, `lightning` … where it is known; "": not."""
+    """`ddp`, `zero3`, `fsdp`, `lightning` …; "" if unknown."""
     end: Position = NOWHERE
-    """The `exit` or `exec` that is run in any case; NOWHERE: it ends behind its last line."""
+    """The `exit` or `exec` that always runs; NOWHERE if the script ends after its last line."""
 
     @cached_property
     def training(self) -> tuple[JobStep, ...]:

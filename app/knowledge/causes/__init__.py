@@ -1,1 +1,1 @@
-"""What the lines of a log mean: one module a subject, one row a cause."""
+"""Meanings of log lines: one module per subject, one row per cause."""

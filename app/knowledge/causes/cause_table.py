@@ -1,7 +1,7 @@
-"""All rules, in the order in which one line that fits several of them is read. Pure.
+"""All rules on log lines, in order of precedence for a line that matches several. Pure.
 
-A cause (`RULES`) goes before a kill that nobody explains (`KILLED`), that before what one rank
-sees when another has ended (`CONSEQUENCES`), and all before what counts only alone (`LAST`).
+Causes (`RULES`) precede unexplained kills (`KILLED`), then the errors of a rank after another rank
+has ended (`CONSEQUENCES`), then lines that count only without any other (`LAST`).
 """
 
 from lumitui.app.knowledge.causes.communication_causes import (
@@ -34,15 +34,15 @@ RULES: tuple[LogRule, ...] = (
 """Causes: the first one in the log is the likeliest."""
 
 LATE: tuple[LogRule, ...] = (*LATE_FILES, *LATE_MEMORY)
-"""Words of the system, about any file or program: of an exception they say why."""
+"""Operating system errors about any file or program, which give the reason for an exception."""
 
 LAST: tuple[LogRule, ...] = (*CRASHES, *MPI_ENDS, *LOSSES, *LATE, *WEAK)
-"""What is often said of a job that continues, or by one that is ending already."""
+"""Lines that a job often writes although it continues, or when it is already ending."""
 
 EVERY: tuple[LogRule, ...] = (*RULES, *CONSEQUENCES, *KILLED, *LAST)
-"""All of them."""
+"""All rules."""
 
 SCARCE = frozenset({"gpu-memory", "quota", "no-space"})
-"""Rules whose exception is shown too when its handling raised the one that ended the program."""
+"""Rules whose exception is also shown if handling it raised the one that ended the program."""
 
 __all__ = ["CONSEQUENCES", "EVERY", "KILLED", "LAST", "LATE", "RULES", "SCARCE"]

@@ -1,4 +1,4 @@
-"""What lines of NCCL, RCCL, libfabric, MPI and PyTorch's rendezvous mean."""
+"""Meanings of log lines from NCCL, RCCL, libfabric, MPI and PyTorch's rendezvous."""
 
 from lumitui.app.knowledge.causes.meanings import LogRule
 from lumitui.app.knowledge.causes.meanings import log_rule as _rule
@@ -98,7 +98,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
         "Make all ranks take the same branches; drop uneven last batches (drop_last=True).",
     ),
 )
-"""What is wrong before the ranks talk to each other."""
+"""Errors before the ranks communicate."""
 
 CONSEQUENCES: tuple[LogRule, ...] = (
     _rule(
@@ -205,7 +205,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
     ),
 )
-"""What one rank sees when another has ended: shown after the causes."""
+"""Errors of a rank after another rank has ended: shown after the causes."""
 
 CRASHES: tuple[LogRule, ...] = (
     _rule(
@@ -217,7 +217,7 @@ CRASHES: tuple[LogRule, ...] = (
         "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
     ),
 )
-"""How a program of C++ or Fortran ends itself, whatever the reason: counts alone."""
+"""The abort of a C++ or Fortran program, whatever the reason: counts only without other causes."""
 
 MPI_ENDS: tuple[LogRule, ...] = (
     _rule(
@@ -230,4 +230,4 @@ MPI_ENDS: tuple[LogRule, ...] = (
         "Find the rank that ended first, and its lines before this one.",
     ),
 )
-"""What MPI writes whatever happened: counts where nothing else does."""
+"""Lines that MPI writes after any failure: count only without other causes."""

@@ -1,4 +1,4 @@
-"""What lines of Singularity, Apptainer, pyxis and enroot mean, and of environments in general."""
+"""Meanings of log lines from Singularity, Apptainer, pyxis, enroot and environments."""
 
 from lumitui.app.knowledge.causes.meanings import LogRule
 from lumitui.app.knowledge.causes.meanings import log_rule as _rule
@@ -136,4 +136,4 @@ CONTAINERS: tuple[LogRule, ...] = (
         "renamed or removed, or may require another one first (`module spider NAME`).",
     ),
 )
-"""From the job script to the program: shells, modules, environments and containers."""
+"""Errors between the job script and the program: shells, modules, environments, containers."""

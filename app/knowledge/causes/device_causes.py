@@ -1,6 +1,6 @@
-"""What lines of ROCm, CUDA and their libraries mean.
+"""Meanings of log lines from ROCm, CUDA and their libraries.
 
-The wordings are those of public threads; tests/exam/logs has an excerpt and its address for each.
+The lines come from public threads; tests/exam/logs contains an excerpt and its address for each.
 """
 
 from lumitui.app.knowledge.causes.meanings import LogRule
@@ -221,4 +221,4 @@ DEVICES: tuple[LogRule, ...] = (
         "`if __name__ == '__main__':`.",
     ),
 )
-"""The GPUs and their libraries."""
+"""Errors of GPUs and their libraries."""

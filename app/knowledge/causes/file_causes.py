@@ -1,4 +1,4 @@
-"""What lines say of files that are missing, damaged or locked, and of the hubs' downloads."""
+"""Meanings of log lines about missing, damaged or locked files, and about hub downloads."""
 
 from lumitui.app.knowledge.causes.meanings import LogRule
 from lumitui.app.knowledge.causes.meanings import log_rule as _rule
@@ -168,7 +168,7 @@ FILES: tuple[LogRule, ...] = (
         "Write paths relative to `workdir:` in the run's copy of the project, or use `links:`.",
     ),
 )
-"""Files on the site, and what is downloaded."""
+"""Errors of files on the site and of downloads."""
 
 LATE_FILES: tuple[LogRule, ...] = (
     _rule(
@@ -210,4 +210,4 @@ LATE_FILES: tuple[LogRule, ...] = (
         "Check the container and the name of the interpreter; load the module that provides it.",
     ),
 )
-"""What a shell says, and continues: counts where nothing else does."""
+"""Shell errors after which the shell continues: count only without other causes."""

@@ -1,4 +1,4 @@
-"""What lines say of modules and libraries that are missing, do not fit or cannot be built."""
+"""Meanings of log lines about missing, incompatible or unbuildable modules and libraries."""
 
 from lumitui.app.knowledge.causes.meanings import LogRule
 from lumitui.app.knowledge.causes.meanings import log_rule as _rule
@@ -127,4 +127,4 @@ LIBRARIES: tuple[LogRule, ...] = (
         "In `venv:`, pin the versions that the program was written for, or update the program.",
     ),
 )
-"""What is imported or loaded."""
+"""Errors of imports and libraries."""

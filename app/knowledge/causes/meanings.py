@@ -1,4 +1,4 @@
-"""What a job's state, the exit code of its program or a line of its log means. Pure."""
+"""Meanings of a job's state, its program's exit code and the lines of its log. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from lumitui.remote.site.states import State
 
 @dataclass(frozen=True)
 class Meaning:
-    """What happened and what to try."""
+    """A diagnosis: what happened and what to try."""
 
     id: str
     sentence: str
@@ -131,7 +131,7 @@ OF_THE_FIRST: Mapping[int, Meaning] = {
         "Check the log for the rank's last action, and whether your program or a user ended it.",
     ),
 }
-"""The same where it is known that no rank ended before this one."""
+"""Exit codes of a rank that is known to be the first that ended."""
 
 CHAIN_ENDS: Mapping[str, Meaning] = {
     "used-up": Meaning(
@@ -159,16 +159,16 @@ CHAIN_ENDS: Mapping[str, Meaning] = {
         "Resubmit from the checkpoint.",
     ),
 }
-"""Why a chain ended although the training did not, by `AttemptRecord.end`."""
+"""Reasons why a chain ended before its training, by `AttemptRecord.end`."""
 
 
 @dataclass(frozen=True)
 class LogRule(Meaning):
-    """A meaning, and the line that shows it."""
+    """A meaning, and the pattern of the log line that shows it."""
 
     pattern: re.Pattern[str]
 
 
 def log_rule(name: str, pattern: str, sentence: str, do: str) -> LogRule:
-    """Return a rule; `{what}` in `sentence` is what the groups of `pattern` found."""
+    """Return a rule; `{what}` in `sentence` stands for the text of the groups of `pattern`."""
     return LogRule(name, sentence, do, re.compile(pattern))

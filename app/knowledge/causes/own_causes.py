@@ -1,4 +1,4 @@
-"""What the job script's own lines mean, and what torchrun says of its binding."""
+"""Meanings of the job script's own lines, and of torchrun's about its binding."""
 
 from lumitui.app.knowledge.causes.meanings import LogRule
 from lumitui.app.knowledge.causes.meanings import log_rule as _rule
@@ -40,4 +40,4 @@ OWN: tuple[LogRule, ...] = (
         "You do not need to do anything.",
     ),
 )
-"""What lumitui itself ended or could not do."""
+"""Jobs that lumitui itself ended, and its own failures."""

@@ -1,4 +1,4 @@
-"""What lines say when memory, disk, files or processes ran out."""
+"""Meanings of log lines about exhausted memory, disk, files or processes."""
 
 from lumitui.app.knowledge.causes.meanings import STATE_RULES, LogRule
 from lumitui.app.knowledge.causes.meanings import log_rule as _rule
@@ -120,7 +120,7 @@ RESOURCES: tuple[LogRule, ...] = (
         "Set OMP_NUM_THREADS to the cores of a rank, and use fewer data-loader workers.",
     ),
 )
-"""What there was too little of."""
+"""Exhausted resources."""
 
 KILLED = (
     _rule(
@@ -134,11 +134,11 @@ KILLED = (
         _HOST.do,
     ),
 )
-"""A kill that nobody explains."""
+"""An unexplained kill."""
 
 LATE_MEMORY: tuple[LogRule, ...] = (
     _rule(
         _HOST.id, r"Cannot allocate memory|^(?:\w+: )?[Oo]ut of memory\b", _HOST.sentence, _HOST.do
     ),
 )
-"""What says that memory was lacking, and not whose: counts where nothing else does."""
+"""Errors that do not show which memory ran out: count only without other causes."""

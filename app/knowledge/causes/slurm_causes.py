@@ -1,4 +1,4 @@
-"""What lines of Slurm mean: slurmstepd, srun, sbatch (Slurm 19-25)."""
+"""Meanings of Slurm's log lines: slurmstepd, srun, sbatch (Slurm 19-25)."""
 
 from lumitui.app.knowledge.causes.meanings import STATE_RULES, LogRule
 from lumitui.app.knowledge.causes.meanings import log_rule as _rule
@@ -85,7 +85,7 @@ SLURM: tuple[LogRule, ...] = (
     ),
     _rule(
         "cpu-bind-reserved",
-        # Slurm names the cores of a whole node: the same bits of each byte are missing.
+        # Slurm reports the cores of a whole node: the same bits of each byte are missing.
         r"(?i:cpu[- ]bind(?:ing)?) outside of job step allocation.*"
         r": 0x(?P<what>(?!FF|00)[0-9A-F]{2})(?P=what){6,}\b",
         "The CPU masks contain cores that the nodes reserve for the system: jobs get 0x{what} of "
@@ -119,7 +119,7 @@ SLURM: tuple[LogRule, ...] = (
         "line to the site's support.",
     ),
 )
-"""What Slurm decided about the job or its steps."""
+"""Slurm's decisions about the job or its steps."""
 
 WEAK: tuple[LogRule, ...] = (
     _rule(
@@ -141,4 +141,5 @@ WEAK: tuple[LogRule, ...] = (
         "ended the job.",
     ),
 )
-"""What Slurm and launchers also write when a rank has failed: counts where nothing else does."""
+"""Lines that Slurm and launchers also write after a rank's failure: count only without other
+causes."""

@@ -1,4 +1,4 @@
-"""What lines of PyTorch, DeepSpeed and trainers say of the training itself."""
+"""Meanings of log lines from PyTorch, DeepSpeed and trainers about the training itself."""
 
 from lumitui.app.knowledge.causes.meanings import LogRule
 from lumitui.app.knowledge.causes.meanings import log_rule as _rule
@@ -187,7 +187,7 @@ TRAINING: tuple[LogRule, ...] = (
         "Fix the mistake in that line, usually in `args:`.",
     ),
 )
-"""The model, its numbers and its data."""
+"""Errors of the model, its numbers and its data."""
 
 LOSSES: tuple[LogRule, ...] = (
     _rule(
@@ -198,4 +198,4 @@ LOSSES: tuple[LogRule, ...] = (
         "checkpoint; or inspect the data.",
     ),
 )
-"""What a training prints and continues: counts where nothing else does."""
+"""Lines that a training prints before it continues: count only without other causes."""
