@@ -113,7 +113,7 @@ class Resources:
     """The time limit."""
     nodes: int | None = None
     tasks: int | None = None
-    """In all."""
+    """The total number."""
     tasks_per_node: int | None = None
     cpus_per_task: int | None = None
     gpus_per_node: int | None = None

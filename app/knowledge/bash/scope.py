@@ -19,7 +19,7 @@ class Value:
     pieces: Pieces | None
     """None if the script sets it to an unknowable value."""
     items: tuple[Pieces, ...] | None = None
-    """Of an array."""
+    """The items of an array, otherwise None."""
     exported: bool = False
 
     @property
