@@ -13,8 +13,7 @@ _WIDTH = 1000
 _LABEL = re.compile(r"^ *(\d{1,6}): ?")
 # torchrun's prefix contains the local rank (torch/distributed/elastic/multiprocessing/tail_log.py).
 _LOCAL = re.compile(r"^\[[a-z]+\d{1,6}\]: ?")
-# PyTorch's prefix of tracebacks and messages contains the global rank (distributed_c10d.py,
-# excepthook_prefix).
+# PyTorch's own prefix contains the global rank (distributed_c10d.py, excepthook_prefix).
 _RANK = re.compile(r"^\[rank(\d{1,6})\]: ?")
 _LAUNCHER = re.compile(
     r"torch[./]distributed[./](?:elastic|run|launcher)|Root Cause \(first|^\d*:? ?\[.*\[launch\.py:"

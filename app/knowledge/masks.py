@@ -376,7 +376,7 @@ def _order(bind: Bind, node: NodeShape, tasks: int, gpus: Bind | None) -> Iterat
 
 
 def _wide(wide: Mapping[int, tuple[int, tuple[int, ...]]]) -> Iterator[MaskMistake]:
-    """Yield that tasks have the cores near other GPUs beside those near their own."""
+    """Yield the mistake that tasks also have cores near GPUs other than their own."""
     task, (gpu, near) = next(iter(wide.items()))
     others = ", ".join(str(one) for one in near if one != gpu)
     yield MaskMistake(

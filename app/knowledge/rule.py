@@ -105,8 +105,7 @@ def _of_rule(item: Rule, job: ScriptJob, site: Site) -> list[Finding]:
     except SiteNotKnownError:
         return findings
     except Exception as error:
-        # A broken rule must not stop a send: 38 tests of sends once failed over one rule's
-        # miscount.
+        # A broken rule must not stop a send: one rule's miscount once failed 38 tests of sends.
         return [
             Finding(
                 RULE_FAILED,

@@ -256,8 +256,7 @@ class ScriptJob:
     written: Mapping[str, tuple[Position, ...]] = field(
         default_factory=lambda: MappingProxyType({})
     )
-    """For files that the script writes itself: the position of each of their lines in the
-    script."""
+    """For files that the script writes itself: the positions of their lines in the script."""
     folder: str | None = None
     """The folder from which it is submitted, if known."""
     strategy: str = ""

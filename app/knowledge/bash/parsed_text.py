@@ -22,9 +22,8 @@ class Tree:
     def __init__(self, source: ParsedSource) -> None:
         """Parse `source`; invalid text becomes nodes of type ERROR."""
         self.source = source
-        # To bash all of these are letters. The grammar's scanner (0.25.1) passes them to C's
-        # isalpha(), which reads outside its table from U+0100 on: `{` and U+F7DC0 crash the
-        # process.
+        # To bash, all of these are letters. The grammar's scanner (0.25.1) calls C's isalpha(),
+        # which reads outside its table from U+0100 on: `{` and U+F7DC0 crash the process.
         clean = _NO_ASCII.sub("x", source.text)
         # The grammar parses `A=$B/$C/d` as two words and a command, but `A=$B%$C%d` as one
         # assignment. Texts of nodes come from the source, so they stay as written. bash ends the

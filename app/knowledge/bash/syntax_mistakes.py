@@ -21,8 +21,7 @@ _PARTS = {
     "if_statement", "do_group", "case_statement", "compound_statement", "subshell",
     "command_substitution",
 }  # fmt: skip
-"""Parts that bash also reads up to their end. The parser does not know all forms of `${…}` and
-`((…))`, so they are not in this set."""
+"""Parts that bash also reads to their end; the parser does not know all of `${…}` and `((…))`."""
 _MOST_ERRORS = 20
 
 

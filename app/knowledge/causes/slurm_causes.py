@@ -141,5 +141,4 @@ WEAK: tuple[LogRule, ...] = (
         "ended the job.",
     ),
 )
-"""Lines that Slurm and launchers also write after a rank's failure: count only without other
-causes."""
+"""Lines that Slurm and launchers also write after a rank's failure: count only alone."""

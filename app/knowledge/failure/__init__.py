@@ -1,1 +1,1 @@
-"""Why a run failed or hangs: known causes, the first rank, the one that lags."""
+"""Diagnosis of failed and hung runs: known causes, the first failed rank, the lagging rank."""

@@ -1,8 +1,8 @@
-"""Why a run failed, by rules over Slurm's words and the end of the log. Pure.
+"""Diagnosis of a failed run by rules over Slurm's reports and the end of the log. Pure.
 
-A rule is one row of a table (cause_table.py). The log is remote text: it is data, shown without its
-control characters, and nothing in it can make this raise. A wrong cause is worse than none:
-trouble that a rank printed and got over counts only where no exception says more.
+A rule is one row of a table (cause_table.py). The log is remote text: it is treated as data, is
+shown without control characters, and cannot make this module raise. A wrong cause is worse than
+none, so an error that a rank survived counts only if nothing else explains the failure.
 """
 
 import re
@@ -53,26 +53,26 @@ from lumitui.remote.site.safe_text import plain
 from lumitui.remote.site.states import BY_YOU, HANGS, State
 
 STOPPED_EARLY = 85
-"""The bundled trainers' exit code when they saved on a signal (monitor/stop_request.py)."""
+"""The bundled trainers' exit code after saving on a signal (monitor/stop_request.py)."""
 _OF_TRAINERS = (STOPPED_EARLY, 86, 87, HUNG)
 
 _STRICT = 78
 """job.sh's own exit code when `proof: strict` launched nothing."""
 _CRASHED = (135, 137, 139)
-"""No exception of Python ends like this: one that the log shows was handled."""
+"""Python exceptions never end with these exit codes, so any in the log were handled."""
 
 _SIGNAL_9 = 137
 _BY_SIGNAL = "killed-by-signal"
 _NOT_STARTED = (126, 127)
 """Exit codes of a shell that could not start a program (bash(1), EXIT STATUS)."""
 
-# Classes that say what the program did wrong: no other line of the log explains them.
+# Exceptions that show the program's own mistake: no other line of the log explains them.
 _OF_THE_CODE = re.compile(
     r"^(?:[\w.]+\.)?(?:KeyError|TypeError|AttributeError|NameError|IndexError|ValueError"
     r"|AssertionError|SyntaxError|IndentationError|UnboundLocalError|NotImplementedError"
     r"|ZeroDivisionError|ValidationError)\b"
 )
-# What an exception means where it was raised: the cause of its words, the frame, the cause there.
+# Exceptions whose meaning depends on the frame: the cause by message, the frame, the cause there.
 _RAISED_IN = (
     ("no-file", re.compile(r"/subprocess\.py _execute_child$"), "no-command"),
     ("no-internet", re.compile(r"/torch/distributed/|init_process_group$"), "rendezvous"),
@@ -85,15 +85,15 @@ _BARE = re.compile(
 
 
 def diagnose(ending: RunEnd) -> list[Diagnosis]:
-    """Return why a run failed, the likeliest reason first; nothing for one that did not fail.
+    """Return the reasons why a run failed, the likeliest first; empty if it did not fail.
 
-    First comes what the scheduler decided, then the exception of the rank that failed first, in
-    the words of the rule that knows it. Without an exception: causes in the order in which the
-    log shows them. Last come what is usually a consequence of another rank's end, and the exit
-    code. The codes 85 to 88 and 78 are lumitui's own only in jobs of which `ending.spec` says so.
+    The scheduler's decision comes first, then the exception of the first failed rank, explained by
+    the matching rule. Without an exception, causes follow in log order. The usual consequences of
+    another rank's end come last, with the exit code. Exit codes 85 to 88 and 78 are lumitui's own
+    only if `ending.spec` shows that the job can use them.
 
-    What they quote has no secret that the job printed: a cause is pasted into tickets and chats,
-    and the history keeps it.
+    Secrets that the job printed are masked in the quotes, because users paste causes into tickets
+    and chats, and the history keeps them.
     """
     return [
         replace(
@@ -156,7 +156,7 @@ def _reasons(ending: RunEnd) -> list[Diagnosis]:
 
 
 _SPLIT = ("(`strategy: zero2` or `zero3`)", "(FSDP or DeepSpeed in your program)")
-"""How to split the states: with a bundled trainer, and in a program of the user's own."""
+"""Ways to split the states: with a bundled trainer, and in the user's own program."""
 _CONTINUE = STATE_RULES[State.TIMEOUT].do
 _FROM_THE_START = (
     "Give it more `time:` or more nodes. With `resume:` in the job file, it could continue from a "
@@ -166,7 +166,7 @@ _FIND = "Find the rank that ended first"
 
 
 def _with_keys(one: Diagnosis, spec: JobKeys) -> Diagnosis:
-    """Return a reason in the words of its job file: its memory, its way to split and to resume."""
+    """Return a reason adapted to the job file: its memory, and its ways to split and resume."""
     sentence, do = one.sentence, one.do
     if spec.trainer is None:
         do = do.replace(*_SPLIT)
@@ -179,14 +179,14 @@ def _with_keys(one: Diagnosis, spec: JobKeys) -> Diagnosis:
 
 
 def _follows(one: Diagnosis, reasons: Sequence[Diagnosis], *, chained: bool) -> bool:
-    """Return whether a line says only what its job does by itself, or what another one explains."""
+    """Return whether a reason is normal for its job or follows from another reason."""
     if one.id == STATE_RULES[State.PREEMPTED].id:
         return chained and "DUE TO JOB REQUEUE" in one.line  # a chain requeues its own job
     return one.id == "launch-failed" and any(other.id.startswith("cpu-bind") for other in reasons)
 
 
 def _after_the_first(reasons: Sequence[Diagnosis]) -> list[Diagnosis]:
-    """Return the reasons; none advises to find the rank that one above it names."""
+    """Return the reasons; if the first one names a rank, no other advises you to find it."""
     first = reasons[0].rank if reasons else None
     if first is None or reasons[0].do.startswith(_FIND):
         return list(reasons)
@@ -195,14 +195,14 @@ def _after_the_first(reasons: Sequence[Diagnosis]) -> list[Diagnosis]:
 
 
 def _perhaps(evidence: Evidence) -> Iterator[Diagnosis]:
-    """Yield what the program got over: it may have ended the job all the same."""
+    """Yield the errors that the program survived, as possible reasons."""
     for one in matches(RULES, replace(evidence, got_over=True)):
         sentence = f"Possibly: {one.sentence} But the program continued after that."
         yield replace(one, sentence=sentence)
 
 
 _TASK_EXITED = re.compile(r"^srun: error: [^:]*: tasks? [\d,-]+: Exited with exit code (?!143\b)")
-"""A task that ended by itself: then srun ends the others and cancels its step, and nobody else."""
+"""A task that exited by itself, so that srun ended the other tasks and cancelled the step."""
 
 
 def _weak(evidence: Evidence) -> list[Diagnosis]:
@@ -212,16 +212,16 @@ def _weak(evidence: Evidence) -> list[Diagnosis]:
 
 
 def _by_launcher(ending: RunEnd) -> bool:
-    """Return whether the rank of the exit file is a rank although srun's labels are not.
+    """Return whether the exit file contains a rank although srun's labels are not ranks.
 
-    A launcher's report names it (lumitui_launcher_failure in the job). Where a task of srun is
-    taken for a rank, but starts a launcher of its own, it is a node's.
+    The rank comes from the launcher's report (lumitui_launcher_failure in the job). If `launcher:`
+    is srun but a task starts its own launcher, the number belongs to a node instead.
     """
     return ending.spec is not None and ending.spec.launcher != "srun"
 
 
 def _killed(reasons: Sequence[Diagnosis], ending: RunEnd, evidence: Evidence) -> list[Diagnosis]:
-    """Return the kill that the log shows, in the words of the exit file where that knows more."""
+    """Return the kill in the log, explained by the exit file if that shows more."""
     shown, rank = matches(KILLED, evidence), evidence.failed_rank
     killed = ending.rc == _SIGNAL_9 and ending.state is State.FAILED
     if rank is None or not killed or _memory(reasons):
@@ -234,7 +234,7 @@ def _killed(reasons: Sequence[Diagnosis], ending: RunEnd, evidence: Evidence) ->
 
 
 def _with_rank(one: Diagnosis, failed_rank: int | None) -> Diagnosis:
-    """Return what ended a rank, with the rank where neither a label nor the launcher names it."""
+    """Return the reason with the failed rank, if the log's line does not name one."""
     if one.rank is not None or failed_rank is None or one.id not in (_BY_SIGNAL, "exception"):
         return one
     sentence = one.sentence.replace("The program raised", f"Rank {failed_rank} raised", 1)
@@ -257,7 +257,7 @@ _LATE = Diagnosis(
 
 
 def _is_ours(rc: int | None, failed_rank: int | None, spec: JobKeys | None) -> bool:
-    """Return whether the table of exit codes holds: a script of the user's may end with any."""
+    """Return whether the exit code has lumitui's meaning; a user's own script may use any code."""
     if rc in _OF_TRAINERS:
         chained = spec is not None and spec.chain > 1 and rc == STOPPED_EARLY
         return chained or (spec is not None and spec.trainer is not None)
@@ -290,15 +290,15 @@ def _of_code(rc: int, failed_rank: int | None, reasons: Sequence[Diagnosis]) -> 
         rule = OF_THE_FIRST.get(rc, rule)
     if rule is None or (rc == _SIGNAL_9 and _memory(reasons)):
         return []
-    # What cannot be started is the program that the rank should become.
+    # The shell could not start the rank's program, so the sentence names the program.
     sentence = rule.sentence if rc in _NOT_STARTED else rule.sentence.replace("The program", who, 1)
     return [Diagnosis(rule.id, sentence, rule.do, f"exit code {rc}", failed_rank)]
 
 
 def _exceptions(ended_by: Culprit, evidence: Evidence) -> list[Diagnosis]:
-    """Return what had run out while the exception was raised, if anything, and the exception.
+    """Return the resource exhausted when the exception was raised, if any, and the exception.
 
-    One that no rule knows, and that may be of anything, comes after what other lines say.
+    An exception that no rule explains, and that may have any cause, follows other lines' causes.
     """
     scarce = [rule for rule in RULES if rule.id in SCARCE]
     raised = ended_by.raised
@@ -324,7 +324,7 @@ def _exceptions(ended_by: Culprit, evidence: Evidence) -> list[Diagnosis]:
 
 
 def _exception(ended_by: Culprit, evidence: Evidence) -> Diagnosis:
-    """Return what the exception means, in the words of the rule that knows it, or in its own."""
+    """Return the diagnosis of the exception by the rule that explains it, or by its own message."""
     raised = ended_by.raised
     rank = ended_by.rank if raised.line.rank is None else raised.line.rank
     lines = (raised.line, *raised.message, *raised.causes)
@@ -336,7 +336,7 @@ def _exception(ended_by: Culprit, evidence: Evidence) -> Diagnosis:
 
 
 def _by_frames(rule: LogRule, frames: Sequence[str]) -> LogRule:
-    """Return the rule for an exception that means something else where it was raised."""
+    """Return the rule for an exception, which may depend on the frames that raised it."""
     for cause, pattern, other in _RAISED_IN:
         if rule.id == cause and any(pattern.search(frame) for frame in frames):
             return next(one for one in EVERY if one.id == other)
@@ -344,7 +344,7 @@ def _by_frames(rule: LogRule, frames: Sequence[str]) -> LogRule:
 
 
 def _bare(evidence: Evidence) -> list[Diagnosis]:
-    """Return the last exception that the log shows without its traceback."""
+    """Return the last exception without a traceback in the log."""
     for number in reversed(range(len(evidence.lines))):
         line = evidence.lines[number]
         if _BARE.match(line.text) and evidence.counts(number):
@@ -357,7 +357,7 @@ def _bare(evidence: Evidence) -> list[Diagnosis]:
 
 
 def _unnamed(line: LogLine, rank: int | None, place: str, evidence: Evidence) -> Diagnosis:
-    """Return an exception that no rule knows."""
+    """Return the diagnosis of an exception that no rule explains."""
     who = "The program" if rank is None else f"Rank {rank}"
     if place:
         where = f" at {place}"
@@ -373,7 +373,7 @@ def _unnamed(line: LogLine, rank: int | None, place: str, evidence: Evidence) ->
 def _distinct(reasons: Sequence[Diagnosis], evidence: Evidence) -> list[Diagnosis]:
     """Return the first diagnosis of each id and of each line of the log.
 
-    One with the scheduler's words, or an exit code, shows the log's line instead if there is one.
+    A diagnosis from the scheduler or an exit code shows the log's line instead, if one exists.
     """
     written = {line.text for line in evidence.lines}
     ids: set[str] = set()
@@ -404,7 +404,7 @@ _MOST_TELLTALES = 3
 
 
 def _telltale_lines(lines: Sequence[LogLine]) -> tuple[str, ...]:
-    """Return up to three lines in their order: the last about trouble, else the last of all."""
+    """Return up to three lines in order: the last that report errors, otherwise the last of all."""
     written = list(dict.fromkeys(text for line in lines if (text := line.text.strip())))
     trouble = [text for text in written if _TROUBLE.search(text) and not _HARMLESS.search(text)]
     return tuple((trouble or written)[-_MOST_TELLTALES:])

@@ -1,4 +1,4 @@
-"""One reason why a run failed, and what is known of a run's end. Pure."""
+"""A reason why a run failed, and the facts of a run's end. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from lumitui.remote.site.states import State
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One reason why a run failed."""
+    """A reason why a run failed."""
 
     id: str
     sentence: str
@@ -19,20 +19,20 @@ class Diagnosis:
     do: str
     """What to try."""
     line: str = ""
-    """The line of the log, or the scheduler's words, that shows it."""
+    """The line of the log, or the scheduler's words, as evidence."""
     rank: int | None = None
     place: str = ""
     """The line of the user's code that raised it: `train.py:88 (forward)`."""
     node: str = ""
-    """The node it happened on, as the log says; "" where it does not."""
+    """The node on which it happened; "" if the log does not name it."""
     number: int | None = None
-    """Which line of the log `line` is, counted from 1; None: it is none of its lines."""
+    """Line number of `line` in the log, from 1; None if it is not a line of the log."""
     telling: Sequence[str] = ()
-    """Where no cause is known: the lines that say most."""
+    """The most telling lines, if no cause is known."""
 
     @property
     def cause(self) -> str:
-        """What happened, with the rank it happened to and the line of code."""
+        """What happened, with the rank, the node and the line of code."""
         place = self.place.partition(" (")[0]
         at = f"at {place}" if place and place not in self.sentence else ""
         known = self.rank is None or f"Rank {self.rank} " in self.sentence
@@ -43,7 +43,7 @@ class Diagnosis:
 
     @property
     def brief(self) -> str:
-        """The same in a few words, what tells runs apart first, as a row has room for it."""
+        """A short form for a table row, beginning with the part that distinguishes runs."""
         rank = "" if self.rank is None else f"rank {self.rank}"
         where = " ".join(part for part in (rank, self.place.partition(" (")[0]) if part)
         raised = _RAISED.match(self.line.strip()) if self.id == "exception" else None
@@ -54,17 +54,17 @@ class Diagnosis:
 
 
 _ROW = 120
-"""Characters of a line of the log that a row may show."""
+"""Maximum length of a log line in a row, in characters."""
 _RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?::|$)")
-"""The last line of a traceback, as `torch.OutOfMemoryError: …`."""
+"""The last line of a traceback, like `torch.OutOfMemoryError: …`."""
 
 
 class JobKeys(Protocol):
-    """What an end depends on of the job file: `JobSpec` has it."""
+    """The keys of a job file that affect a diagnosis; `JobSpec` implements them."""
 
     @property
     def launcher(self) -> str:
-        """What started the ranks."""
+        """The launcher of the ranks."""
 
     @property
     def trainer(self) -> str | None:
@@ -76,33 +76,33 @@ class JobKeys(Protocol):
 
     @property
     def chain(self) -> int:
-        """In how many time limits it trains at most."""
+        """Maximum number of time limits for the training."""
 
     @property
     def memory(self) -> str | None:
-        """The requested memory per node; None: the site's default."""
+        """The requested memory per node; None for the site's default."""
 
     @property
     def resume(self) -> Sequence[str]:
-        """The arguments with which a script of the user's own resumes."""
+        """The arguments with which a user's own script resumes."""
 
 
 @dataclass(frozen=True)
 class RunEnd:
-    """What is known of a run's end."""
+    """The facts of a run's end."""
 
     state: State
     word: str = ""
     """The scheduler's own word for the state."""
     reason: str = ""
     rc: int | None = None
-    """Exit code of the first rank that failed; STOPPED_EARLY where its last event was a stop."""
+    """Exit code of the first failed rank; STOPPED_EARLY if its last event was a stop."""
     failed_rank: int | None = None
     log: str = ""
     """The end of the log."""
     before: int | None = field(default=0, kw_only=True)
-    """How many lines of the log stand before `log`; None: it is not known."""
+    """Number of lines before `log` in the file; None if unknown."""
     spec: JobKeys | None = None
     world_size: int | None = None
     chain_end: str = ""
-    """How the last attempt of a run with `chain:` ended, see `AttemptRecord.end`."""
+    """The end of the last attempt of a run with `chain:`; see `AttemptRecord.end`."""

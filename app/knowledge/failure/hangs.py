@@ -1,10 +1,10 @@
-"""Which rank the others waited for: by a bundled trainer's words, or by PyTorch's. Pure.
+"""The rank that the others waited for, from the lines of a bundled trainer or PyTorch. Pure.
 
-In `[rank5]:[E… ProcessGroupNCCL.cpp:616] [PG ID 2 PG GUID 5(tp) Rank 1] …` 5 is the rank in the
-job and 1 the one in that process group. Counts of operations are of one group each. Forms:
-`[Rank 1]` (PyTorch 2.0), `[PG 1 Rank 1]` (2.3), `[PG 0 (default_pg) Rank 1]` (2.4) and
-`[PG ID 0 PG GUID 0(default_pg) Rank 1]` (since 2.5; source: ProcessGroupNCCL.cpp, createLogPrefix).
-The trainer's sentences are those of trainers/monitor/watchdog.py.
+In `[rank5]:[E… ProcessGroupNCCL.cpp:616] [PG ID 2 PG GUID 5(tp) Rank 1] …` 5 is the rank in the job
+and 1 the one in that process group. Each group counts its own operations. Forms: `[Rank 1]`
+(PyTorch 2.0), `[PG 1 Rank 1]` (2.3), `[PG 0 (default_pg) Rank 1]` (2.4) and `[PG ID 0 PG GUID
+0(default_pg) Rank 1]` (since 2.5; source: ProcessGroupNCCL.cpp, createLogPrefix). The trainer's
+sentences come from trainers/monitor/watchdog.py.
 """
 
 import re
@@ -43,13 +43,13 @@ class Straggler:
 
 @dataclass(frozen=True)
 class _Report:
-    """What one rank says of one process group."""
+    """The report of one rank about one process group."""
 
     rank: int
     inner: int
     """The rank in the group."""
     group: str
-    """"" where the line does not name it."""
+    """"" if the line does not name it."""
     caught: int | None
     operation: str
     enqueued: int | None
@@ -57,12 +57,12 @@ class _Report:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the group's ranks may be the job's."""
+        """Whether the group's ranks may be the global ranks."""
         return self.rank == self.inner
 
 
 def straggler(lines: Sequence[LogLine], world_size: int | None = None) -> Straggler | None:
-    """Return the rank that the others waited for; None where the log does not prove one."""
+    """Return the rank that the others waited for; None if the log does not prove one."""
     reports = [report for line in lines if (report := _report(line)) is not None]
     if not reports:
         return None
@@ -99,7 +99,7 @@ def _report(line: LogLine) -> _Report | None:
 
 
 def _behind(reports: Sequence[_Report]) -> Straggler | None:
-    """Return the rank that is behind all others of a group; None where groups disagree."""
+    """Return the rank that is behind all others of its group; None if groups disagree."""
     groups: defaultdict[str, list[_Report]] = defaultdict(list)
     for report in reports:
         if report.enqueued is not None:
@@ -131,7 +131,7 @@ def _least(name: str, members: Sequence[_Report]) -> Straggler | None:
 
 
 def _least_caught(reports: Sequence[_Report]) -> Straggler | None:
-    """From lines that name no group: only where nothing speaks for more than one."""
+    """Return the rank behind all others if no line names a group and all may be in one."""
     if not all(report.is_plain and not report.group for report in reports):
         return None
     if len({report.operation for report in reports}) != 1:
@@ -160,7 +160,7 @@ def _desynced(lines: Sequence[LogLine]) -> int | None:
 def _silent(
     lines: Sequence[LogLine], reports: Sequence[_Report], world_size: int | None
 ) -> int | None:
-    """Return the only rank of the job whose own watchdog saw nothing."""
+    """Return the only rank of the job whose watchdog reported nothing."""
     seen = {line.rank for line in lines if line.rank is not None}
     seen |= {report.rank for report in reports}
     waiting = {report.rank for report in reports if report.caught is not None}
@@ -180,7 +180,7 @@ HANG = Meaning(
     "`sbatch: [--exclude=NODE]`.",
 )
 WAITING = "If it does not resume, cancel the job and resubmit from its checkpoint."
-"""What to do while something hangs."""
+"""Advice while a rank hangs."""
 _NAMED = re.compile(
     r"^(?P<sentence>Ranks? (?P<rank>\d{1,6})\b.{1,200} not moved for \d{1,9} s\b.{0,200})"
 )
@@ -189,7 +189,7 @@ _ENDS = " The training ends, because `hang:` is set."
 
 
 def hung(lines: Sequence[LogLine]) -> Straggler | None:
-    """Return the rank that was named last; None where it moved again."""
+    """Return the last rank that the log reports as hung; None if it moved again."""
     for line in reversed(lines):
         if _AGAIN.match(line.text):
             return None
@@ -200,5 +200,5 @@ def hung(lines: Sequence[LogLine]) -> Straggler | None:
 
 
 def ended(lines: Sequence[LogLine]) -> bool:
-    """Whether the training ended because something hung; torchrun loses its exit code."""
+    """Return whether the training ended because of a hang; torchrun loses its exit code."""
     return any(line.text.endswith(_ENDS) and " moved for " in line.text for line in lines)

@@ -1,7 +1,7 @@
-"""Which lines of a log fit which rules, and which of them are about what ended the job. Pure.
+"""Matches between log lines and rules, limited to lines about the job's end. Pure.
 
-A line without the texts of a pattern is passed over. Python's own parser reads the pattern; of what
-has no text, the pattern is tried on every line.
+A line without the literal texts of a pattern is skipped. Python's own parser finds these texts; a
+pattern without any is tried on every line.
 """
 
 import re
@@ -24,12 +24,12 @@ Texts = frozenset[str] | None
 
 
 def literals(pattern: str) -> Texts:
-    """Return texts in lower case, one of which is in every line that fits; None: not known."""
+    """Return lower-case texts, one of which is in every matching line; None if unknown."""
     return _texts_of(parser.parse(pattern))
 
 
 def _texts_of(items: Any) -> Texts:
-    """Return the texts of a sequence that rule out most lines: the longest ones."""
+    """Return the longest texts of a sequence, which exclude the most lines."""
     best, run = None, ""
     for kind, value in items:
         if kind is kinds.LITERAL:
@@ -44,7 +44,7 @@ def _texts_of(items: Any) -> Texts:
 
 
 def _texts(kind: Any, value: Any) -> Texts:
-    """Return the texts of one part of a pattern; None for what may be empty, or fits many."""
+    """Return the texts of a part of a pattern; None if it may be empty, or matches many texts."""
     if kind is kinds.BRANCH:
         branches = [_texts_of(branch) for branch in value[1]]
         known = [texts for texts in branches if texts]
@@ -63,7 +63,7 @@ def _better(one: Texts, other: Texts) -> Texts:
     return max(one, other, key=lambda texts: min(map(len, texts)))
 
 
-# slurmstepd adds its node where it writes into a labelled log.
+# slurmstepd adds its node when it writes to a labelled log.
 _SLURM = re.compile(r"^(?:srun|slurmstepd(?:-\S+)?): ")
 _ENDED_BY_SLURM = ("time-limit", "node-failed", "preempted", "host-memory")
 _SIGNALS = {
@@ -73,7 +73,7 @@ _SIGNALS = {
     "-8": "Floating point exception",
     "-11": "Segmentation fault",
 }
-"""The exit codes that torchrun shows of processes that a signal ended (signal(7))."""
+"""The exit codes that torchrun shows for processes that a signal ended (signal(7))."""
 SAYS_NOT_WHY = {
     "container": SCARCE,
     "data-worker": SCARCE | {"host-memory", "shared-memory"},
@@ -81,17 +81,17 @@ SAYS_NOT_WHY = {
     "gpu-error": frozenset({"gpu-hardware"}),
     "shared-memory": frozenset({"open-files"}),
 }
-"""Rules whose lines say what ended and not why, and the causes that go before them."""
+"""Rules whose lines do not show the reason, and the causes that precede them."""
 _STEP_REFUSED = "step-refused"
 STEP_WAITED = "step-waited"
-"""The cause of a time limit that was reached, or of a cancel: it goes before them."""
+"""The cause of a reached time limit or of a cancel, which it precedes."""
 _WAITS = re.compile(
     r"^srun: .*[Ss]tep creation|^(?:srun|slurmstepd\S*): .*(?:CANCELLED|aborted|Terminat|Cancelled)"
 )
-"""What follows a step that waited to the end."""
+"""Lines after a step that waited until the job's end."""
 _TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
-# A warning is about something that the program survives: Python's, logging's, and PyTorch's
-# `[W… file.cpp:1]` and `W1121 … file.py:1]`. Not NCCL's: it warns about what ends the program.
+# A program survives warnings of Python, of logging and of PyTorch (`[W… file.cpp:1]` and `W1121 …
+# file.py:1]`), but not NCCL's: it warns about errors that end the program.
 _HARMLESS = re.compile(
     r"^libibverbs: Warning|^\[W[ \d]|^W\d{4} (?!.*death signal)|\b[A-Z]\w*Warning: |\bNCCL INFO\b"
     r"|^\[?(?:INFO|DEBUG)\b|[\[|:\s-](?:INFO|DEBUG)[\]|:\s]"
@@ -100,12 +100,12 @@ _HARMLESS = re.compile(
     r"|skipp(?:ed|ing) (?:batch|sample|step|file|mount)|ignor(?:ed|ing)\b|recovered"
     r"|(?<!permission denied: )going to \S+ instead)\b)"
     r"|^\s*(?:\+ |#|>>> )"
-    # A list of what may have happened.
+    # A list of possible causes.
     r"|(?:causes|reasons)\b.{0,40}\(1\)"
 )
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")
 _NCCL_WARNS = re.compile(r"\b[NR]CCL WARN|\.(?:h|cc|cu|cpp):\d+ WARN")
-# Where a line names its node: Slurm's, NCCL's (`nid005001:71:92 [0]`).
+# Lines that name their node: Slurm's and NCCL's (`nid005001:71:92 [0]`).
 _NODE = re.compile(
     r"^srun: error: ([\w.-]+): tasks? |^slurmstepd-([\w.-]+): | ON ([\w.-]+) CANCELLED AT"
     r"|[Nn]ode failure on ([\w.-]+)|failed on node ([\w.-]+)|^([\w.-]+):\d+:\d+ \[\d+\]"
@@ -115,30 +115,30 @@ _HOST = re.compile(r"^\s*host\s*: ([\w.-]+)")
 _RANK_OF_HOST = re.compile(r"^\s*rank\s*: (\d{1,6}) \(local_rank")
 _TASKS = re.compile(r"^srun: error: ([\w.-]+): tasks? ([\d,-]{1,200}): ")
 _BEGIN = 4
-"""How many characters of a text are looked up at once."""
+"""Length of the beginning by which texts are looked up, in characters."""
 _FIRST, _LAST = 1000, 2000
-"""How many of the lines that a rule may fit are read, where a log has very many."""
+"""Number of first and last lines to read of those that a rule may match, if there are very many."""
 
 _DIGITS = re.compile(r"\d+")
 _WHAT = 160
-"""How many characters of a line a sentence may quote; it ends at a word."""
+"""Maximum length of a quote from a line, in characters; it ends at a word."""
 _ALIKE = 100
-"""How many of the first and of the last lines that differ in numbers alone are read."""
+"""Number of first and last lines to read of those that differ only in numbers."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The log, and what is known of its ranks."""
+    """The log, and the known facts of its ranks."""
 
     log: Read
     failed_rank: int | None
     world_size: int | None
     aside: frozenset[int] = frozenset()
-    """Lines that ended nothing: of exceptions, where a signal ended the rank."""
+    """Lines that did not end the job, such as exceptions if a signal ended the rank."""
     stopped: bool = False
-    """Whether Slurm ended the job: at its time limit, or because somebody cancelled it."""
+    """Whether Slurm ended the job: at its time limit, or because a user cancelled it."""
     got_over: bool = False
-    """Whether the lines count after which the program went on, and no others."""
+    """Whether only lines count after which the program continued."""
 
     @property
     def lines(self) -> Sequence[LogLine]:
@@ -147,7 +147,7 @@ class Evidence:
 
     @cached_property
     def candidates(self) -> Sequence[int]:
-        """The lines that a rule may fit: of those that differ in numbers alone, some."""
+        """The lines that a rule may match, without most of those that differ only in numbers."""
         alike: dict[str, list[int]] = {}
         for at, line in enumerate(self.lines):
             if "NCCL INFO" not in line.text and _may_fit(line.text):
@@ -160,13 +160,13 @@ class Evidence:
 
     @cached_property
     def fits(self) -> Sequence[tuple[int, LogRule, re.Match[str]]]:
-        """The candidates with each rule that one fits: they are requested by several tables."""
+        """The candidates with each rule that they match, cached because several tables use them."""
         asked = ((at, rule) for at in self.candidates for rule in _may_fit(self.lines[at].text))
         found = ((at, rule, rule.pattern.search(self.lines[at].text)) for at, rule in asked)
         return [(at, rule, match) for at, rule, match in found if match]
 
     def counts(self, number: int) -> bool:
-        """Return whether a line may be about what ended the job."""
+        """Return whether a line may be about the job's end."""
         text = self.lines[number].text
         if number in self.aside:
             return False
@@ -180,9 +180,9 @@ class Evidence:
 def matches(
     rules: Sequence[LogRule], evidence: Evidence, *, only_slurm: bool = False
 ) -> list[Diagnosis]:
-    """Return a diagnosis for each rule that fits, in the order in which they happened.
+    """Return a diagnosis for each rule that matches, in the order of the events.
 
-    Lines of the rank that failed first, and lines without a rank, go before the others.
+    Lines of the first failed rank, and lines without a rank, precede the others.
     """
     fits: dict[int, list[tuple[int, re.Match[str]]]] = {}
     orders = {id(rule): order for order, rule in enumerate(rules)}
@@ -212,9 +212,9 @@ def matches(
 
 @cache
 def _rules_by_begin() -> Mapping[str, Sequence[tuple[str, LogRule]]]:
-    """Return the rules and the texts that a line must have, by the begin of the text.
+    """Return the rules and the texts that a line must contain, by the beginning of the text.
 
-    Those whose text is shorter, or not known, are at "".
+    Rules whose text is shorter or unknown are under "".
     """
     by_begin: dict[str, list[tuple[str, LogRule]]] = {}
     for rule in EVERY:
@@ -226,7 +226,7 @@ def _rules_by_begin() -> Mapping[str, Sequence[tuple[str, LogRule]]]:
 
 @lru_cache(maxsize=8192)
 def _may_fit(line: str) -> Sequence[LogRule]:
-    """Return the rules that a line may fit: few, for most lines none."""
+    """Return the rules that a line may match: few, and none for most lines."""
     lower, rules = line.lower(), _rules_by_begin()
     begins = {lower[at : at + _BEGIN] for at in range(len(lower) - _BEGIN + 1)}
     found = {
@@ -239,7 +239,7 @@ def _may_fit(line: str) -> Sequence[LogRule]:
 
 
 def _in_time(numbers: Sequence[int], evidence: Evidence) -> dict[int, tuple[object, ...]]:
-    """Return what to sort lines by: other ranks last, then by time where all say it."""
+    """Return the sort keys of lines: other ranks last, then by time if all lines show it."""
     moments = {number: evidence.log.moment(number) for number in numbers}
     timed = all(moments.values())
     keys: dict[int, tuple[object, ...]] = {}
@@ -251,17 +251,17 @@ def _in_time(numbers: Sequence[int], evidence: Evidence) -> dict[int, tuple[obje
 
 
 def _about_the_end(rule: LogRule, number: int, evidence: Evidence, *, only_slurm: bool) -> bool:
-    """Return whether a line that fits a rule is about what ended the job."""
+    """Return whether a line that matches a rule is about the job's end."""
     text = evidence.lines[number].text
     if only_slurm:
         return rule.id in _ENDED_BY_SLURM and _SLURM.match(text) is not None
     if rule.id == STEP_WAITED:
-        # What ran afterwards got its step.
+        # If a program ran afterwards, the step got its resources.
         after = [line.text for line in evidence.lines[number:] if line.text.strip()]
         ended = evidence.stopped or len(after) > 1 or number > 0
         return ended and all(map(_WAITS.match, after))
     if rule.id == _STEP_REFUSED and "already complet" in text:
-        # A step after the ranks have run is not theirs.
+        # A step after the ranks' end is not the ranks' own.
         before = evidence.lines[:number]
         return not any(line.source or _TASK_ENDED.match(line.text) for line in before)
     return evidence.counts(number)
@@ -273,16 +273,16 @@ def diagnosis_of(
     line: LogLine,
     evidence: Evidence,
 ) -> Diagnosis:
-    """Return what a rule says of a line that fits it."""
+    """Return the diagnosis of a line by the rule that it matches."""
     groups = match.groupdict()
     named = groups.pop("rank", None)
     rank = int(named) if named else line.rank
     what = next((text for text in groups.values() if text), "see the line")
     what = _SIGNALS.get(what, what).strip().rstrip(".")
-    if what.endswith(":"):  # Lmod puts the names of the modules on the line below
+    if what.endswith(":"):  # Lmod writes the modules' names on the next line
         what = " ".join([what, *_next_text(line, evidence)])
     what, _, more = what.partition(". ") if rule.id == "usage" else (what, "", "")
-    do = f"{more}." if more else rule.do  # a program that refuses to start may say what helps
+    do = f"{more}." if more else rule.do  # a program that refuses to start may suggest a fix
     if len(what) > _WHAT:
         what = f"{what[:_WHAT].rpartition(' ')[0] or what[:_WHAT]} …"
     sentence = rule.sentence.replace("{what}", what)
@@ -297,14 +297,14 @@ def diagnosis_of(
 
 
 def _next_text(line: LogLine, evidence: Evidence) -> list[str]:
-    """Return the text of the next line of the same rank, or nothing where it is empty."""
+    """Return the text of the next line of the same rank; empty if it has none."""
     rest = dropwhile(lambda other: other is not line, evidence.lines)
     own = [other.text.strip() for other in rest if other.rank == line.rank][1:2]
     return [text for text in own if text]
 
 
 def node_of(line: LogLine, rank: int | None, evidence: Evidence) -> str:
-    """Return the node that a line speaks of, or on which Slurm or torchrun says its rank ran."""
+    """Return the node that a line names, or the node of its rank according to Slurm or torchrun."""
     for text in (line.text, line.source):
         if match := _NODE.search(text):
             return next(name for name in match.groups() if name)
@@ -322,12 +322,12 @@ def node_of(line: LogLine, rank: int | None, evidence: Evidence) -> str:
 
 
 def _named(rank: int, tasks: str, evidence: Evidence) -> bool:
-    """Return whether srun's list of tasks has a rank."""
+    """Return whether srun's list of tasks contains a rank."""
     parts = [part for part in tasks.split(",") if part.strip("-")]
     return evidence.log.label_is_rank and any(_within(rank, part) for part in parts)
 
 
 def _within(rank: int, part: str) -> bool:
-    """Return whether a part of srun's list of tasks (`3` or `5-7`) has a rank."""
+    """Return whether a part of srun's list of tasks (`3` or `5-7`) contains a rank."""
     first, _, last = part.partition("-")
     return int(first) <= rank <= int(last or first)

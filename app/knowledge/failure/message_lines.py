@@ -1,7 +1,7 @@
-"""The lines of a log as the rules read them: without what loggers and launchers write before. Pure.
+"""The lines of a log for the rules, without the prefixes of loggers and launchers. Pure.
 
-app/knowledge/log_lines.py takes srun's and torchrun's labels; here go those of Ray, Open MPI,
-accelerate, pdsh and of loggers, the time a line was written, and whether the program went on.
+app/knowledge/log_lines.py removes srun's and torchrun's labels; this module removes those of Ray,
+Open MPI, accelerate, pdsh and loggers, and reads a line's time and later progress.
 """
 
 import re
@@ -25,15 +25,15 @@ _PREFIX = re.compile(
     r"|\| (?=\d{4}-\d\d-\d\d[T ])"
     r"|\[?\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: ?\|)?[ :]+"
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,6})?\]? "
-    # Only of errors: what glog marks W or I is a warning or news.
+    # Only errors: glog marks warnings W and information I.
     r"|\[?[EF]\d{3,4} \d\d:\d\d:\d\d\.\d{1,9} .{0,160}?\] "
     r"|(?:ERROR|CRITICAL|FATAL)[: ]+(?:[\w.]+: )?(?=Traceback| +File |[\w.]+(?:Error|Exception): )"
 )
-# `worker-3: `, as pdsh writes it before each line: a name with a digit, on many lines.
+# `worker-3: `, as pdsh writes before each line: a name with a digit, on many lines.
 _HOST = re.compile(r"([A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}): ")
 _FEWEST_OF_A_HOST = 4
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-# As ISO, as glog writes it, and as asctime(3), which Cray MPICH takes.
+# The formats of ISO, of glog and of asctime(3), which Cray MPICH uses.
 _MOMENT = re.compile(
     r"(?:\d{4}-(?P<month>\d\d)-(?P<day>\d\d)[T _]|\b[IWEF](?P<glog>\d{3,4}) "
     rf"|\b[A-Z][a-z]{{2}} (?P<name>{'|'.join(_MONTHS)}) {{1,2}}(?P<date>\d{{1,2}}) )"
@@ -45,13 +45,13 @@ _COUNT = re.compile(
 )
 _OF = re.compile(r"\b(\d{1,9}) ?/ ?\d")
 _TROUBLE = re.compile(r"(?i)error|exception|abort|fail")
-# What a program prints that continues: a figure of the training, or that something worked at last.
+# Output of a program that continues: a metric of the training, or a success.
 _MOVES = re.compile(
     r"(?i)\b(?:loss|perplexity|ppl|accuracy|acc)\b[\"']?\s*[:=]?\s*\d|\d%\||\[ *\d+/\d+\]"
     r"|\b(?:tokens?|samples?|it|images?|examples?|steps?)/s(?:ec)?\b|\bepochs? \d+ \w+"
     r"|\b(?:succeeded|successful|successfully)\b|" + _COUNT.pattern.removeprefix("(?i)")
 )
-# The same in words that a script's last line may have, too.
+# The same in words that may also be in a script's last line.
 _WORKED = re.compile(
     r"(?i)\b(?:saved|written|finished|completed?|loaded|prepared|resolved|connected|started|begins"
     r"|ready|done|chosen|ok)\b"
@@ -60,24 +60,24 @@ _LAST_WORDS = re.compile(
     r"(?i)^\W*(?:(?:job|script|all|end|run|process|srun|slurm\w*)\b.{0,20}|)"
     r"\b(?:done|finished|completed?)\b(?:\W*$|.{0,9}\b(?:at|on|with)\b|\W*\d)"
 )
-# What the program did about a fault, in its next lines.
+# The program's reaction to an error, in its next lines.
 _ANSWERED = re.compile(
     r"(?i)\b(?:now|instead|retry|again|halv\w+|reduc\w+|lower\w*|smaller|skip\w*|dropp?\w*"
     r"|continu\w+|recover\w*|disabled?|fall\w*|without|resum\w+|switch\w+|try\w*|next)\b"
 )
 _WENT_ON = 5
-"""How many later steps show that a program got over a fault."""
+"""Number of later steps that show that a program survived an error."""
 
 
 @dataclass(frozen=True)
 class _Said:
-    """The lines of one process, by their places in the log."""
+    """The lines of one process, by their indices in the log."""
 
     lines: list[int]
     moves: list[int]
-    """Those that show progress."""
+    """Lines that show progress."""
     signs: list[int]
-    """The same, and those where something worked."""
+    """Lines that show progress or a success."""
 
 
 def _who(line: LogLine) -> int | str:
@@ -86,34 +86,34 @@ def _who(line: LogLine) -> int | str:
 
 @dataclass(frozen=True)
 class Read:
-    """A log, ready for the rules."""
+    """A log, prepared for the rules."""
 
     lines: Sequence[LogLine]
     """Without labels and prefixes."""
     before: int | None
-    """How many lines of the log stand before the text that was read; None: it is not known."""
+    """Number of lines of the log before the text that was read; None if unknown."""
     label_is_rank: bool
     moments: Mapping[int, tuple[float, ...]]
-    """When a line was written, where it says so: month, day, hour, minute, second."""
+    """The times of lines that show them: month, day, hour, minute, second."""
     _counts: Mapping[str, Sequence[tuple[int, int]]]
-    """By source: the line and the number of each step that it counts."""
+    """By source: the line and the number of each training step."""
 
     def number_of(self, line: LogLine) -> int | None:
-        """Return which line of the whole log a line is, counted from 1; None: it is not known."""
+        """Return the number of a line in the whole log, from 1; None if unknown."""
         return None if self.before is None or not line.number else self.before + line.number
 
     def survived(self, number: int) -> bool:
-        """Return whether the program went on for long after a line: later steps grow."""
+        """Return whether the program continued for long after a line: its step numbers grow."""
         source = self.lines[number].source
         sources = [source] if self._counts.get(source) else list(self._counts)
         return any(number < self._grows_until.get(of, 0) for of in sources)
 
     def went_on(self, number: int) -> bool:
-        """Return whether the program may have got over a line: it printed progress after it.
+        """Return whether the program may have survived a line: it printed progress afterwards.
 
-        A traceback before all progress says nothing: what a program prints to a file may come
-        out when it ends. Without a rank the progress may be other ranks', which a failed one
-        stops at their next step: then it is two steps, or what was done about a traceback.
+        Progress only after a traceback proves nothing, because buffered output may appear at the
+        program's end. Without a rank, the progress may be other ranks', which stop at their next
+        step after a failure; then two steps, or a reaction to the traceback, are required.
         """
         who = _who(self.lines[number])
         said = self._said[who]
@@ -129,13 +129,13 @@ class Read:
         return of_a_rank or len({self._sign(at) for at in signs}) > 1
 
     def _sign(self, number: int) -> str:
-        """Return what tells signs of progress apart: ranks print the same step."""
+        """Return a key for a sign of progress, equal for ranks that print the same step."""
         text = self.lines[number].text
         return " ".join(map("".join, (*_COUNT.findall(text), *_OF.findall(text)))) or text
 
     @cached_property
     def _said(self) -> Mapping[int | str, "_Said"]:
-        """The lines of each rank, or of each source without one."""
+        """The lines of each rank, or of each source without a rank."""
         found: dict[int | str, _Said] = {}
         for at, line in enumerate(self.lines):
             said = found.setdefault(_who(line), _Said([], [], []))
@@ -151,11 +151,11 @@ class Read:
 
     @cached_property
     def _grows_until(self) -> Mapping[str, int]:
-        """By source: the line before which its steps still grow, as those of a training do."""
+        """By source: the line up to which its step numbers keep growing, as in a training."""
         return {source: _grows_until(counts) for source, counts in self._counts.items()}
 
     def moment(self, number: int) -> tuple[float, ...] | None:
-        """Return when a line was written, as it says, or the line before it of the same source."""
+        """Return the time of a line, or that of an earlier line of the same source."""
         source = self.lines[number].source
         for at in range(number, max(-1, number - 200), -1):
             if self.lines[at].source == source and at in self.moments:
@@ -164,7 +164,7 @@ class Read:
 
 
 def _grows_until(counts: Sequence[tuple[int, int]]) -> int:
-    """Return where the last steps begin that grow often enough; 0 where they never do."""
+    """Return the index of the last step that enough growing steps follow; 0 if none."""
     grown = 0
     for (at, count), (_, later) in zip(reversed(counts[:-1]), reversed(counts), strict=False):
         grown += later > count
@@ -174,7 +174,7 @@ def _grows_until(counts: Sequence[tuple[int, int]]) -> int:
 
 
 def read(tail: str, before: int | None = 0) -> Read:
-    """Return the lines of the end of a log; `before` lines stand before it."""
+    """Return the lines of the end of a log, which `before` lines precede."""
     log = log_of(tail)
     hosts = _hosts(log.lines)
     lines = [without_prefix(line, hosts, label_is_rank=log.label_is_rank) for line in log.lines]
@@ -193,7 +193,7 @@ def read(tail: str, before: int | None = 0) -> Read:
 
 
 def without_prefix(line: LogLine, hosts: frozenset[str], *, label_is_rank: bool) -> LogLine:
-    """Return a line without what a logger or a launcher wrote before its text."""
+    """Return a line without the prefixes of loggers and launchers."""
     for _ in range(_MOST_PREFIXES):
         text, who = line.text, ""
         if match := _PREFIX.match(text):
@@ -214,7 +214,7 @@ def without_prefix(line: LogLine, hosts: frozenset[str], *, label_is_rank: bool)
 
 
 def _hosts(lines: Sequence[LogLine]) -> frozenset[str]:
-    """Return the names that are before many lines."""
+    """Return the host names that precede many lines."""
     counts: dict[str, int] = {}
     for line in lines:
         if match := _HOST.match(line.text):

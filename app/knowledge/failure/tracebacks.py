@@ -1,4 +1,4 @@
-"""The tracebacks of a log, and which of them ended the job. Pure."""
+"""The tracebacks of a log, and the one that ended the job. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,19 +9,19 @@ from lumitui.app.knowledge.failure.message_lines import Read
 from lumitui.app.knowledge.log_lines import LogLine
 
 _BEGIN = "Traceback (most recent call last)"
-# A traceback ends at its first line that is not indented; in torchrun's report all of it is.
-# The name of an exception has a capital letter or a module: `srun: ` and `wandb: ` are no names.
+# A traceback ends at its first unindented line; torchrun's report indents all lines. The name of an
+# exception has a capital letter or a module, so `srun: ` and `wandb: ` are not names.
 _RAISED = re.compile(
     r"^(?!(?:INFO|WARNING|ERROR|DEBUG|CRITICAL|Epoch|Step|Loss|Iter|File)\b)(?=[\w.]*[A-Z.])[A-Za-z_][\w.]*(?::|$)"
     r"|^\s+[A-Za-z_][\w.]*(?:Error|Exception)(?::|$)"
 )
-# What ends the message of an exception: another program, or another traceback.
+# Lines that end an exception's message: of another program, or another traceback.
 _NEXT = re.compile(
     r"^(?:srun|slurmstepd\S*): |^\[?[IWEF]\d{3,4} |^(?:INFO|WARNING|ERROR|DEBUG)\b|^\s*$"
     r"|^={10}|^-{10}|Sending process \d+ closing signal|^\s*\d{1,3}%\|"
 )
 _LONGEST_MESSAGE = 12
-# What a launcher raises when one of its processes ended: that one's own words count.
+# Exceptions that a launcher raises after a process has ended; the process's own error counts.
 LAUNCHERS = re.compile(
     r"^\s*(?:[\w.]+\.)?(?:ChildFailedError|ProcessExitedException|FailedJobError"
     r"|UncompletedJobError)\b|elastic.*SignalException"
@@ -31,7 +31,7 @@ LAUNCHERS = re.compile(
 # traceback.py, _cause_message and _context_message.
 _CAUSED = "The above exception was the direct cause of the following exception"
 _DURING = "During handling of the above exception, another exception occurred"
-# Printed by a process that continues, or that is ending already: CPython's PyErr_WriteUnraisable,
+# Printed by a process that continues or is already ending: CPython's PyErr_WriteUnraisable,
 # threading.excepthook, logging.Handler.handleError, atexit. Python 3.14 writes "ignored while".
 _ASIDE = ("Exception ignored ", "Exception in thread", "--- Logging error ---", "Error in atexit")
 _FRAME = re.compile(r'^\s*File "([^"]{1,500})", line (\d{1,9})(?:, in (\S{1,100}))?')
@@ -40,53 +40,53 @@ _ROOT = re.compile(r"Root Cause \(first observed failure\)")
 _ROOT_RANK = re.compile(r"^\s*rank\s*: (\d{1,6}) \(local_rank")
 _ROOT_SIGNAL = re.compile(r"^\s*exitcode\s*: -(?!6\b)\d")
 _ROOT_END = re.compile(r"^\s*={20}")
-# What a process may still write after the exception that ends it: a tracker's summary, the
-# stack of a C++ abort. Behind a handled exception the training continues.
+# Lines that a process may still write after the exception that ends it, such as a tracker's summary
+# or the stack of a C++ abort. After a handled exception, the training continues.
 _LAST_WORDS = 100
 
 
 @dataclass(frozen=True)
 class Raised:
-    """One exception that was printed with its traceback."""
+    """An exception that was printed with its traceback."""
 
     line: LogLine
     """Its last line: the class and the message."""
     causes: tuple[LogLine, ...]
-    """The same of the exceptions it was raised from, the last first."""
+    """The last lines of the exceptions it was raised from, latest first."""
     handled: tuple[LogLine, ...]
-    """The same of those that were being handled when it was raised, the last first."""
+    """The last lines of the exceptions being handled when it was raised, latest first."""
     number: int
-    """Where in the log `line` is."""
+    """Index of `line` in the log."""
     place: str = ""
-    """The line of code, as `train.py:5 (attention)`; the program's own before a library's."""
+    """The line of code, like `train.py:5 (attention)`: the program's rather than a library's."""
     message: tuple[LogLine, ...] = ()
     """The lines of its message after the first."""
     frames: tuple[str, ...] = ()
-    """Files and functions, as `/a/torch/serialization.py load`, the one that raised it last."""
+    """Files and functions, like `/a/torch/serialization.py load`; the raising frame is last."""
 
 
 @dataclass(frozen=True)
 class Culprit:
-    """The exception that is likeliest to have ended the job."""
+    """The exception that most likely ended the job."""
 
     raised: Raised
     rank: int | None
     its_own: bool
-    """Whether it may be of the rank that failed first; else that one left no traceback."""
+    """Whether it may belong to the first failed rank; if not, that rank left no traceback."""
 
 
 def culprit(log: Read, failed_rank: int | None) -> Culprit | None:
-    """Return the exception that ended the job; None where the log shows none.
+    """Return the exception that ended the job; None if the log shows none.
 
-    torchrun, else srun (`failed_rank`), names the rank that failed first: its last exception
-    counts, since earlier ones were handled. Without a name it is the first in time of all ranks'
-    last ones, by the times on their lines where they have some. An exception that only reports
-    another rank's end does not count, nor one after which the program went on.
+    torchrun, otherwise srun (`failed_rank`), names the rank that failed first; its last exception
+    counts, because earlier ones were handled. If neither names a rank, the earliest of all ranks'
+    last exceptions counts, by the lines' timestamps if all have them. An exception is ignored if it
+    only reports another rank's end, or if the program continued after it.
     """
     lines = log.lines
     root_rank, block = _root(lines)
     if any(_ROOT_SIGNAL.match(lines[number].text) for number in block):
-        # A signal ended it, no exception; one may still do before PyTorch aborts (signal 6).
+        # A signal ended the rank, not an exception; only PyTorch's abort (signal 6) may follow one.
         return None
     named = failed_rank if root_rank is None else root_rank
     candidates = sorted(
@@ -101,8 +101,8 @@ def culprit(log: Read, failed_rank: int | None) -> Culprit | None:
     )
     if reported := [raised for raised in candidates if raised.number in block]:
         return Culprit(reported[-1], named, its_own=True)
-    # A rank's own [rankN] lines are the same process as what srun labels N. Lines without any
-    # label are of many processes: there the last one that is not an echo counts.
+    # A rank's own [rankN] lines come from the process that srun labels N. Lines without labels come
+    # from many processes, so the last exception that is not an echo counts.
     last = {
         raised.line.source if raised.line.rank is None else raised.line.rank: raised
         for raised in candidates
@@ -115,10 +115,10 @@ def culprit(log: Read, failed_rank: int | None) -> Culprit | None:
         final.sort(key=lambda raised: log.moment(raised.number) or ())
     if not final:
         return None
-    # A traceback without a rank may be the named one's.
+    # A traceback without a rank may belong to the named rank.
     for rank in () if named is None else (named, None):
         if own := [raised for raised in final if raised.line.rank == rank]:
-            # Without ranks each process has its last one here: the others ended by the first.
+            # Without ranks, each source's last exception is here; the first one ended the others.
             return Culprit(own[0] if rank is None else own[-1], named, its_own=True)
     # The named rank may only have been the first to notice.
     noticed = any(raised.line.rank == named for raised in last.values())
@@ -126,7 +126,7 @@ def culprit(log: Read, failed_rank: int | None) -> Culprit | None:
 
 
 def raised_lines(log: Read) -> frozenset[int]:
-    """Return which lines are the ends of tracebacks, and their messages."""
+    """Return the indices of the last lines of tracebacks and of their messages."""
     raised = list(_raised(log.lines))
     said = {id(line) for one in raised for line in one.message}
     of_messages = (number for number, line in enumerate(log.lines) if id(line) in said)
@@ -134,7 +134,7 @@ def raised_lines(log: Read) -> frozenset[int]:
 
 
 def aside_lines(log: Read) -> frozenset[int]:
-    """Return the ends of tracebacks of which Python says that it ignored the exception."""
+    """Return the last lines of tracebacks whose exceptions Python reports as ignored."""
     numbers: set[int] = set()
     inside: set[str] = set()
     before_it: dict[str, str] = {}
@@ -150,19 +150,19 @@ def aside_lines(log: Read) -> frozenset[int]:
 
 
 def orphaned_lines(log: Read) -> frozenset[int]:
-    """Return the ends of tracebacks of children that started when their parent had ended."""
+    """Return the last lines of tracebacks of children that started after their parent's end."""
     return frozenset(one.number for one in _raised(log.lines) if _lost_its_parent(one))
 
 
 def _lost_its_parent(raised: Raised) -> bool:
-    """Return whether multiprocessing found nothing to read where the parent sends the child."""
-    # multiprocessing/spawn.py starts a child by `python -c`.
+    """Return whether multiprocessing's child found no data from its parent."""
+    # multiprocessing/spawn.py starts a child with `python -c`.
     begun = raised.place == "<string>:1" or raised.place.startswith("spawn.py:")
     return begun and raised.line.text == "EOFError: Ran out of input"
 
 
 def ended_by_signal(log: Read) -> bool:
-    """Return whether torchrun says that the rank which failed first was ended by a signal."""
+    """Return whether torchrun reports that a signal ended the first failed rank."""
     _, block = _root(log.lines)
     return any(_ROOT_SIGNAL.match(log.lines[number].text) for number in block)
 
@@ -174,7 +174,7 @@ def _is_echo(raised: Raised) -> bool:
 
 
 def _ended(raised: Raised, lines: Sequence[LogLine]) -> bool:
-    """Return whether its process may have ended with it: little follows of the same rank."""
+    """Return whether the exception may have ended its process: few lines of its rank follow."""
     if raised.line.rank is None:
         return True
     after = sum(line.rank == raised.line.rank for line in lines[raised.number + 1 :])
@@ -184,7 +184,7 @@ def _ended(raised: Raised, lines: Sequence[LogLine]) -> bool:
 def _raised(lines: Sequence[LogLine]) -> Iterator[Raised]:
     """Yield the exceptions in the order in which their tracebacks ended.
 
-    One raised from another, or while another was handled, is one with it.
+    An exception raised from another, or while handling another, includes that one.
     """
     open_sources: set[str] = set()
     ended: dict[str, Raised] = {}
@@ -195,7 +195,7 @@ def _raised(lines: Sequence[LogLine]) -> Iterator[Raised]:
         text, source = line.text, line.source
         previous, before_it[source] = before_it.get(source, ""), text.strip()
         if _BEGIN in text and previous.startswith(_ASIDE):
-            # One that was cut before has no end any more.
+            # A traceback that was cut off has no end.
             open_sources.discard(source)
             continue
         if _BEGIN in text:
@@ -226,7 +226,7 @@ def _raised(lines: Sequence[LogLine]) -> Iterator[Raised]:
 
 
 def _message(lines: Sequence[LogLine], number: int) -> tuple[LogLine, ...]:
-    """Return the lines of an exception's message after its first, at `number`."""
+    """Return the lines of an exception's message after its first line, which is at `number`."""
     said: list[LogLine] = []
     for line in lines[number + 1 : number + 200]:
         if line.source != lines[number].source:
@@ -241,7 +241,7 @@ def _message(lines: Sequence[LogLine], number: int) -> tuple[LogLine, ...]:
 
 
 def _place(frames: Sequence[re.Match[str]]) -> str:
-    """Return where an exception was raised: in the program's own code, if any of it is named."""
+    """Return the line of code that raised an exception, in the program's own code if possible."""
     own = [frame for frame in frames if not _LIBRARY.search(frame[1])] or frames
     if not own:
         return ""
@@ -251,7 +251,7 @@ def _place(frames: Sequence[re.Match[str]]) -> str:
 
 
 def _root(lines: Sequence[LogLine]) -> tuple[int | None, range]:
-    """Return the rank in torchrun's block of the first observed failure, and where that is."""
+    """Return the rank in torchrun's block of the first observed failure, and the block's lines."""
     for number, line in enumerate(lines):
         if _ROOT.search(line.text):
             rank = None

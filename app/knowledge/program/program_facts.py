@@ -199,8 +199,7 @@ class PythonFile:
     def reach(self, call: Call) -> Way:
         """Return the ranks that reach a call.
 
-        The callers of its function count. If this file never calls the function, the ranks are
-        unknown.
+        The function's callers count; if this file never calls it, the ranks are unknown.
         """
         ways = self._ways_of(call, self._ways)
         if "all" in ways:

@@ -219,8 +219,7 @@ def configurations(job: ScriptJob) -> Iterator[tuple[StepProgram, Config]]:
 def launched(job: ScriptJob) -> Iterator[StepProgram]:
     """Yield all main programs of a job, including unavailable ones.
 
-    For unavailable programs, only the arguments and the files they name are known; `closed` is
-    never true.
+    For unavailable ones, only the arguments and the files they name are known; `closed` is False.
     """
     yield from runs(job)
     for step in job.training:

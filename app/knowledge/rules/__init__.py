@@ -1,4 +1,4 @@
-"""The rules, in modules by subject. Each is a small pure function over a job and its site.
+"""The rules, in modules by subject. Each is a small pure function of a job and its site.
 
-`rule_table` takes every `Rule` that a module here defines.
+`rule_table` collects every `Rule` that these modules define.
 """

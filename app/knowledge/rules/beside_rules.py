@@ -1,4 +1,4 @@
-"""Rules about simultaneous work: background steps, tasks of an array."""
+"""Rules about simultaneous work: background steps and array tasks."""
 
 import re
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from lumitui.remote.site.profile import Site
 
 _STARTERS = ("srun", "singularity", "apptainer", "mpirun", "mpiexec", "python", "python3", "bash",
              "sh", "ray", "tail")  # fmt: skip
-"""Programs that a script waits for when they are in the foreground."""
+"""Programs that a script waits for if they run in the foreground."""
 _MOST = 100
-"""Steps of one script that are compared."""
+"""Maximum number of steps of a script to compare."""
 _GPUS = ("gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task")
 _OWN_CORES = ("exact", "exclusive", "cpus-per-task", "threads-per-core")
 """With one of these, a step takes only the cores it requests."""
@@ -30,7 +30,7 @@ _ELSEWHERE = ("overlap", "jobid", "het-group", "pack-group", "nodelist", "relati
     source="sbatch(1); bash(1) wait",
 )
 def missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun … &` without `wait` behind it."""
+    """Find `srun … &` without a later `wait`."""
     waits = [item.at.line for item in job.commands if item.program == "wait"]
     foreground = [step.at.line for step in job.steps if not step.background]
     foreground += [
@@ -95,7 +95,7 @@ def _takes_all(job: ScriptJob, srun: CommandOptions) -> list[str]:
 
 
 def _gpus_of(options: CommandOptions) -> str:
-    """Return the option that requests GPUs; "" if there is none."""
+    """Return the option that requests GPUs, or ""."""
     found = [
         item.name
         for item in options.all
@@ -105,7 +105,7 @@ def _gpus_of(options: CommandOptions) -> str:
 
 
 def _divides_gpus(job: ScriptJob, srun: CommandOptions) -> bool:
-    """Whether a step's option applies in addition to the job's, which srun inherits."""
+    """Return whether a step's option applies in addition to the job's, which srun inherits."""
     asked, own = _gpus_of(job.options), _gpus_of(srun)
     if not own:
         return False
@@ -128,7 +128,7 @@ def _cure(job: ScriptJob, takes: list[str]) -> str:
 
 
 def _waits(job: ScriptJob, before: JobStep, step: JobStep) -> bool:
-    """Whether the script waits between two steps."""
+    """Return whether the script waits between two steps."""
     return any(
         command.program == "wait" and before.at.line <= command.at.line <= step.at.line
         for command in job.commands
@@ -136,7 +136,7 @@ def _waits(job: ScriptJob, before: JobStep, step: JobStep) -> bool:
 
 
 def _waits_in_loop(job: ScriptJob, step: JobStep) -> bool:
-    """Whether a loop waits for each step, or for some of them, before it continues."""
+    """Return whether a loop waits for each step, or for some steps, before it continues."""
     for line in job.text.split("\n")[max(step.at.end_line, step.at.line) - 1 :]:
         if re.search(r"\bwait\b", line):
             return True
@@ -172,7 +172,7 @@ def same_port_twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _port(job: ScriptJob, step: JobStep) -> str:
-    """Return torchrun's port as far as it is constant; "" if unknown."""
+    """Return torchrun's port if it is constant, otherwise ""."""
     options = step.launcher_options
     if (
         options.has("standalone")
@@ -192,15 +192,15 @@ _INDEX = re.compile(r"\$\{(\w+)\[([^][{}]{1,99}|\$\{\w+\}|\$\(\([^][]{1,99}\)\))
 _LENGTH = re.compile(r"\$\{#(\w+)\[[@*]\]\}")
 _MOST_TASKS = 100_000
 _JUDGED = 500
-"""Tasks at either end of a long array that are judged."""
+"""Number of tasks to check at each end of a long array."""
 _MOST_SHOWN = 5_000
-"""Tasks up to which a shorter array is offered."""
+"""Maximum number of tasks for which a fix offers a shorter array."""
 _DEEPEST = 4
-"""Variables that contain names of other variables."""
+"""Maximum depth of variables that refer to other variables."""
 
 
 def numbers_of(text: str) -> list[int] | None:
-    """Return the tasks of `0-9:3,12%4`; None if it is unreadable."""
+    """Return the task ids in `0-9:3,12%4`; None if unreadable."""
     numbers: list[int] = []
     for part in text.partition("%")[0].split(","):
         match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6})(?::(\d{1,6}))?)?", part.strip())
@@ -212,7 +212,7 @@ def numbers_of(text: str) -> list[int] | None:
 
 
 def _entry(job: ScriptJob, text: str, task: int, depth: int = 0) -> int | None:
-    """Return the number that an index has in a task, like `$((SLURM_ARRAY_TASK_ID / n))`."""
+    """Return the value of an index like `$((SLURM_ARRAY_TASK_ID / n))` in a task."""
 
     def count(match: re.Match[str]) -> str:
         variable = job.variable(match[1])

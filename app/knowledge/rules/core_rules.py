@@ -1,4 +1,4 @@
-"""Rules about cores: per node, per rank, and lists of masks."""
+"""Rules about cores: per node, per rank, and in lists of masks."""
 
 import re
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ from lumitui.remote.site.source_position import NOWHERE, Position
 
 
 def _where(job: ScriptJob) -> Position:
-    """Return the option that sets the cores, or else the one that sets tasks or GPUs."""
+    """Return the position of the option that sets the cores, otherwise the GPUs or tasks."""
     option = job.options.get("cpus-per-task") or gpu_option(job) or job.options.get("ntasks")
     return option.at if option else NOWHERE
 
 
 def _threads(job: ScriptJob) -> bool:
-    """Return whether Slurm counts hardware threads, so that core numbers have another meaning."""
+    """Return whether Slurm counts hardware threads instead of cores."""
     hint, threads = job.options.value("hint"), job.options.number("threads-per-core")
     return hint == "multithread" or (threads or 1) > 1
 
@@ -52,7 +52,7 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     right = f"--cpus-per-task={max(1, usable // tasks)}"
     words = f"The job requests {asked} cores on each node, but may use only {usable}{keeps}."
     gpus = site.node.gpus
-    if gpus and asked == site.cores_per_gpu * gpus:  # nothing that a job file could leave out
+    if gpus and asked == site.cores_per_gpu * gpus:  # set by the profile
         share = f"Write at most {usable // gpus}, a GPU's share of the node's cores."
         yield Hit(
             f"{words} `cores_per_gpu` of {site.name}'s profile is too large.", share, _where(job)
@@ -79,7 +79,7 @@ def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
     asked, gpus, option = cores_of_node(job), gpus_of_node(job), job.options.get("cpus-per-task")
     if not site.cores_fixed or asked is None or not gpus or _threads(job):
         return
-    if gpus > site.node.gpus:  # no node has so many, which another rule says
+    if gpus > site.node.gpus:  # no node has so many; another rule reports it
         return
     right, tasks = site.cores_per_gpu * gpus, job.tasks_per_node
     if is_exclusive(job) or asked == right or asked > len(site.node.usable_cores):
@@ -220,7 +220,7 @@ _SOURCE = "srun(1) --cpu-bind; the site's profile, node.gpu_cores"
 
 
 def _mask_binds(job: ScriptJob, name: str = "cpu-bind") -> Iterator[tuple[JobStep, Option, Bind]]:
-    """Yield each list of masks or cores at srun that can be read."""
+    """Yield each readable list of masks, cores or GPUs in srun's options."""
     for step in job.steps:
         option = step.srun.get(name) if step.srun else None
         bind = read_bind(option.value or "") if option else None
@@ -229,7 +229,7 @@ def _mask_binds(job: ScriptJob, name: str = "cpu-bind") -> Iterator[tuple[JobSte
 
 
 def _tasks(job: ScriptJob, step: JobStep) -> int:
-    """Return the tasks of a node that a step starts."""
+    """Return the number of tasks that a step starts on a node."""
     options = step.srun
     total = options.number("ntasks") if options else None
     each = options.number("ntasks-per-node") if options else None
@@ -254,7 +254,7 @@ def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[Option, MaskMistake]]:
 
 
 def _mistake(name: str, severity: Severity, title: str, why: str, source: str = _SOURCE) -> Rule:
-    """Return the rule about one kind of mistake in a list."""
+    """Return the rule about one kind of mistake in lists."""
 
     def check(job: ScriptJob, site: Site) -> Iterator[Hit]:
         for option, mistake in _judged(job, site):
@@ -401,7 +401,7 @@ def _unbound(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     cores = [core for own in site.node.cores_of_gpu for core in sorted(own)]
     if not site.node.gpu_cores or cores == sorted(cores):
-        return  # Slurm's own order of cores is that of the GPUs: GPU i has the i-th block
+        return  # cores and GPUs have the same order: GPU i is nearest to the i-th block
     for step in job.training:
         if step.srun is None or step.launcher not in ("srun", "plain"):
             continue

@@ -1,4 +1,4 @@
-"""Rules about which GPUs a rank sees, and which of them it uses."""
+"""Rules about the GPUs that a rank sees and uses."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _FIRST = re.compile(r"['\"]cuda:0['\"]")
 
 
 def _device_roles(call: Call) -> frozenset[Role]:
-    """Return the roles in the arguments by which a call takes a device."""
+    """Return the roles in the arguments that select a call's device."""
     arguments = [*call.arguments]
     if call.last == "DistributedDataParallel":
         arguments = [one for one in arguments if one.name in ("device_ids", "output_device")]
@@ -29,7 +29,7 @@ def _device_roles(call: Call) -> frozenset[Role]:
 
 
 def _takes(run: StepProgram, role: Role) -> Iterator[tuple[str, Call]]:
-    """Yield where a program takes the GPU that has this number."""
+    """Yield the calls that select the GPU by this role, each with its file."""
     for program, call in run.calls(*_TAKES_DEVICE):
         if role in _device_roles(call) and (call.last != "device" or "torch" in call.name):
             yield program.file, call
@@ -210,7 +210,7 @@ def _written(option: Option) -> str:
 
 
 def _numbers(text: str) -> list[int] | None:
-    """Return the GPUs of `0,1,2`; None if it is not such a list."""
+    """Return the GPUs in `0,1,2`; None if `text` is not such a list."""
     parts = text.replace(" ", "").split(",")
     return [int(part) for part in parts] if all(part.isdecimal() for part in parts) else None
 

@@ -1,4 +1,4 @@
-"""Rules about how a job ends early: preemption, the stop signal, and no checkpoint."""
+"""Rules about early ends of jobs: preemption, the stop signal and missing checkpoints."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE
 
 _ENDING = {"EXIT", "ERR", "DEBUG", "RETURN", "TERM", "INT", "KILL"}
-"""Signals that need no `--signal`: bash's own, and those that Slurm sends at the end of any job."""
+"""Signals that do not need `--signal`: bash's own, and those that Slurm sends at a job's end."""
 
 
 def _plain(signal: str) -> str:
@@ -21,7 +21,7 @@ def _plain(signal: str) -> str:
 
 
 def _traps(job: ScriptJob, signal: str) -> Iterator[Command]:
-    """Yield the traps of the batch script that do something on a signal."""
+    """Yield the traps of the batch script that run a command on a signal."""
     for command in job.commands:
         words = [word.text for word in command.words]
         acts = command.program == "trap" and words[:1] not in ([""], ["-"])
@@ -71,7 +71,7 @@ _SAVES = (
     "ModelCheckpoint",
     "CheckpointManager",
 )
-_LONG = 4 * 3600  # seconds: what a user would not like to lose
+_LONG = 4 * 3600  # seconds of work worth a checkpoint
 
 
 @rule(
@@ -107,7 +107,7 @@ def _preempted(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if queue is None or not queue.partition.preempts:
         return
     never, where = job.options.get("no-requeue"), job.options.get("partition", "qos")
-    # A job file with `resume:` says how its program continues when it comes back.
+    # A job file with `resume:` defines how its program continues after a restart.
     resumes = any(word.at.field == "resume" for step in job.training for word in step.arguments)
     if never is None and (job.options.has("requeue") or resumes):
         return

@@ -62,7 +62,7 @@ def first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _is_spread(job: ScriptJob, command: Command) -> bool:
-    """Whether a step runs the command on every node."""
+    """Return whether a step runs the command on every node."""
     if command.step is None:
         return False
     step = job.steps[command.step]
@@ -90,7 +90,7 @@ def _written(job: ScriptJob, command: Command) -> str:
     source="the site's profile, node.local_disk; docs.csc.fi, disk",
 )
 def results_on_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `--output_dir /tmp/run` with nothing that copies it back."""
+    """Find `--output_dir /tmp/run` without a command that copies it back."""
     trained = {number for number, step in enumerate(job.steps) if step.trains}
     launch = max((n for n, each in enumerate(job.commands) if each.step in trained), default=-1)
     back = any(
@@ -193,7 +193,7 @@ def output_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if job.origin != "script" or job.options.value("open-mode") == "append":
         return
     if job.options.has("array"):
-        return  # `array-output` says more of it
+        return  # `array-output` reports it in more detail
     for option, path in logs_of(job):
         varies = re.search(r"%\d*[jJAax]", path)
         if path and not path.startswith("/dev/") and not varies:

@@ -1,10 +1,10 @@
 """Names of variables that Slurm and programs read, grouped by source.
 
-A group is a beginning and the rest of its names. `""` as the beginning: whole names.
+A group is a prefix and the remainders of its names. With the prefix `""`, names are whole.
 """
 
 GROUPS: dict[str, tuple[str, ...]] = {}
-"""The names of each source."""
+"""The names by source."""
 
 
 def _group(source: str, names: str, beginning: str = "") -> None:
@@ -227,4 +227,4 @@ NCCL_TESTS_HOME NCCL_TESTS_DIR RCCL_HOME RCCL_ROOT RCCL_DIR RCCL_TESTS_HOME RCCL
 )
 
 NAMES = frozenset(name for names in GROUPS.values() for name in names)
-"""All of them."""
+"""All names."""

@@ -1,4 +1,4 @@
-"""Rules about how ranks find each other, NCCL and RCCL, and nodes that reach no internet."""
+"""Rules about rendezvous, NCCL and RCCL, and nodes without internet access."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -120,7 +120,7 @@ def network_off(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _slingshot(site: Site) -> bool:
-    """Whether nodes communicate over Slingshot, where NCCL uses libfabric instead of InfiniBand."""
+    """Return whether nodes communicate over Slingshot, so NCCL uses libfabric, not InfiniBand."""
     return any(name.startswith(("FI_", "MPICH_")) or "hsn" in value
                for name, value in site.environment.items())  # fmt: skip
 
@@ -267,7 +267,7 @@ _OWN_NAME = re.compile(r"\$\(hostname|`hostname|\$\{?HOSTNAME|SLURMD_NODENAME")
 
 
 def _holds_own_name(job: ScriptJob, name: str) -> bool:
-    """Whether each task sets a variable to its node's name; other rules check addresses."""
+    """Return whether each task sets a variable to its node's name; other rules check addresses."""
     variable = job.variable(name)
     inside = variable is not None and variable.shell in ("task", "container")
     if variable is None or not inside or variable.conditional or variable in _addresses(job):
@@ -334,7 +334,7 @@ def local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="pytorch, torch/distributed/rendezvous.py",
 )
 def missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find an `srun` that exports RANK, where MASTER_PORT is set nowhere."""
+    """Find an `srun` that exports RANK in a script that never sets MASTER_PORT."""
     if has_unknown_sources(job):
         return
     needed = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")
@@ -358,11 +358,11 @@ _RANKS = {
     "LOCAL_RANK": "$SLURM_LOCALID",
     "WORLD_SIZE": "$SLURM_NTASKS",
 }
-"""What Slurm calls the variables of a rank."""
+"""Slurm's names for the rank variables."""
 _OTHER_WAYS = ("SLURM_", "OMPI_", "PMI", "MV2_", "FLUX_")
 _MAKES_ENVIRONMENT = ("lightning", "pytorch_lightning", "accelerate", "deepspeed", "mpi4py", "ray",
                       "horovod", "idr_torch", "hostlist", "submitit")  # fmt: skip
-"""Packages that find out a rank by themselves, or may set the variables."""
+"""Packages that determine the rank themselves, or may set the variables."""
 
 
 def _without_rank(job: ScriptJob) -> Iterator[Hit]:
@@ -374,7 +374,7 @@ def _without_rank(job: ScriptJob) -> Iterator[Hit]:
             continue
         if not run.closed or not tasks or tasks < 2 or step.srun.has("task-prolog", "export"):
             continue
-        if "python-distributed" in job.text:  # LUMI's images: it sets all of them
+        if "python-distributed" in job.text:  # in LUMI's images; sets all of them
             continue
         if run.uses(*_MAKES_ENVIRONMENT) or run.has("spawn") or run.has("setdefault", "putenv"):
             continue

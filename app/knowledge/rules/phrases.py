@@ -26,12 +26,12 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def rewrite(option: Option, text: str) -> Fix | None:
-    """Return the change of an option to `text`; None if it is in no script."""
+    """Return the change of an option to `text`; None if the option is not in a script."""
     return Fix(f"write {text}", option.at, text) if option.at.line and not option.at.field else None
 
 
 def setting(variable: Variable, value: str, words: str = "") -> Fix | None:
-    """Return the change of a variable's assignment to `value`; None if it is in no script."""
+    """Return the change of a variable's assignment to `value`; None if not in a script."""
     at, name = variable.at, variable.name
     return Fix(words or f"set {name} to {value}", at, f"{name}={value}") if at.line else None
 

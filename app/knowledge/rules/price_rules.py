@@ -1,4 +1,4 @@
-"""Rules about resources that are billed, or blocked for others, without use."""
+"""Rules about unused resources that are billed, or blocked for other jobs."""
 
 import math
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE
 
 _ROUNDING = 1.07
-"""Tolerated factor above its share: documents of one site differ between 60 and 64 GB a GPU (LUMI
+"""Tolerated factor above the share: documents of one site differ between 60 and 64 GB per GPU (LUMI
 user guide, billing; LUMI AI Factory, chapter 7)."""
 
 
@@ -34,7 +34,7 @@ def _part(job: ScriptJob, site: Site) -> tuple[NamedPartition, int] | None:
 
 
 def _billed(queue: NamedPartition, amount: float, share: str) -> str:
-    """Return how a share above the GPUs' own is billed, as the end of a sentence."""
+    """Return the end of a sentence on how a share above that of the GPUs is billed."""
     billing = queue.partition.billing
     if billing.kind != "slice":
         return "; no other job can use their GPUs"

@@ -1,4 +1,4 @@
-"""Rules about a program: its arguments, process groups, data, precision, and DeepSpeed's file."""
+"""Rules about a program: arguments, process groups, data, precision, DeepSpeed configuration."""
 
 import re
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def _unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if "$" in flag or _SEVERAL.match(word.known) or word.at.field == "deepspeed.config":
                 continue
             added = job.origin == "job file" and flag in ("--deepspeed", "--deepspeed_config")
-            if not options.knows(word.known) and not added:  # by lumitui, and not by the user
+            if not options.knows(word.known) and not added:  # by lumitui, not by the user
                 yield Hit(
                     f"{options.file} does not define {flag}: argparse ends each rank with exit "
                     "code 2.",
@@ -203,7 +203,7 @@ _PLAIN = {
     "all_gather_object": 2,
     "reduce_scatter": 3,
 }
-"""Arguments by position that are before the group."""
+"""Number of positional arguments before the group."""
 
 _OF_DEEPSPEED = ("save_checkpoint", "load_checkpoint", "save_16bit_model")
 """Methods of DeepSpeed's engine that wait for all ranks."""
@@ -230,7 +230,7 @@ def _alone(job: ScriptJob, site: Site) -> Iterator[Hit]:
             guarded = [call for call in found if program.reach(call) in ("one", "local")]
             apart = [call for call in found if any(one.kind != "other" for one in call.guards)]
             for call in guarded:
-                # The other ranks may have one of their own, in the else branch or elsewhere.
+                # The other ranks may make their own call, in the else branch or elsewhere.
                 paired = any(one is not call and one.name == call.name for one in guarded + apart)
                 if not paired and not _of_group(call):
                     who = "rank 0" if program.reach(call) == "one" else "one rank of each node"
@@ -243,13 +243,13 @@ def _alone(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _of_group(call: Call) -> bool:
-    """Return whether a collective may be one of a group that not all ranks are in."""
+    """Return whether a collective may belong to a group without some ranks."""
     plain = [one for one in call.arguments if not one.name]
     return bool(call.get("group")) or call.open or len(plain) > _PLAIN.get(call.last, len(plain))
 
 
 def _sharded(run: StepProgram) -> frozenset[str]:
-    """Return the calls that gather or write the data of all ranks, by their objects' names."""
+    """Return the names, with their objects, of calls that gather or write all ranks' data."""
     makers = {
         "deepspeed.initialize": _OF_DEEPSPEED,
         "torch.distributed.fsdp.FullyShardedDataParallel": ("state_dict",),
@@ -287,10 +287,10 @@ def _no_sampler(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if run.world < 2 or not run.by_hand or run.uses("deepspeed", "webdataset"):
             continue
         if run.has("split_dataset_by_node", "DistributedSampler", "shard", "Subset"):
-            continue  # it shares the data in a way of its own, maybe before the loader
+            continue  # it divides the data itself, perhaps before the loader
         for program, call in run.calls(_LOADER):
             given = call.open or call.get("sampler", 3) or call.get("batch_sampler", 4)
-            one_gpu = any(guard.kind == "other" for guard in call.guards)  # it may be of such a run
+            one_gpu = any(guard.kind == "other" for guard in call.guards)  # only for one GPU?
             if not given and _is_for_training(call) and not one_gpu:
                 yield Hit(
                     f"{program.file} reads the training data without a DistributedSampler: each of "
@@ -301,7 +301,7 @@ def _no_sampler(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 _PROFILE = "the site's profile, internet_on_compute_nodes"
-_MOST = 5  # calls that one message names
+_MOST = 5  # maximum number of calls in a message
 _FETCH_IT = (
     "Download it on a machine with internet access, copy it to the site, and pass its path to "
     "the program; with HF_HUB_OFFLINE=1, the program reads it from HF_HOME."
@@ -333,7 +333,7 @@ def _offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _staged(job: ScriptJob, words: str) -> bool:
-    """Return whether the job uses a cache that already contains the named item."""
+    """Return whether the job uses a cache that may already contain the item."""
     by_hub = words.startswith(("from_pretrained", "load_dataset", "snapshot", "hf_hub", "load_mod"))
     names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
     return by_hub and any(one.value in ("1", "true", "True") for one in job.settings(*names))
@@ -433,7 +433,7 @@ _TRUE = (None, "True", "true", "1", "yes")
 
 @dataclass(frozen=True)
 class _Use:
-    """A place that chooses a precision."""
+    """A position at which a run selects a precision."""
 
     precision: Precision
     words: str
@@ -442,7 +442,7 @@ class _Use:
 
 
 def _uses(run: StepProgram) -> Iterator[_Use]:
-    """Yield where a run chooses a precision, on its command line, in its text or its config."""
+    """Yield the positions that select a precision: command line, program text and configuration."""
     yield from _arguments(run)
     yield from _calls(run)
     for config in run.configs:
@@ -489,7 +489,7 @@ def _calls(run: StepProgram) -> Iterator[_Use]:
 
 
 def _named(text: str) -> Precision | None:
-    """Return the precision of a value: `torch.bfloat16`, `bf16-mixed`, `16-mixed`."""
+    """Return the precision that a value names: `torch.bfloat16`, `bf16-mixed`, `16-mixed`."""
     lowered = text.lower()
     if "bf16" in lowered or "bfloat16" in lowered:
         return "bf16"

@@ -1,4 +1,4 @@
-"""Rules about where a job goes, account, partition and QOS, and about the limits there."""
+"""Rules about account, partition, QOS and their limits."""
 
 import posixpath
 import re
@@ -79,7 +79,7 @@ def _retired(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _readable(job: ScriptJob, site: Site) -> str:
-    """Return until when the files of a retired site can be read, for a job that is sent there."""
+    """Return a sentence on how long the files of a retired site stay readable, or ""."""
     if job.origin == "script" or site.readable_until is None:
         return ""
     over = date.today() > date.fromisoformat(site.readable_until)
@@ -228,14 +228,14 @@ def _time(job: ScriptJob, site: Site) -> Iterator[Hit]:
     yield Hit(
         f"{option.value} is longer than {queue.name} allows{size} ({most}).",
         f"Write --time={most} or less, and resume from a checkpoint in the next job.",
-        option.at,  # and no edit: a shorter limit is the user's choice, or another partition
+        option.at,  # no edit: the user may prefer a shorter limit or another partition
         severity=_severity(site, queue, "max_time"),
         cure=_room(job, site, queue, asked) or Cure("time", most),
     )
 
 
 def _room(job: ScriptJob, site: Site, queue: NamedPartition, seconds: int = 0) -> Cure | None:
-    """Return the larger partition to which the job moves, or None."""
+    """Return the change to a larger partition that fits the job, or None."""
     gpus = (gpus_of_node(job) or 0) * job.nodes
     for name, partition in site.partitions_from(queue.name):
         longest = walltime.seconds_of(partition.max_time_for(job.nodes))
@@ -289,7 +289,7 @@ def _format(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _meant(text: str) -> str | None:
-    """Return `8h`, `30 min` or `2d` in Slurm's form; None if it is unreadable."""
+    """Return `8h`, `30 min` or `2d` in Slurm's form; None if unreadable."""
     found = re.fullmatch(r"(\d{1,3})\s*(h|hours?|hrs?|m|mins?|minutes?|d|days?)", text.lower())
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Rules about how nodes, tasks, GPUs, memory and a node's disk are requested."""
+"""Rules about requests for nodes, tasks, GPUs, memory and node-local disks."""
 
 import re
 from collections.abc import Iterator
@@ -116,7 +116,7 @@ def _total(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 _DISKS = ("nvme", "lscratch", "localtmp", "ssd")
-"""Sites' names of a node's disk in `--gres`."""
+"""Names of node-local disks in `--gres` at various sites."""
 
 
 @rule(
@@ -151,7 +151,7 @@ def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _count(option: Option | None) -> int | None:
-    """Return the number in `mi250:8`, `8` or `a100:2,v100:1`, or None."""
+    """Return the number of GPUs in `mi250:8`, `8` or `a100:2,v100:1`, or None."""
     counted = count_of((option.value or "") if option else "")
     return counted[1] if counted else None
 
@@ -257,10 +257,10 @@ def _disk_unasked(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 MEMORY = ("mem", "mem-per-gpu", "mem-per-cpu")
-"""The options that ask for memory."""
+"""Options that request memory."""
 _SIZE = re.compile(r"(\d+)(?:([KMGTkmgt])[Bb]?)?")
-"""Sizes that Slurm accepts. Tried with sbatch of Slurm 24.11: it takes `480G`, `480g` and `480GB`,
-and refuses `480Gi`, `480MiB` and `1.5G`."""
+"""Sizes that Slurm accepts. Tested with sbatch of Slurm 24.11: it accepts `480G`, `480g` and
+`480GB`, and refuses `480Gi`, `480MiB` and `1.5G`."""
 
 
 def memory_option(job: ScriptJob) -> Option | None:
@@ -271,7 +271,7 @@ def memory_option(job: ScriptJob) -> Option | None:
 def asked_gib(job: ScriptJob, site: Site) -> float | None:
     """Return the requested GiB per node; None if not requested, or unknown.
 
-    `--mem=0` asks for all of a node (sbatch(1)).
+    `--mem=0` requests all memory of a node (sbatch(1)).
     """
     option = memory_option(job)
     if option is None:

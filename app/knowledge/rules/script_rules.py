@@ -12,13 +12,13 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import Position
 
 _HARMLESS = ("--job-name", "-J", "--comment", "--export", "--mail-user", "--wckey")
-"""Options that take any text: the job runs, with a `$` in it."""
+"""Options that accept any text, so the job runs even with a literal `$` in it."""
 
 
 def _about(
     name: str, severity: Severity, title: str, *, why: str, source: str
 ) -> Callable[[Callable[[ScriptJob, Trouble], Hit]], Rule]:
-    """Return a decorator that makes a rule from the findings on each trouble of this name."""
+    """Return a decorator that makes a rule about the troubles of this name."""
 
     def made(hit: Callable[[ScriptJob, Trouble], Hit]) -> Rule:
         def check(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -212,7 +212,7 @@ def stray_word(job: ScriptJob, trouble: Trouble) -> Hit:
     word = _written(job, trouble.at)
     do = "Remove the spaces around `=`." if word.startswith("=") else "Remove it, or quote it."
     edit = None
-    if found := re.match(r"[\u2012-\u2015\u2212]+(?=[A-Za-z])", word):  # as a text program types
+    if found := re.match(r"[\u2012-\u2015\u2212]+(?=[A-Za-z])", word):  # by a word processor
         name = word[found.end() :]
         right = f"{'-' if len(name.partition('=')[0]) == 1 else '--'}{name}"
         do, edit = (
@@ -258,7 +258,7 @@ def _unknown(
         return Hit(trouble.message, "Write the option in full, with its value.", trouble.at)
     if name in only_on:
         other = "srun" if trouble.id == "unknown-directive" else "sbatch"
-        if job.origin == "job file":  # which has no place for options of srun
+        if job.origin == "job file":  # has no key for srun's options
             key = "; `binding:` sets how ranks are bound to cores" if name == "cpu-bind" else ""
             return Hit(trouble.message, f"Omit it{key}.", trouble.at)
         return Hit(trouble.message, f"Pass it to {other}, which supports it.", trouble.at)
@@ -280,7 +280,7 @@ def _unknown(
     source="lumitui's own script parser",
 )
 def not_understood(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Return the omitted words."""
+    """Report a part that lumitui cannot parse."""
     return Hit(trouble.message, "Check this part yourself.", trouble.at)
 
 
@@ -370,7 +370,7 @@ def command_split(job: ScriptJob, trouble: Trouble) -> Hit:
 
 
 def _ends(job: ScriptJob) -> Iterator[tuple[Command, str, str]]:
-    """Yield the script's own commands, the rest of each line, and the next line."""
+    """Yield the script's own commands, each with the rest of its line and the next line."""
     lines = job.text.split("\n")
     told = set[int]()
     for command in job.commands:
@@ -434,7 +434,7 @@ def placeholder(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _commands(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that bash reads, with their numbers: no comment, no text of a heredoc."""
+    """Yield the numbered lines that bash executes, without comments and heredocs."""
     ends = ""
     for number, line in enumerate(text.split("\n"), 1):
         if ends:
@@ -447,11 +447,11 @@ def _commands(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _angles(line: str) -> Iterator[re.Match[str]]:
-    """Yield `<words>` inside a word or at the end of a command, where bash has no redirection."""
+    """Yield `<words>` inside a word or at the end of a command, which are not redirections."""
     for found in _ANGLES.finditer(line):
         before, behind = line[: found.start()], line[found.end() :].strip()
         quoted = before.count('"') % 2 == 1 or before.count("'") % 2 == 1
         if quoted and (_SAYS.match(line) or f"</{found[0][1:]}" in line or before.endswith(":-")):
-            continue  # words for a user, a tag of HTML, or what stands for nothing
+            continue  # a message, an HTML tag, or a default value
         if _GLUED.search(before) or not behind or behind[0] in "&|;)\\":
             yield found

@@ -1,4 +1,4 @@
-"""Rules that profiles contain as data, applied to the neutral job. Pure."""
+"""Rules that profiles contain as data, applied to a neutral job. Pure."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ _Texts = list[tuple[str, Position]]
 
 
 def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
-    """Yield the findings of the site's own rules: each at most once, at its first place."""
+    """Yield the findings of the site's own rules: at most one per rule, at its first position."""
     for rule in site.rules:
         place = _place(rule, job, site)
         if place is not None:
@@ -33,7 +33,7 @@ def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
 
 
 def _place(rule: SiteRule, job: ScriptJob, site: Site) -> tuple[str, Position] | None:
-    """Return the text that a rule is about, and its place; None if the rule does not apply."""
+    """Return the text that a rule reports, and its position; None if the rule does not apply."""
     if job.nodes < rule.nodes_from or not _is_about(rule, job, site):
         return None
     if not all(_holds(field, pattern, job) for field, pattern in rule.when.items()):
@@ -46,7 +46,7 @@ def _place(rule: SiteRule, job: ScriptJob, site: Site) -> tuple[str, Position] |
 
 
 def _is_about(rule: SiteRule, job: ScriptJob, site: Site) -> bool:
-    """Whether a rule is about jobs of this image, this launcher and this allocation."""
+    """Return whether a rule applies to jobs with this image, launcher and allocation."""
     if rule.images and not any(re.search(rule.images, image) for image in job.images):
         return False
     launchers = {name for name, _ in _launchers(job)}
@@ -59,7 +59,7 @@ def _is_about(rule: SiteRule, job: ScriptJob, site: Site) -> bool:
 
 def _holds(field: str, pattern: str, job: ScriptJob) -> bool:
     found = texts(field, job)
-    if pattern == ABSENT:  # what the job reads from elsewhere may set it
+    if pattern == ABSENT:  # an unavailable script may set it
         return not found and not has_unknown_sources(job)
     return _first(pattern, found) is not None
 
@@ -77,7 +77,7 @@ def _edit(rule: SiteRule, at: Position) -> Fix | None:
 
 
 def texts(field: str, job: ScriptJob) -> _Texts:
-    """Return the texts of a field of a profile's rule, with their places."""
+    """Return the job's texts for a field of a profile's rule, with their positions."""
     head, _, name = field.partition(".")
     if head == "env":
         return _values(name, job)
@@ -86,7 +86,7 @@ def texts(field: str, job: ScriptJob) -> _Texts:
 
 
 def _values(name: str, job: ScriptJob) -> _Texts:
-    """Return the last value of a variable, however the program gets it."""
+    """Return the values of a variable, whichever way the program receives it."""
     found = [job.variable(f"{prefix}{name}") for prefix in _INTO_CONTAINERS]
     values = [(item.value, item.at) for item in found if item is not None]
     for step in job.steps:
@@ -111,7 +111,7 @@ def _partition(job: ScriptJob) -> _Texts:
 
 
 def _launchers(job: ScriptJob) -> _Texts:
-    """Return the launchers as in a job file: srun if it starts the ranks itself."""
+    """Return the launchers by their job-file names: srun if it starts the ranks itself."""
     return [
         ("srun" if step.launcher == "plain" and step.srun else step.launcher, step.at)
         for step in job.training
@@ -224,4 +224,4 @@ FIELDS: dict[str, Callable[[ScriptJob], _Texts]] = {
     "links": _links,
     "workdir": _folders,
 }
-"""The reader of each field of a profile's rule from the neutral job, and `env.NAME`."""
+"""Functions that read the fields of profile rules, and `env.NAME`, from the neutral job."""

@@ -36,7 +36,7 @@ def conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
         r"shell(\.\w+)? .*hook|shell\.bash", job.text
     ):
         return
-    # EasyBuild's modules (Anaconda3, Miniforge3) set PATH alone; others may set the function, too.
+    # EasyBuild's modules (Anaconda3, Miniforge3) only set PATH; others may also set the function.
     if any(re.match(r"[a-z].*(conda|mamba|forge)|conda|mamba", name) for name in job.modules):
         return
     reads = re.compile(r"conda\.sh|mamba\.sh|\.bashrc|\.bash_profile|\.profile|bin/activate")
@@ -99,7 +99,7 @@ def install_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _installs(program: str, words: list[str]) -> str:
-    """Return a short name of an installing command; "" for another command."""
+    """Return a short form of an installing command; "" for another command."""
     name = program.rpartition("/")[2]
     if words[:2] == ["-m", "pip"] and name.startswith("python"):
         name, words = "pip", words[2:]
@@ -116,7 +116,7 @@ def _installs(program: str, words: list[str]) -> str:
     source="pip documentation, user installs; docs.csc.fi, Python",
 )
 def image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `singularity exec image.sif pip install` without a place to install to."""
+    """Find `singularity exec image.sif pip install` without a target folder."""
     for command in job.commands:
         words = [word.known for word in command.words]
         step = job.steps[command.step] if command.step is not None else None
@@ -150,7 +150,7 @@ def _has_place(job: ScriptJob, words: list[str]) -> bool:
     source="sbatch(1) --export; LUMI-AI-Guide, May 2026",
 )
 def inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `module load` without a purge, where the site's own jobs purge."""
+    """Find `module load` without a purge at a site whose own jobs purge."""
     used = [container for _image, _name, container in generations_of(job, site)]
     lines = [line for item in used for line in item.modules] if used else [*site.modules]
     purges = any(
@@ -216,7 +216,7 @@ def _has_gpu_flag(job: ScriptJob, call: ContainerCall, *names: str) -> bool:
     source=f"{_CALL} --nv; docs.csc.fi, containers",
 )
 def no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `apptainer exec image.sif python train.py` at a site with NVIDIA's GPUs."""
+    """Find `apptainer exec image.sif python train.py` at a site with NVIDIA GPUs."""
     if site.node.gpu_vendor != "nvidia" or not job.resources.gpus_per_node:
         return
     for step, call, _ in _calls(job):
@@ -241,7 +241,7 @@ def no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source=f"{_CALL} --nv, --rocm",
 )
 def wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `singularity exec --nv` on AMD's GPUs."""
+    """Find `singularity exec --nv` on AMD GPUs."""
     wrong = {"amd": "nv", "nvidia": "rocm"}.get(site.node.gpu_vendor)
     for step, call, _ in _calls(job):
         option = call.options.get(wrong) if wrong else None
@@ -292,7 +292,7 @@ def image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         tasks = tasks_of(job, step)
         if any(name.endswith("-foreign-image") for name in said):
-            return  # the site's own rule says more
+            return  # the site's own rule reports more
         if not site.internet_on_compute_nodes:
             yield Hit(
                 f"The job downloads {image}, but the nodes of {site.name} have no internet access.",
@@ -333,12 +333,12 @@ def python_forgotten(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _follows_image(job: ScriptJob, step: JobStep, call: ContainerCall) -> bool:
-    """Whether the program directly follows the image, without `python` for example."""
+    """Return whether the program directly follows the image, without `python` for example."""
     if not call.image or not step.program or not call.image.at.line:
         return False
     image, program = call.image.at, step.program.at
     if (program.line, program.column) < (image.end_line, image.end_column):
-        return False  # the word is put together from pieces of the script above
+        return False  # the word's parts come from earlier lines of the script
     between = Position(image.end_line, image.end_column, program.line, program.column)
     return not source_at(job, between).strip(" \t\n\\")
 
@@ -350,7 +350,7 @@ _SHARED = re.compile(r"^/(scratch|flash|project|projappl|pfs|work|gpfs|leonardo_
 
 
 def _modules_of(container: Container) -> set[str]:
-    """Return the modules that a generation loads, without versions."""
+    """Return the modules that an image generation loads, without versions."""
     found = set[str]()
     for line in container.modules:
         match = _LOADS.match(line)
@@ -383,7 +383,7 @@ def _profile_binds(site: Site, program: str) -> tuple[str, ...]:
 
 
 def _lacks_bind(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find a call without -B, of a path that the profile's own call binds."""
+    """Find a call that lacks -B for a path that the profile's own call binds."""
     for step, call, _ in _calls(job):
         for folder in () if call.binds or not step.trains else _profile_binds(site, call.program):
             inside = [path for path in _paths(job, step) if f"{path}/".startswith(f"{folder}/")]

@@ -1,4 +1,4 @@
-"""Rules about steps: their requests, and their number of processes."""
+"""Rules about steps: their requests and numbers of processes."""
 
 import math
 import re
@@ -29,7 +29,7 @@ def _steps(job: ScriptJob) -> Iterator[CommandOptions]:
 
 
 def _ranges(job: ScriptJob) -> bool:
-    """Return whether the job's number of nodes is variable, or not a number."""
+    """Return whether the job's node count is a range, or not a number."""
     option = job.options.get("nodes")
     if option is None:
         return job.options.has("ntasks")
@@ -56,7 +56,7 @@ def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
         used = options.number("cpus-per-task") or (cores if site.srun_has_cpus else 1)
         fits = asked * used <= each * cores * job.nodes
         if fits and options.has("cpus-per-task"):
-            continue  # it divides the job's cores anew
+            continue  # it divides the job's cores differently
         too_many = not fits and not whole
         right = math.ceil(asked / job.nodes)
         yield Hit(
@@ -135,7 +135,7 @@ def launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
 def more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find eight tasks on four GPUs."""
     gpus = job.resources.gpus_per_node
-    # A script that gives each task its rank starts a task for each GPU.
+    # A script that assigns each task a rank starts one task per GPU.
     ranked = any("SLURM_PROCID" in variable.value for variable in job.settings("RANK"))
     for step in job.training:
         tasks = tasks_per_node_of(job, step)
@@ -209,7 +209,7 @@ def mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
         ranks = options.number("np") or options.number("n") or options.number("c")
         mapped = re.match(r"ppr:(\d{1,6}):node\b", options.value("map-by") or "")
         right, do = divmod(tasks, job.nodes), "Omit the number"
-        if mapped and not right[1]:  # the map limits the ranks of a node, also without a number
+        if mapped and not right[1]:  # the map limits the ranks per node, even without a number
             ranks = ranks or int(mapped[1]) * job.nodes
             do = f"Write ppr:{right[0]}:node in --map-by, and omit the number"
         if ranks is not None and ranks != tasks:
@@ -230,7 +230,7 @@ def mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="the site's profile, launchers",
 )
 def launcher_of_site(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find mpirun where MPI programs are started by srun."""
+    """Find mpirun at a site that starts MPI programs with srun."""
     for step in job.training:
         if step.mpirun and "mpirun" not in site.launchers:
             yield Hit(
@@ -261,7 +261,7 @@ def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     for run in runs(job):
         if not run.lightning or run.step.srun is None or run.step.launcher != "plain":
-            continue  # else Lightning starts the ranks itself
+            continue  # otherwise Lightning starts the ranks itself
         for _program, call in run.calls("Trainer"):
             argument = call.get("num_nodes")
             count = 1 if argument is None else run.number(argument)
@@ -290,7 +290,7 @@ def _spanning(job: ScriptJob, *launchers: str) -> Iterator[JobStep]:
 
 
 def _counted(job: ScriptJob, step: JobStep, *names: str) -> tuple[int, str] | None:
-    """Return a number among the launcher's options, with the option as written."""
+    """Return a number in the launcher's options, with the option as written."""
     option = step.launcher_options.get(*names)
     number = step.launcher_options.number(*names)
     return None if option is None or number is None else (number, option.raw or option.name)
@@ -398,7 +398,7 @@ def torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _chooses_gpus(job: ScriptJob, step: JobStep) -> bool:
-    """Whether a step has only some of the node's GPUs, because others run beside it."""
+    """Return whether a step has only some of the node's GPUs, because other steps run beside it."""
     number = job.steps.index(step)
     return step.background and any(
         item.name.endswith("VISIBLE_DEVICES") and item.step in (None, number)
@@ -415,7 +415,7 @@ def _chooses_gpus(job: ScriptJob, step: JobStep) -> bool:
     "github.com/meta-pytorch/torchx/pull/751",
 )
 def no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `--master_addr` on several nodes without `--node_rank`, or with the same on all."""
+    """Find `--master_addr` on several nodes without `--node_rank`, or with one rank for all."""
     for step in _spanning(job, "torchrun", "accelerate"):
         options = step.launcher_options
         name = "node-rank" if step.launcher == "torchrun" else "machine-rank"

@@ -54,7 +54,7 @@ def not_exported(job: ScriptJob, site: Site) -> Iterator[Hit]:
     launched = any(step.launcher in PER_NODE_LAUNCHERS for step in job.training)
     for variable in job.variables:
         if launched and variable.name in ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"):
-            continue  # these launchers are told by options, and set them for their ranks
+            continue  # these launchers get them as options, and set them for their ranks
         bare = not variable.exported and variable.step is None and variable.shell == "batch"
         if not bare or not _READ_BY_PROGRAMS.fullmatch(variable.name):
             continue
@@ -90,7 +90,7 @@ def _export(variable: Variable) -> Fix:
 )
 def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `export HF_TOKEN=hf_…`."""
-    if job.origin == "job file":  # compose says it with the key of the job file
+    if job.origin == "job file":  # compose reports it with the job file's key
         return
     lines_reported = set[int]()
     for mark in marks_in(job.text.encode("utf-8", "surrogateescape")):
@@ -116,7 +116,7 @@ def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="csc-user-guide, ml-multi.md; OpenMP, OMP_NUM_THREADS",
 )
 def threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find eight ranks a node without OMP_NUM_THREADS."""
+    """Find eight ranks per node without OMP_NUM_THREADS."""
     ranks = job.rank.per_node
     if job.variable("OMP_NUM_THREADS") or job.variable("SRUN_CPUS_PER_TASK"):
         return
@@ -156,7 +156,7 @@ def literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if named is None:
             continue
         if job.origin == "job file" and variable.at.field:
-            # lumitui has expanded these names, so here the user has doubled the dollar.
+            # lumitui expands these names, so the user must have doubled the dollar.
             if image or named[1] not in ("USER", *site.folders):
                 yield _of_job_file(variable, "$")
         elif not is_named(job, variable.name):
@@ -291,7 +291,7 @@ _CONFUSED = {
     "SLURM_NODE_LIST": "SLURM_NODELIST",
     "SLURM_TASK_ID": "SLURM_PROCID",
 }
-"""Names that Slurm does not have, and whose nearest one is not meant."""
+"""Names that Slurm does not have, with the intended names, which are not the nearest."""
 _MOST = 300
 """Maximum number of a script's names to compare; no user writes more manually."""
 
@@ -359,7 +359,7 @@ def _misspelt_settings(job: ScriptJob) -> Iterator[Hit]:
 _RANKS = "csc-user-guide, ml-multi.md; LUMI-AI-Guide ea60bc1, multi-gpu-and-node"
 _NODE_RANK = re.compile(r"--(?:node|machine)[_-]rank[= ](?<!\\)\$\{?(SLURM_(?:NODEID|PROCID))\b")
 _GIVEN = re.compile(r"--(?:node|machine)[_-]rank[= ][\"']?\$\{?([A-Za-z_]\w*)")
-"""The variable that a launcher gets as its node rank."""
+"""The variable that a launcher receives as its node rank."""
 _OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK")
 
 
@@ -426,7 +426,7 @@ def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
             early = [n for n in names if n in RANK_VARIABLES and loses_ranks(job, n)]
             in_setting = any(v.at.line <= at.line <= v.at.end_line for v in job.variables)
             if early and early[0] in said and in_setting:
-                continue  # what the line takes over was said there
+                continue  # the rule has reported the setting that the line uses
             if early:
                 yield Hit(
                     f"bash expands ${early[0]} in the batch script, where it is 0, instead of in "
@@ -464,7 +464,7 @@ def container_variable_outside(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _place(at: Position, source: str, name: str) -> Position:
-    """Return where a variable is in the text `source`, which is at `at`."""
+    """Return the position of a variable in the text `source`, which begins at `at`."""
     found = re.search(rf"(?<!\\)\$\{{?{name}\b", source)
     if not found or at.file:
         return at

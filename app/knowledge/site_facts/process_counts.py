@@ -65,8 +65,7 @@ def has_one_rank(job: ScriptJob, step: JobStep) -> bool:
 def starts_one_rank_each(job: ScriptJob, step: JobStep) -> bool:
     """Return whether each task starts torchrun for one rank, on its own GPU.
 
-    Such launches do not collide on a port: they use `--standalone`, or `--nnodes` gives their
-    number.
+    Such launches do not collide on a port: they use `--standalone` or `--nnodes` above 1.
     """
     options, number = step.launcher_options, job.steps.index(step)
     apart = options.has("standalone") or (options.value("nnodes") or "1") not in ("1", "1:1")
