@@ -398,7 +398,7 @@ async def test_an_import_shows_first_what_it_lost_and_a_key_shows_the_rest(
         screen = await opened(pilot)
         screen._open("script", str(project / "train.sh"))
         await sees(pilot, r"From your script, guessed for lumi")
-        await sees(pilot, r"3 lost, 4 changed +I read all")
+        await sees(pilot, r"3 lost, 8 changed +I read all")
         await sees(pilot, r"lost: --array=0-3: list the values")
         await pilot.press("I")
         await sees(pilot, "lost: cp -r data")
