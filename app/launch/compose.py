@@ -69,8 +69,7 @@ _ACTIVATE_INSIDE = (
     r'trap "echo \"lumitui: cannot activate \$ACTIVATE: it fails or calls exit\" >&2; exit 1" '
     'EXIT; . "$ACTIVATE"/bin/activate || exit; trap - EXIT'
 )
-"""For `activate:` in a container: without the trap, `exit 0` would end a rank before its
-program."""
+"""For `activate:` in a container: the trap keeps `exit 0` from ending a rank as done."""
 _NOTIFY = "notify.sh"
 """For jobs with `notify:`."""
 _GPUS = "gpus.sh"

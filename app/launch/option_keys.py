@@ -12,8 +12,7 @@ KEY_OF_OPTION = {
     "exclusive": "exclusive", "time": "time", "signal": "signal", "requeue": "chain",
     "job-name": "name",
 }  # fmt: skip
-"""Keys by long option name; `local-disk` comes from a cure, since its option depends on the
-site."""
+"""Keys by long option; `local-disk` comes from a cure, since its option depends on the site."""
 LONG_NAMES = {
     "-A": "account", "-p": "partition", "-N": "nodes", "-G": "gpus", "-n": "ntasks",
     "-c": "cpus-per-task", "-t": "time", "-J": "job-name",
