@@ -99,7 +99,7 @@ class Variable:
     items: int | None = None
     """The number of entries of an array; None if it is not one, or unknown."""
     local: bool = False
-    """Whether it is local to a function, so that commands after the call do not see it."""
+    """Whether it is local to a function, so commands after the call do not see it."""
 
 
 @dataclass(frozen=True)

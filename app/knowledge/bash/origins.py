@@ -1,7 +1,7 @@
 """The origin of each character of a text, through quotes, variables and `bash -c`.
 
 A value is a tuple of pieces. Each piece knows the file and the offset of its first character, so
-that a word inside `bash -c "$CMD"` is found where `CMD` was written.
+that a word inside `bash -c "$CMD"` has its position where `CMD` was written.
 """
 
 from bisect import bisect_right

@@ -70,7 +70,7 @@ class ShellState:
     outer: JobStep | None = None
     """The step around this shell; None in the batch script."""
     substitution: bool = False
-    """Whether it runs inside `$(…)`: nothing there is a step."""
+    """Whether it runs inside `$(…)`, where no command is a step."""
     background: bool = False
     """Whether the current statement runs in the background, because of `&`."""
     branches: int = 0

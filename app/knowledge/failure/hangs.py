@@ -1,10 +1,10 @@
 """The rank that the others waited for, from the lines of a bundled trainer or PyTorch. Pure.
 
-In `[rank5]:[E… ProcessGroupNCCL.cpp:616] [PG ID 2 PG GUID 5(tp) Rank 1] …` 5 is the rank in the job
-and 1 the one in that process group. Each group counts its own operations. Forms: `[Rank 1]`
-(PyTorch 2.0), `[PG 1 Rank 1]` (2.3), `[PG 0 (default_pg) Rank 1]` (2.4) and `[PG ID 0 PG GUID
-0(default_pg) Rank 1]` (since 2.5; source: ProcessGroupNCCL.cpp, createLogPrefix). The trainer's
-sentences come from trainers/monitor/watchdog.py.
+In `[rank5]:[E… ProcessGroupNCCL.cpp:616] [PG ID 2 PG GUID 5(tp) Rank 1] …` 5 is the global rank and
+1 the rank in that process group. Each group counts its own operations. Forms: `[Rank 1]` (PyTorch
+2.0), `[PG 1 Rank 1]` (2.3), `[PG 0 (default_pg) Rank 1]` (2.4) and `[PG ID 0 PG GUID 0(default_pg)
+Rank 1]` (since 2.5; source: ProcessGroupNCCL.cpp, createLogPrefix). The trainer's sentences come
+from trainers/monitor/watchdog.py.
 """
 
 import re

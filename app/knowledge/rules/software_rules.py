@@ -31,7 +31,7 @@ _PURGES = ("purge", "reset")
     source="conda documentation, conda activate; docs.csc.fi, Python",
 )
 def conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `conda activate env` in a script that does not read conda.sh."""
+    """Find `conda activate env` in a script that does not source conda.sh."""
     if re.search(r"\s-\w*[li]", job.shebang) or re.search(
         r"shell(\.\w+)? .*hook|shell\.bash", job.text
     ):
