@@ -74,7 +74,7 @@ class AgentTools:
         """
         self._runs, self._settings = runs, settings
         self._folder = folder.resolve()
-        # $HOME may be another folder than the account's, whose .ssh ssh reads.
+        # ssh reads .ssh in the account's home, which may differ from $HOME.
         homes = {Path.home().resolve(), Path(pwd.getpwuid(os.getuid()).pw_dir).resolve()}
         is_above = any(home.is_relative_to(self._folder) for home in homes)
         if not self._folder.is_dir() or is_above:
@@ -294,7 +294,7 @@ class AgentTools:
         try:
             target = (self._folder / path).resolve()
         except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or a null byte
-            raise InputError(f"{path!r} is not a path of a file.", "Use a job file.") from error
+            raise InputError(f"{path!r} is not a file path.", "Use a job file.") from error
         within = target.is_relative_to(self._folder)
         hidden = within and any(
             part.startswith(".") for part in target.relative_to(self._folder).parts

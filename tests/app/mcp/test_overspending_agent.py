@@ -192,7 +192,7 @@ def test_a_job_beyond_the_allowance_gets_no_token(
     preview = tools.preview_job("job.yaml")
     assert preview["token"] is None
     assert preview["gpu_hours"] == pytest.approx(hours)
-    assert f"may take {hours:.4g} hours of GPUs, and agents have 1 of 1 left" in preview["refused"]
+    assert f"may take {hours:.4g} GPU-hours, and agents have 1 of 1 left" in preview["refused"]
 
 
 def test_what_is_sent_counts_whole_until_it_has_ended(
