@@ -151,7 +151,7 @@ def run_verb(verbs: Verbs, arguments: list[str]) -> int:
         code = INTERRUPTED
     except StdoutLost as lost:
         reply.lost = lost
-    except Exception as problem:  # a defect: one sentence for the user, the traceback to a file
+    except Exception as problem:  # internal error: a sentence for the user, traceback to a file
         error = _crashed(problem, reply.verb, own_settings().data)
         code = error.exit_code
     try:
