@@ -56,7 +56,7 @@ _ENOUGH = 10
 _TOO_MANY = 100
 """Seconds after which a full collection runs despite typing, before garbage fills the memory."""
 _QUIET = 1.0
-"""Seconds without a key press after which none is expected soon."""
+"""Seconds without a key press after which the user counts as idle."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class LumiApp(OrderedKeysApp):
         self._errors, self.notices = Errors(self), Notices(self)
         self._refreshes, self.leaving = Refreshes(self, self.notices), Leaving(self)
         self.measured_sites: set[str] = set()
-        """The sites with a measuring job whose end the app awaits."""
+        """The sites where the app is waiting for a measuring job."""
         self.sends, self.cancels = Sends(self, self.leaving), Cancels(self, self.leaving)
         offer_themes(self, kept_theme(settings.theme))
 

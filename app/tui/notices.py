@@ -66,7 +66,8 @@ class Notices:
         self._app.own_cancels -= set(before) - set(states)
         if found:
             self._tell(found)
-        # A window that is closed unasked has no last word: what it has told is not told again.
+        # A terminal window may close without notice, so save what was shown now, or it would be
+        # shown again.
         self.keep_last_seen()
 
     def catch_up(self) -> None:

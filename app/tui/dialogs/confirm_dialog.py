@@ -58,7 +58,7 @@ class Confirm(DialogBox[bool]):
         self._heard_from = time.monotonic() + (PAUSE if patient else 0.0)
 
     def content(self) -> ComposeResult:
-        """Yield the question's facts and two buttons."""
+        """Yield the facts and two buttons."""
         yield Static(labelled(list(self._lines)), id="facts", markup=False)
         yield buttons(no="No (n)", yes=f"{self._yes} (y)")
 

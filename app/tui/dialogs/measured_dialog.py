@@ -36,7 +36,7 @@ class MeasuredDialog(DialogBox[str | None]):
     def content(self) -> ComposeResult:
         """Yield the notes and the change, and three buttons."""
         measured, edited = self._looked.measured, self._looked.edited
-        change = edited.diff or "The profile has all of this already."
+        change = edited.diff or "The profile already contains all of this."
         with Scroll():
             yield Static(plain("\n".join([*measured.notes, "", change])), markup=False)
         yield buttons(no="Close", again="Measure again (f5)", save="Save (s)")

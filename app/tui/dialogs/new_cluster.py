@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FIELDS = {
     "host": "login node, or a host of ~/.ssh/config",
     "name": "its name in lumitui [default: the host's first word]",
-    "partition": "only where nodes differ",
+    "partition": "only if nodes differ",
 }
 UNVERIFIED = (
     "These facts are unverified. A job of at most five minutes verifies them: F5 on the screen "

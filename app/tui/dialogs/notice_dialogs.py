@@ -26,7 +26,7 @@ WIDE = 100
 
 
 class ErrorDialog(DialogBox[None]):
-    """An error, with what to try."""
+    """An error, with its hint."""
 
     # On a narrow terminal the box takes the full width; otherwise cut words would show beside it.
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - as Textual types it

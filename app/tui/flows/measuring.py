@@ -73,7 +73,7 @@ class Measurement:
             ("time", f"at most {launch.spec.time}"),
             ("price", words.price_sentence(launch.price)),
             ("measures", "cores near each GPU, disks, network, Python, internet"),
-            ("then", "shows what it changes in the profile, to save or not"),
+            ("then", "shows the profile changes before you save them"),
         ]
         question = Confirm(f"Measure a node of {self._site}?", lines, "Send")
         self._app.push_screen(question, partial(self._answered, preview))

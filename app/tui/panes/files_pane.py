@@ -279,7 +279,7 @@ class FilesPane(Vertical):
 
     @property
     def _chosen(self) -> RemoteFile | None:
-        """The selected file; None for a folder, or nothing."""
+        """The selected file; None if a folder or no row is selected."""
         node = self._tree.cursor_node
         return None if node is None or isinstance(node.data, ListedFolder) else node.data
 

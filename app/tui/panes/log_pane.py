@@ -515,7 +515,7 @@ class LogPane(Vertical):
         return behind, window.lines[behind].offset if behind < len(window.lines) else window.end
 
     def _state(self) -> str:
-        """Return how the log is followed, in words."""
+        """Return a description of how the log is followed."""
         if self._ended:
             return self._ended
         lost = self._lost

@@ -70,7 +70,7 @@ class TimelinePane(RowList):
             lines = [
                 *bars,
                 *[Text()] * bool(bars),
-                Text("Only times that lumitui saw are shown.", "dim"),
+                Text("Shows only times that lumitui recorded.", "dim"),
             ]
             self.show(lines, TitledRows(TITLES, table))
 

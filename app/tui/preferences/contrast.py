@@ -56,7 +56,7 @@ class ReadableText(LineFilter):
     _DRAWN = re.compile(r"[ \u2500-\u257f]*")
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return `segments` with other text colours where they must be."""
+        """Return `segments` with readable text colours."""
         below = background.rich_color.triplet
         return [
             Segment(_printable(text), style and _readable_style(style, below), more)
@@ -90,7 +90,7 @@ class SixteenColours(LineFilter):
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return `segments` with other text colours where they must be."""
+        """Return `segments` with readable text colours."""
         return [Segment(text, style and _of_sixteen(style), more) for text, style, more in segments]
 
 

@@ -87,7 +87,7 @@ class GuideScreen(FullScreen):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, settings: Settings) -> None:
-        """Continue at the step where the user left."""
+        """Continue at the step where the user stopped."""
         super().__init__(runs)
         self._settings = settings
         self._progress = kept_progress(settings)

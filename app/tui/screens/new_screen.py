@@ -401,7 +401,7 @@ class NewScreen(FullScreen):
     def action_places(self) -> None:
         """Compare the job's start at its own site and at those of newer runs."""
         first, draft, number = (
-            self._asked_of("Asking when the job would start"),
+            self._asked_of("Querying when the job would start"),
             self._draft,
             self._asked,
         )

@@ -51,7 +51,7 @@ class PlotLine:
     """Whether to draw the line dim, behind the others."""
 
     def near(self, x: float) -> Point | None:
-        """Return the point whose x is nearest to `x`; None without points."""
+        """Return the point nearest to `x`; None if the line has no points."""
         at = bisect_left(self.points, x, key=lambda point: point[0])
         return min(self.points[max(0, at - 1) : at + 1], key=lambda p: abs(p[0] - x), default=None)
 

@@ -82,7 +82,7 @@ class LogFinder(LineInput):
         """Requests the line at a byte of the log, or shows only a message."""
 
         def __init__(self, offset: int | None) -> None:
-            """`offset` is the start of the line; None if there is none to show."""
+            """`offset` is the start of the line; None to show only a message."""
             super().__init__()
             self.offset = offset
 

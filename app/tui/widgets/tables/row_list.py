@@ -80,7 +80,7 @@ class RowList(AtOnce, RowView, can_focus=True):
         blocks = max(1, (width + 2 * GAP) // (across + GAP)) if folded else 1
         self._height = -(-number // blocks)
         rows = self._height + 2 if self._table else 0  # an empty line and the heading
-        # Textual shows a scroll bar for a column too many; the last gap is none.
+        # without the last gap, or Textual would show a scroll bar
         self.virtual_size = Size(max(0, across - GAP), len(self._wrapped) + rows)
         self.refresh()
 

@@ -70,7 +70,7 @@ async def test_a_node_is_measured_after_a_yes_to_the_price_and_the_result_saved(
         assert "gpu_cores: [13-23, 1-11, 37-47, 25-35]" in profile.read_text()
         # The report of the last job is offered again; now there is nothing to save.
         await pilot.press("3", "slash", *"new", "enter", "f5")
-        await sees(pilot, "The profile has all of this already")
+        await sees(pilot, "The profile already contains all of this")
         await pilot.press("s")
         assert isinstance(app.screen, MeasuredDialog) and "Measure again" in shown(pilot)
     app.runs.close()
