@@ -2,7 +2,7 @@
 
     python export_weights.py RUN_DIR/checkpoints OUT --model llama-7b --like CodeLlama-7b-hf
 
-CHECKPOINT is one from `ddp` or `fsdp`, or a folder of checkpoints, of which the newest counts.
+CHECKPOINT is one from `ddp` or `fsdp`, or a folder of checkpoints, the newest of which is used.
 --like is the folder given to --init, whose configuration and tokenizer are copied. Needs the
 package safetensors.
 """

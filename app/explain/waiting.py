@@ -136,7 +136,7 @@ def left_waiting(unfinished: Iterable[Run], cancelled: Run) -> list[str]:
 def no_failure(run: Run, now: float) -> str:
     """Return why there is no failure to explain; '' for a run that may have failed.
 
-    For a running run, or one whose end is unknown, the log may show more.
+    If a run is still running, or its end is unknown, the log may show more.
     """
     match run.state:
         case State.DONE:

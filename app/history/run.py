@@ -135,7 +135,7 @@ class Text(NamedTuple):
     listed: bool = False
     """Whether every list reads it; a run without it is unreadable."""
     needed: bool = False
-    """Whether a run without it is unreadable on request."""
+    """Whether a run that lacks it is unreadable when it is requested."""
     recorded: bool = True
     """Whether the record in a run's folder also has it."""
 

@@ -48,7 +48,7 @@ _LINE_BYTES = 256 << 20
 _AT_ONCE = 500
 """Metrics on one line: at 64 KiB each they stay below _LINE_BYTES."""
 _GROWING = ("metrics_offset", "attempts_read", "exits", "attempt")
-"""Fields whose larger value counts, whichever laptop has the newer state."""
+"""Fields whose larger value is kept, whichever laptop has the newer state."""
 _FILLED = ("note", "cause", "snapshot", "binding", "patch")
 """Fields that are imported only if empty here: notes and patches have no time."""
 _OWN = {*_GROWING, *_FILLED, "attempts"}

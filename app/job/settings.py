@@ -45,7 +45,7 @@ class Settings:
 
     @property
     def theme(self) -> Path:
-        """The file with the name of the chosen theme."""
+        """The file that stores the name of the chosen theme."""
         return self.data / "theme"
 
 

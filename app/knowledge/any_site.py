@@ -18,7 +18,7 @@ _FACTS = frozenset({
 
 
 class SiteNotKnownError(Exception):
-    """A rule requested a fact of an unknown site."""
+    """A rule requested a fact about an unknown site."""
 
 
 class _Node(NodeShape):

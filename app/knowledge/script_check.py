@@ -197,7 +197,7 @@ class Checking:
         return CheckedScript(path, name, text, chosen, files, folder)
 
     def fix(self, one: CheckedScript) -> CheckedScript:
-        """Return the script with the mechanical changes of its findings, checked again."""
+        """Apply the automatic fixes for the script's findings, check it again, and return it."""
         for _ in range(_ROUNDS):
             text, count = fixed(one.text, one.findings)
             if not count or text == one.text:

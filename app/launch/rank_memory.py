@@ -59,7 +59,7 @@ class _Training:
     """Ranks that share the model; 0: all."""
 
     def needed(self) -> int:
-        """Return a rank's bytes at the peak, without the driver's and NCCL's.
+        """Return a rank's peak memory in bytes, excluding the driver and NCCL.
 
         Raises:
             KeyError: the table lacks this model, precision or optimizer.

@@ -76,9 +76,9 @@ class Runs(Launches):
         """Yield a colleague's runs at a site, as far as their folders may be read; change nothing.
 
         The runs come with their own `Runs`, whose history is temporary: its methods that read
-        (`overviews`, `why`, `figures`, `read_log`) work for them. `run_id` reads one run, with all
-        of its metrics; otherwise the newest are read. Without `account`, this searches the projects
-        of your own runs there, else all of yours.
+        (`overviews`, `why`, `figures`, `read_log`) work for them. With `run_id`, read that run with
+        all of its metrics; without it, read the newest runs. Without `account`, this searches the
+        projects of your own runs there, else all of yours.
 
         Raises:
             InputError: there is no such site or run, or it may not be read.

@@ -154,7 +154,7 @@ class LumiApp(OrderedKeysApp):
         connect: "Connect | None" = None,
         runs: Runs | None = None,
     ) -> None:
-        """Open the history, and the job file `job` on the screen New.
+        """Open the history, and the job file `job` on the New screen.
 
         If `demo` is set, the job is the demo's: once both of its runs have ended, the screen that
         compares them opens. `runs` is a history that several apps share and none of them closes. A
@@ -294,7 +294,7 @@ class LumiApp(OrderedKeysApp):
             self.push_screen(ScalingScreen(self.runs, run_id))
 
     def open_cluster(self, site: str) -> None:
-        """Open the screen Cluster at a site."""
+        """Open the Cluster screen at a site."""
         from lumitui.app.tui.screens.cluster_screen import ClusterScreen
 
         self.push_screen(ClusterScreen(self.runs, site))
@@ -308,7 +308,7 @@ class LumiApp(OrderedKeysApp):
         Measurement(asker, site, account, saved).begin()
 
     def open_job(self, job: Path, *, demo: bool = False) -> None:
-        """Open a job file on the screen New; esc leads back to where the user was."""
+        """Open a job file on the New screen; esc leads back to where the user was."""
         self.push_screen(_new(self, job))
         if demo:
             follow_demo(self, job)

@@ -105,7 +105,8 @@ class BatchJob:
             for name, value in os.environ.items()
             if not name.startswith(("SLURM", "SBATCH_", "SRUN_"))
         }
-        # Ranks meet on loopback: a laptop's host name may not resolve, or resolve to a VPN.
+        # Ranks meet on loopback: a laptop's host name may not resolve, or may resolve to a VPN
+        # address.
         own.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
         own.setdefault("PET_LOCAL_ADDR", "127.0.0.1")
         own.setdefault("LUMITUI_PYTHON", sys.executable)

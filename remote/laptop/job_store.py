@@ -149,7 +149,7 @@ def queue(runs: list[str]) -> int:
             if door is not None:
                 os.close(door)
             else:
-                # The supervisor writes the last record before it closes the door.
+                # The supervisor writes the last record before it stops accepting requests.
                 data = read_record(run) or data
                 if data.get("word") in LIVE:
                     data |= _lost(run)

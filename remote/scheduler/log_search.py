@@ -85,6 +85,6 @@ def _match(line: bytes, base: int) -> Match:
     if offset is None:
         raise AnswerUnusable(
             f"The site answered with {last_words(line)} instead of positions in the log.",
-            "Try again; if it happens again, check your login files on the site.",
+            "Try again; if it happens again, check your shell startup files on the site.",
         )
     return Match(base + offset, text)

@@ -1,4 +1,4 @@
-"""Reading the files of all watched runs in one request: the sh and the parser."""
+"""Reading the files of all watched runs in one request: the shell code and the parser."""
 
 from collections.abc import Collection, Sequence
 from typing import TypedDict
@@ -271,7 +271,7 @@ def _metrics(content: bytes, watch: Watch, most: int, skipped: int) -> _MetricLi
     """Return the metrics in an answer, which begin a few bytes before the known end of `watch`.
 
     The known bytes end with a whole line, unless the start of an overlong line was skipped. A file
-    that is shorter, or has no line end there, is another file.
+    that is shorter, or has no newline there, is another file.
     """
     offset = _offset(watch)
     overlap = min(offset, BEFORE_BYTES)

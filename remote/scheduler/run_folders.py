@@ -93,7 +93,7 @@ finish
 exit 0"""
     for words, content in parse_records(transport.run(script, timeout=120.0).out, marker):
         if words == ["folders"]:
-            # A line end in a name creates lines outside the work root, or paths that do not exist.
+            # A newline in a name creates lines outside the work root, or paths that do not exist.
             names = [line.removeprefix(".") for line in lines(content) if line.startswith("./")]
             return [work + name for name in names if _PATH.fullmatch(name) and "/../" not in name]
     return None

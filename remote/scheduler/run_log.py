@@ -86,7 +86,7 @@ def _read(
         wrong = f"more than the {most} requested bytes" if number is not None else last_words(head)
         raise AnswerUnusable(
             f"The site answered with {wrong} instead of {what} of a log.",
-            "Try again; if it happens again, check your login files on the site.",
+            "Try again; if it happens again, check your shell startup files on the site.",
         )
     return number, data
 

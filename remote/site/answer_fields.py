@@ -1,8 +1,7 @@
 """The typed reader of a site's answers: numbers, times, lines, JSON and words, all with limits.
 
-Every parser of what a site prints uses these. None of them raises anything but AnswerUnusable,
-whatever the bytes are. A text that is not a number gives None, and the parser decides what that
-means.
+Used by every parser of a site's output. None of them raises anything but AnswerUnusable, whatever
+the bytes are. A text that is not a number gives None, and the parser decides what that means.
 """
 
 import json
@@ -18,7 +17,7 @@ LONGEST_LINE = 65_536
 """Maximum characters of a line. A path has at most 4,096 bytes, and the longest line of `scontrol
 show` about 10,000; a longer line is cut, so it matches no pattern."""
 MOST_JSON = 4 << 20
-"""Most bytes of a JSON text that are parsed. The report of 128 ranks has some 40,000."""
+"""Maximum bytes of a JSON text that are parsed. The report of 128 ranks has some 40,000."""
 MOST_WORDS = 300
 """Maximum characters of a site's message: two or three lines of a terminal."""
 _DIGITS = 15  # below 2**53: exact as a float, and in every column of the history
@@ -27,7 +26,7 @@ _LATEST = 1e11  # the year 5138: no clock shows a year beyond 9999
 
 
 def count(text: str) -> int | None:
-    """Return the number of at most 15 plain digits; None for any other text."""
+    """Return the number if the text is at most 15 plain digits; otherwise None."""
     digits = 0 < len(text) <= _DIGITS and text.isascii() and text.isdecimal()
     return int(text) if digits else None
 
@@ -61,7 +60,7 @@ def short(value: object, most: int) -> str:
 def lines(text: str | bytes, *, most: int = MOST_LINES) -> Iterator[str]:
     """Yield the lines of `text`, one at a time; a line longer than LONGEST_LINE is cut.
 
-    A line ends with a line feed alone: other characters that Python takes for a line end may
+    A line ends only with a line feed: other characters that Python takes for a newline may
     be in a name. Bytes that are not UTF-8 become replacement characters.
 
     Raises:

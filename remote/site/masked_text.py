@@ -16,7 +16,7 @@ _SECRETS = (
 
 
 def masked(text: str, stand_in: Callable[[str], str] = lambda value: "…") -> str:
-    """Return a text with `stand_in` of each value that looks like a secret."""
+    """Return a text with `stand_in` in place of each value that looks like a secret."""
 
     def replaced(match: re.Match[str]) -> str:
         # `$TOKEN`, the next option and a number of tokens are not secrets.

@@ -41,7 +41,7 @@ def shape_here(allowed: Collection[int], ranks: int) -> dict[str, object]:
 Bandwidth = Annotated[float, Field(gt=0, le=1e5)]
 """GB/s that every rank of an all-reduce sends: its bus bandwidth."""
 Latency = Annotated[float, Field(ge=0, le=1e5)]
-"""Microseconds of a small all-reduce for each doubling of the ranks."""
+"""Microseconds that each doubling of the ranks adds to a small all-reduce."""
 Precision = Literal["tf32", "bf16", "fp16", "fp8"]
 """A format of numbers smaller than fp32, for which GPUs may have matrix units."""
 
@@ -52,7 +52,7 @@ class Links(Facts):
     in_node: Bandwidth
     """GB/s of each rank's all-reduce in one node, e.g. `120`."""
     between_nodes: Bandwidth
-    """Of a node, over all its network cards."""
+    """Bandwidth of a node, over all its network cards."""
     latency_in_node: Latency
     """Microseconds in one node, e.g. `10`."""
     latency_between_nodes: Latency

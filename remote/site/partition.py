@@ -77,7 +77,7 @@ class Partition(Facts):
     max_nodes: Count
     """The most nodes of a job, e.g. `40`."""
     max_gpus_per_node: Count | None = None
-    """The most GPUs of a job on each node, e.g. `4`; None: all of the node's."""
+    """The most GPUs that a job may use on each node, e.g. `4`; None: all of the node's."""
     min_gpus: Count | None = None
     """The minimum number of GPUs of a whole job."""
     max_gpus: Count | None = None

@@ -72,7 +72,7 @@ class Hosts(Facts):
 
 
 class Account(Facts):
-    """The form of an account (project) at this site."""
+    """The format of an account (project) name at this site."""
 
     required: bool = True
     """Whether a job must name an account (`sbatch --account`)."""

@@ -52,7 +52,7 @@ class KeyShape:
     expression: bytes
     """Begins with a plain character; its first group must not be a placeholder."""
     keyword: bytes = b""
-    """A rarer part of it, where it begins with a character that files are full of."""
+    """A rarer part of it, for shapes that begin with a character common in files."""
     within: bool = False
     """Whether a letter or digit may come before it."""
     settings_only: bool = False
@@ -244,7 +244,7 @@ RULES_ID = hashlib.sha256(repr(SHAPES).encode()).hexdigest()[:16]
 
 def _inside_a_word(data: bytes, at: int) -> bool:
     """Whether a letter or digit comes before, as in `task-…`."""
-    before = data[at - 1 : at]  # the n of a line end in quotes is not a letter
+    before = data[at - 1 : at]  # the n of a newline in quotes is not a letter
     return before.isalnum() and data[max(at - 2, 0) : at] not in (rb"\n", rb"\t", rb"\r")
 
 

@@ -22,8 +22,8 @@ _COMMENT = re.compile(r"(?<=[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])(?=[ \t]*#)")
 def quote(text: str) -> str:
     """Return `text` as exactly one word of a shell; the only quoting function there is.
 
-    No line of it begins with `#`: sbatch reads no directive below the first command, but a filter
-    of a site's, or a user, may. ANSI-C quotes would be shorter, but POSIX sh has none.
+    No line of it begins with `#`: sbatch reads no directive below the first command, but a site's
+    filter, or a user, might. ANSI-C quotes would be shorter, but POSIX sh has none.
 
     Raises:
         InputError: the text has a NUL, which no argument of a process can carry.

@@ -37,7 +37,7 @@ class ScanGuard:
         """
         self.kept_back: list[Suspect] = []
         self.shipped: list[Suspect] = []
-        """Suspects to send, because a pattern matches them."""
+        """Suspected secrets that are sent anyway, because a pattern matches them."""
         self._ship = tuple(ship)
         self._used: set[str] = set()
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 HEAD_BYTES = 1 << 18
-"""Bytes to read for rules that check contents; the usual file has 4 kB."""
+"""Bytes to read for rules that check contents; a typical file is 4 kB."""
 
 
 @dataclass(frozen=True)

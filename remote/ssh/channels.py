@@ -115,7 +115,7 @@ class RequestExchange:
             words = last_words(other.noise, reader.noise, default="it printed nothing")
             raise LinkError(
                 f"The login shell at {place} ran no command; its last line: {words}.",
-                "Check that `ssh HOST true` works, and check your login files.",
+                "Check that `ssh HOST true` works, and check your shell startup files.",
             )
         raise LinkLost(
             f"The connection to {place} was lost during a request.",
@@ -125,7 +125,8 @@ class RequestExchange:
 
 _SETTLE = 3.0  # sshd frees a session a moment after its channel is closed
 _STARTING = 120.0
-"""Seconds within which a streamed script must begin: login files may mount a home folder."""
+"""Seconds within which a streamed script must begin: shell startup files may mount a home
+folder."""
 _SIGN_OF_LIFE = 5.0
 """Seconds of silence after which lumitui checks a streamed script's server, whatever the
 configuration sets: a user is reading the stream."""

@@ -73,7 +73,7 @@ class Dialog:
         return word
 
     def answer(self, heading: str, prompt: str, shown: bool) -> str:
-        """Return the answer to one question of the server, stored or the user's.
+        """Return the answer to one of the server's questions: the stored one, or the user's.
 
         Raises:
             Unanswered: the user declined, or the server asked too often.
@@ -111,7 +111,8 @@ class Dialog:
     def wrong(self) -> None:
         """Record that the server refused the answers, and drop stored passwords if one was reused.
 
-        A stored password may be outdated or a one-time password: from now on, none is stored.
+        A stored password may be out of date, or valid only once, so no password is stored from here
+        on.
         """
         if self._reused:
             self._kept.passwords.clear()

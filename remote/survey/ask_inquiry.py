@@ -188,7 +188,7 @@ def trial(text: str) -> Trial | None:
 SECONDS = 90.0
 """The time limit of the whole request."""
 MOST_PATHS = 40
-"""Most paths of a job to inspect; a job with more lists its data file by file."""
+"""Maximum number of paths of a job to inspect; a job with more lists its data file by file."""
 
 # What a path is, whether it can be read and written, the nearest folder above it that is there,
 # whether that can be written, and how full its file system is: 1 kB blocks, then inodes.
@@ -326,7 +326,7 @@ def _of_site(query: InquiryRequest, site: Site) -> Iterator[Question[Any]]:
 
 
 MOST_SCRIPTS = 16
-"""Most scripts of one request: each costs slurmctld a short command."""
+"""Maximum number of scripts of one request: each costs slurmctld a short command."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from lumitui.remote.site.meters import Budget, Quota
 
 _MOST_LINES = 500
 _LONGEST = 300
-"""Most characters of a line: a pattern must not search for long."""
+"""Maximum characters of a line: a pattern must not search for long."""
 _NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([kKMGTPE]?)i?B?")
 _STEPS = " KMGTPE"
 

@@ -20,9 +20,9 @@ _GRES = re.compile(r"gpu(?::(?P<kind>[A-Za-z][\w.+-]*))?(?::no_consume)?:(?P<num
 _SLICE = re.compile(r"(^|[_.-])\d+g\.\d+gb", re.IGNORECASE)
 _NODES = re.compile(r"([^,\[\]\d]+(?:\d+[^,\[\]\d]+)*)(?:\[([\d,-]+)\]|(\d{1,18}))?")
 _MOST_NODE_TEXT = 10_000
-"""Most characters of a partition's nodes that are compared."""
+"""Maximum characters of a partition's nodes that are compared."""
 MOST_ROWS = 20_000
-"""Most associations or QOS that are read; a large site has some thousands of QOS."""
+"""Maximum number of associations or QOS that are read; a large site has some thousands of QOS."""
 ENDLESS = frozenset({"UNLIMITED", "INFINITE", "NONE", "N/A", "(null)", "", "0"})
 """Slurm's words for no limit."""
 

@@ -4,9 +4,9 @@ The command line of the remote process differs from script to script only in a r
 process list shows nothing of the script. The shell reads the script from its stdin with `read`,
 which POSIX forbids to take more than the line (busybox's `head -c` takes more). It evaluates the
 script only if the opening line came first and the closing line has arrived, so half a script runs
-nothing, and neither does one whose beginning a login file has read. What follows the closing line
-is the script's input. Output counts only between the mark and `mark status`, because login files
-print too.
+nothing, and neither does one whose beginning a startup file has read. What follows the closing line
+is the script's input. Output counts only between the mark and `mark status`, because the shell's
+startup files print too.
 
 Every byte of an answer is counted before it is kept:
 
@@ -16,7 +16,7 @@ Every byte of an answer is counted before it is kept:
 | a stream's output, not yet read    | MOST_ANSWER    | the same                                  |
 | a stream's output as a whole       | `limited`      | the same, where the caller says how much  |
 | standard error                     | MOST_ERRORS    | the same; KEPT_ERRORS of it are kept      |
-| what login files print before that | MOST_NOISE     | the same; its last 4,096 bytes are kept   |
+| what startup files print before    | MOST_NOISE     | the same; its last 4,096 bytes are kept   |
 
 Time is limited too: a request by its `timeout`, from its start to its last byte.
 """
@@ -56,7 +56,7 @@ class Framing:
     """The mark of one request, with the command, the payload and the readers that use it.
 
     No character of the command needs more than single quotes, so it survives fish and csh (in
-    csh `!` and a line end do not survive inside quotes).
+    csh `!` and a newline do not survive inside quotes).
     """
 
     def __init__(self) -> None:
@@ -171,7 +171,7 @@ KEPT_ERRORS = 64 << 10
 """Approximate bytes of standard error to keep at its start and at its end: messages quote a line or
 two."""
 MOST_NOISE = 8 << 20
-"""Maximum bytes that login files and a banner may print on each output before the script begins."""
+"""Maximum bytes that startup files and a banner may print on each output before the script."""
 _WITHOUT_END = "Something there prints without end; log in and check the output."
 
 
@@ -210,8 +210,8 @@ class Outputs:
         own = reader.feed(data)
         if reader.skipped > MOST_NOISE:
             raise AnswerUnusable(
-                f"The login files at the site print more than {_size(MOST_NOISE)}.",
-                "Check what your login files there do (.bashrc, .profile).",
+                f"The shell startup files at the site print more than {_size(MOST_NOISE)}.",
+                "Check what your shell startup files there do (.bashrc, .profile).",
             )
         if not own:
             return

@@ -37,7 +37,7 @@ def new_marker() -> str:
 def record_functions(marker: str) -> str:
     """Return sh that defines `begin KIND [WORD...]` and `finish`; output between them is a record.
 
-    The content must end with a line end. Both only call the builtin `echo`, which starts no
+    The content must end with a newline. Both only call the builtin `echo`, which starts no
     process.
     """
     # Not `end`, which is a reserved word in zsh, the sh of some Macs.

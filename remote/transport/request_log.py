@@ -120,7 +120,7 @@ class Logged:
 
     def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
         """Yield the output of `script`; see `Transport.stream`."""
-        # Read now: by the first chunk, another `purpose` block may be current.
+        # Read it now: by the time the first chunk arrives, another `purpose` block may be current.
         return self._stream(script, stop, current_purpose())
 
     def _stream(self, script: str, stop: Callable[[], bool], kind: str) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ class Result:
     code: int
     """Exit status of the script, 0 to 255."""
     out: bytes
-    """Standard output, without the output of login files."""
+    """Standard output, without the output of shell startup files."""
     err: bytes
     """Standard error, likewise; for messages only, never for data."""
 
@@ -26,8 +26,8 @@ class Transport(Protocol):
     """One connection to one site. Scripts are POSIX sh (dash and busybox run them).
 
     A script is sent between two lines with a random mark, so that a link that is cut half way runs
-    nothing; the same mark frames the reply, because login files print too. No method retries:
-    only the caller knows whether a request may be repeated.
+    nothing; the same mark frames the reply, because startup files print too. Nothing retries: only
+    the caller knows whether a request may be repeated.
     """
 
     def run(

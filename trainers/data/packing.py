@@ -249,7 +249,7 @@ class Journal:
 
     def _read(self, folder: Path, plan: str) -> None:
         lines = (folder / JOURNAL).read_bytes().split(b"\n")
-        cut = lines.pop()  # the rest after the last line end is from a killed packing
+        cut = lines.pop()  # the rest after the last newline is from a killed packing
         if lines and lines[0] != plan.encode():
             raise BadData(
                 f"{folder} holds other images already, or these of another --size. Choose another "

@@ -100,7 +100,7 @@ def _agree(rank: int, world_size: int, own: tuple[str, ...], environ: Mapping[st
         raise UsageError(
             f"RANK={rank} of WORLD_SIZE={world_size} contradicts {own[0]}={its_rank} of "
             f"{own[2]}={its_size}: some were set before the launcher started. Unset RANK and "
-            "WORLD_SIZE in the job and in login files, or set them for each process."
+            "WORLD_SIZE in the job and in shell startup files, or set them for each process."
         )
 
 

@@ -1,4 +1,4 @@
-"""A training's reports: metrics.jsonl, and lines on stdout."""
+"""A training run's reports: metrics.jsonl, and lines on stdout."""
 
 from __future__ import annotations
 

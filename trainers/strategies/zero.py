@@ -340,7 +340,7 @@ class Zero:
                 engine.load_checkpoint(str(converted.parent), tag=converted.name)
             engine._config.load_universal_checkpoint = False
         if engine.lr_scheduler is None:
-            # The saved optimizer state has the old learning rates; those of the configuration
-            # count.
+            # The saved optimizer state has the old learning rates; those in the configuration take
+            # precedence.
             for group, rate in zip(engine.optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate

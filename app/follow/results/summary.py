@@ -12,8 +12,8 @@ from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint, slowest_save, speeds_of
 
 WIRE = ("communication_s", "exposed_s")
-"""Names of the seconds in which a backward pass transfers gradients, and in which it waits for
-them."""
+"""Names of the metrics for the seconds in which a backward pass transfers gradients, and in which
+it waits for them."""
 PARTS = ("data_s", "forward_backward_s", "optimizer_s", *WIRE)
 """Names of the parts of a step's time that a trainer reports (trainers/engine/training.py)."""
 

@@ -43,7 +43,7 @@ class RunSeries:
 
     @property
     def again(self) -> bool:
-        """Whether it sends a run again: on several sizes, or with the runs that follow it."""
+        """Whether it sends a run again: at several sizes, or with the runs that follow it."""
         return bool(self.source) and not self.source.startswith("/")
 
 

@@ -1,6 +1,6 @@
 """The table of texts: stores each text once, compressed, for all runs that share it.
 
-A text is shared within its kind only, so that one look tells whether an old one still has users.
+A text is shared only within its kind, so that one lookup tells whether an old text is still in use.
 """
 
 import hashlib

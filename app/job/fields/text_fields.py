@@ -128,8 +128,8 @@ Module = _formed(MODULE, "is not a module like rocm/6.2.2", max_length=200)
 """An argument of `module load`: a name, optionally with a version."""
 Place = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_one_line),
                   AfterValidator(_place)]  # fmt: skip
-"""An absolute path on the site, or a name there. A relative path would mean another folder on the
-login node than in the job, and conda would take it for a name."""
+"""An absolute path on the site, or a name there. A relative path would mean a different folder on
+the login node than in the job, and conda would take it for a name."""
 Places = Annotated[
     tuple[Place, ...],
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value),

@@ -15,7 +15,8 @@ _TOKEN = re.compile(
     r"""\s*(?:([()]|[<>=!~]=?=?|(?:and|or|not\s+in|in)\b)|([\w.]+)|'([^']*)'|"([^"]*)")"""
 )
 _MOST_REASONS = 8
-"""Maximum number of distinguished reasons for one package; with more, it is always installed."""
+"""Maximum number of separate reasons to track for one package; if there are more, it is always
+installed."""
 _ELSEWHERE = re.compile(r"-(?:win|macosx|ios|android|pyodide|emscripten)[^/]*\.whl$")
 
 

@@ -123,7 +123,7 @@ _DIGITS = re.compile(r"\d+")
 _WHAT = 160
 """Maximum length of a quote from a line, in characters; it ends at a word."""
 _ALIKE = 100
-"""Number of first and last lines to read of those that differ only in numbers."""
+"""Of lines that differ only in numbers, how many to read at the start and at the end."""
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ class StepProgram:
         return any(program.imports_any(*packages) for program in self.files)
 
     def environment(self, *names: str) -> Iterator[Assignment]:
-        """Yield the assignments in its files to these environment variables."""
+        """Yield the assignments to these environment variables in its files."""
         return (one for program in self.files for one in program.environment(*names))
 
     @property

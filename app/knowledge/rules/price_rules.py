@@ -21,8 +21,8 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE
 
 _ROUNDING = 1.07
-"""Tolerated factor above the share: documents of one site differ between 60 and 64 GB per GPU (LUMI
-user guide, billing; LUMI AI Factory, chapter 7)."""
+"""Tolerated factor above the share: one site's own documents give 60 GB per GPU in one place and 64
+GB in another (LUMI user guide, billing; LUMI AI Factory, chapter 7)."""
 
 
 def _part(job: ScriptJob, site: Site) -> tuple[NamedPartition, int] | None:

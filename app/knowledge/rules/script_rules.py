@@ -18,7 +18,7 @@ _HARMLESS = ("--job-name", "-J", "--comment", "--export", "--mail-user", "--wcke
 def _about(
     name: str, severity: Severity, title: str, *, why: str, source: str
 ) -> Callable[[Callable[[ScriptJob, Trouble], Hit]], Rule]:
-    """Return a decorator that makes a rule about the troubles of this name."""
+    """Return a decorator that turns a function into a rule for the problems with this name."""
 
     def made(hit: Callable[[ScriptJob, Trouble], Hit]) -> Rule:
         def check(job: ScriptJob, site: Site) -> Iterator[Hit]:

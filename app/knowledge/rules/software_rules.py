@@ -407,7 +407,7 @@ def _lacks_bind(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="the site's profile, containers.modules; LUMI user guide, storage",
 )
 def no_binds(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find an image of the site without its bindings module or without -B."""
+    """Find a use of a site image without the site's bindings module or without -B."""
     if has_unknown_sources(job) or any(job.variable(name) for name in _BIND_VARIABLES):
         return
     yield from _lacks_bind(job, site)

@@ -287,7 +287,7 @@ class _Dumper(yaml.SafeDumper):
     """Puts texts with invisible characters into double quotes, so that they are escaped."""
 
     def represent_keys(self, data: _Keys) -> yaml.MappingNode:
-        """Return the node of a whole job file."""
+        """Return the YAML node of an entire job file."""
         return self.represent_mapping("tag:yaml.org,2002:map", data, flow_style=False)
 
     def represent_str(self, data: str) -> yaml.ScalarNode:

@@ -31,8 +31,8 @@ def own_environments(
     """Return `activate:` for environments whose location on the site the script names.
 
     A relative folder, whose location only the site knows, becomes `venv:` with `requirements`, the
-    project's file with packages. If that is "", the preview reports the missing file, before a job
-    waits in the queue and finds no module.
+    project's file with packages. If that is "", the preview reports the missing file, so that no
+    job waits in the queue only to find a module missing.
     """
     kept: list[str] = []
     lost: list[str] = []

@@ -122,7 +122,7 @@ TOPICS = (
     _topic("notify-offline", "warning", "a notification from nodes without internet",
            "The job ends without a notification.", "the site's profile, internet_on_compute_nodes"),
     _topic("notify-mail", "warning", "mail at a site that may not send mail",
-           "Nobody gets a mail.", "the site's profile, mail"),
+           "Nobody gets an email.", "the site's profile, mail"),
     _topic("stage-name", "error", "a staged name that the job file lacks",
            "The variable is empty in the job.", _JOB_FILE),
     _topic("stage-variable", "error", "a variable of staged data that the job file also sets",

@@ -21,7 +21,7 @@ _MOST_FILES = 64
 
 
 def texts_of(spec: JobSpec, project: Path) -> dict[str, str]:
-    """Return the readable texts by their paths in the project."""
+    """Return the readable texts, keyed by their paths in the project."""
     if not spec.script:
         return {}
     script = Path(spec.script)

@@ -150,7 +150,7 @@ def _job_number(launch: Launch, place: Placement) -> Iterator[Finding]:
             "sbatch",
             "`sbatch:` has --dependency with the number of a job: lumitui does not know that job, "
             "and a resubmission does not wait for it.",
-            "If it is a run of lumitui, use `after: RUN` instead.",
+            "If it is one of lumitui's runs, use `after: RUN` instead.",
         )
 
 

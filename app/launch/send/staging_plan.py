@@ -208,7 +208,7 @@ def _weighed(staged: StagedFiles) -> tuple[str, str]:
 
 
 def ship(staging: Staging | str | None, connection: Connection, say: Say) -> dict[str, str]:
-    """Upload all items; return their paths on the site by name.
+    """Upload all items; return their paths on the site, keyed by name.
 
     `staging` is the folder of a run that has them already, or None if there is nothing to stage.
 

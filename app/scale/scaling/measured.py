@@ -18,7 +18,7 @@ _DEVIATIONS = 2.563
 """Standard deviations between the 10th and the 90th percentile of a normal distribution."""
 
 _SHORTEST = 1e-9
-"""Minimum seconds of a measured exchange; a shorter one was not measured."""
+"""Minimum duration of a measured exchange, in seconds; a shorter one counts as unmeasured."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ _MOST = 64 << 20
 
 @dataclass(frozen=True)
 class SiteImages:
-    """The images of a site at a time."""
+    """The images of a site at a given time."""
 
     at: float
     """Epoch seconds, by the laptop's clock."""

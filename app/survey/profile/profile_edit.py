@@ -115,7 +115,7 @@ def _first_of_comment(rows: Sequence[str], line: int) -> int:
 
 
 def _without(rows: Sequence[str], beginnings: Sequence[str]) -> Iterator[str]:
-    """Yield the rows without comments that call a now existing key missing."""
+    """Yield the rows, leaving out comments that call a key missing although it now exists."""
     dropping = False
     for row in rows:
         words = row.strip()

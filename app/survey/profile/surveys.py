@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 _MOST_REPORT = 1 << 20
-"""Most bytes of a node's report; that of 288 cores and 8 GPUs has some 20,000."""
+"""Maximum bytes of a node's report; that of 288 cores and 8 GPUs has some 20,000."""
 
 
 @dataclass(frozen=True)

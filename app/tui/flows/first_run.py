@@ -1,4 +1,4 @@
-"""The demo: shows how it scales once both of its runs have ended."""
+"""The demo: once both of its runs have ended, shows how it scales."""
 
 from __future__ import annotations
 

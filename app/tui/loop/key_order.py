@@ -37,7 +37,7 @@ class OrderedKeysApp(App[int]):
         self._released: deque[events.Key | events.Paste] = deque()
         """Keys and pastes whose turn has come: they are in the app's queue again."""
         self._was_plain = False
-        """Whether the last key could only move or type."""
+        """Whether the last key could only move the cursor or type text."""
         self._typed_in: Widget | None = None
         """The field that received the last key."""
         self._quiet = False

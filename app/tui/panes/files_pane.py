@@ -240,7 +240,7 @@ class FilesPane(Vertical):
         self._timer = self.set_interval(0.5, self._draw_progress)
         self._draw_progress()
         ended = partial(self.call_later, self._fetch_ended)
-        # The app is the asker, so that a failure is shown even after the pane has closed.
+        # The app makes the call, so that a failure is shown even after the pane has closed.
         ask(
             tui(self),
             lambda runs: _fetched(runs, run_id, item.name, target),

@@ -42,7 +42,7 @@ from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import SERIES, bar
 
 COLUMN = 78
-"""Minimum cells of one site; with twice as many, two are side by side."""
+"""Minimum width of one site, in cells; if there is room for twice as many, two are side by side."""
 WIDE = 110
 """Minimum cells of a site to show the details beside the tables."""
 LEAST_BAR, MOST_BAR = 20, 40
@@ -279,7 +279,7 @@ class SiteColumn(Vertical):
             chosen = self.overview.partitions[nodes.chosen]
             lines = [("idle now", f"{chosen.idle:,} of {count(chosen.total, 'node')}")]
             part = OverviewPart("")
-            with suppress(InputError):  # the screen Sites shows the profile's error
+            with suppress(InputError):  # the Sites screen shows the profile's error
                 site = tui(self).runs.sites.load(self.site)
                 lines += site_page.partition_facts(site, chosen.partition)
                 part = partition_part(site, chosen, self.overview.queue, now)

@@ -126,8 +126,8 @@ def grid_rows(
 ) -> list[tuple[list[Text], str | None]]:
     """Return the cells of each run, with its id; the best value of a column is green.
 
-    A star marks the advised run or, without advice, the run with the lowest loss. The curve of a
-    run `drawn` below has the same letter and colour there.
+    A star marks the advised run or, without advice, the run with the lowest loss. A run whose curve
+    is drawn below has the same letter and colour there.
     """
     rows, losses = found.sweep.rows, 4
     texts = list(map(list, zip(*(row.cells[:-2] for row in rows), strict=True)))

@@ -180,7 +180,7 @@ class GuideScreen(FullScreen):
             site = self.runs.sites.load(name)
             return bool(site.hosts.login) and not site.is_closed(date.today())
         except InputError:
-            return False  # the screen Sites shows its error
+            return False  # the Sites screen shows its error
 
     def _site(self) -> Site | None:
         if not self._progress.site:
@@ -311,11 +311,11 @@ class GuideScreen(FullScreen):
             tui(self).measure(self, site, account, self.reread)
 
     def action_demo(self) -> None:
-        """Open the demo's job on the screen New."""
+        """Open the demo's job on the New screen."""
         self._open(lambda: prepare_demo(Path.cwd() / DEMO_FOLDER), demo=True)
 
     def action_job(self) -> None:
-        """Create a first job for the site, and open it on the screen New."""
+        """Create a first job for the site, and open it on the New screen."""
         site = self._site()
         if not self._stop_at("job") and site is not None:
             self._open(lambda: first_job(site, self._progress.account, Path.cwd(), self._script))

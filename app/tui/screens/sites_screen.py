@@ -197,7 +197,7 @@ class SitesScreen(FullScreen):
 
     @on(OptionList.OptionSelected)
     def action_cluster(self) -> None:
-        """Open the screen Cluster at the site under the cursor."""
+        """Open the Cluster screen at the site under the cursor."""
         if self._selected:
             tui(self).open_cluster(self._selected)
 

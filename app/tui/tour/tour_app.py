@@ -83,7 +83,7 @@ class TourApp(LumiApp):
 
 def run_tour() -> int:
     """Run the tour until the user quits; return the exit code."""
-    # Files saved on the screen New go to the current folder.
+    # Files saved on the New screen go to the current folder.
     with recorded_runs() as runs, chdir(runs.project):
         app, folder = TourApp(runs), runs.project.parent
 

@@ -89,7 +89,7 @@ def labelled(lines: Iterable[tuple[str, str | Text]], labels: int = 0, style: st
 
 
 TWO_COLUMNS = 110
-"""Minimum cells for two columns of (label, value)."""
+"""Minimum width, in cells, for two columns of (label, value)."""
 
 
 def side_by_side(left: RenderableType, right: RenderableType) -> Table:

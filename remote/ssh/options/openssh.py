@@ -154,7 +154,7 @@ def _ask(login: Login, *more: str) -> dict[str, list[str]]:
 
 
 _DEEPEST = 4
-"""Levels of included files; OpenSSH allows 16."""
+"""Maximum depth of nested includes; OpenSSH allows 16."""
 _LARGEST = 1 << 20
 
 

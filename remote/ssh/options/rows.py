@@ -97,7 +97,7 @@ _ROWS = (
     Row("PermitLocalCommand", "harmless", "lumitui starts no local command",
         note="lumitui does not run LocalCommand."),
     Row("SetEnv", "harmless", "lumitui sends no variables",
-        note="lumitui sends no variables; set them in your login files at the site."),
+        note="lumitui sends no variables; set them in your shell startup files at the site."),
 )  # fmt: skip
 
 ROWS: Mapping[str, Row] = {row.keyword.lower(): row for row in _ROWS}

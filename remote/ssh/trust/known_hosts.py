@@ -91,7 +91,7 @@ def _keys_in_lines(data: bytes, name: str, source: str) -> Iterator[KnownKey]:
 
 
 def _decoded(word: bytes) -> bytes:
-    """Decode a word in base64; ignore a Windows line end after it.
+    """Decode a word in base64; ignore a Windows newline after it.
 
     Raises:
         ValueError: it is not base64, or not in the form of an encoder.

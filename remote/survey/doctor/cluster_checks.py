@@ -100,7 +100,7 @@ def work_root(text: str, root: str) -> Finding:
 
 
 _LONGEST_NAME = 200
-"""Most characters of an account: limits the search for the profile's pattern."""
+"""Maximum characters of an account: limits the search for the profile's pattern."""
 
 
 def version(text: str, site: Site) -> Iterator[Finding]:
@@ -245,7 +245,8 @@ def _most_nodes(record: Mapping[str, str], planned: int) -> str:
 
 
 _NO_LIMIT = 100 * 86_400
-"""Seconds from which a profile's limit means none: no site lets a job run so long."""
+"""A profile's limit of this many seconds or more means no limit: no site lets a job run that
+long."""
 
 
 def _same(key: str, real: str, planned: str) -> bool:

@@ -20,7 +20,7 @@ TOOLS = ("tar", "gzip", "sha256sum", "find", "ln", "readlink")
 SLURM_TOOLS = ("sbatch", "squeue", "sacct", "scancel", "scontrol")
 _Row = tuple[str, str, Callable[..., Iterable[Finding]]]
 MOST_SHOWN = 2_000
-"""Most characters of a check's message, such as a list of all accounts."""
+"""Maximum characters of a check's message, such as a list of all accounts."""
 
 
 @purpose("doctor")

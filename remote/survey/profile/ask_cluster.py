@@ -142,7 +142,7 @@ def _group(line: str) -> Group | None:
 
 
 def _cores(cpus: int, cores: int, threads: int) -> tuple[int, int]:
-    """Return a node's cores, and threads of each that Slurm counts.
+    """Return a node's cores, and the threads per core that Slurm counts.
 
     A site that switches the second threads off in Slurm alone has as many CPUs as cores; one that
     describes its nodes by their CPUs alone has one core in one socket.
@@ -164,7 +164,7 @@ def _place(line: str) -> WritableFolder | None:
 
 
 MOST_GROUPS = 4_000
-"""Most lines of sinfo to read: a site has a few hundred kinds of nodes by partition."""
+"""Maximum number of lines of sinfo: a site has a few hundred kinds of nodes by partition."""
 SAMPLES = 8
 """Maximum number of nodes to query for facts that sinfo lacks: the reserved cores of each kind."""
 CONTAINERS = ("singularity", "apptainer", "enroot", "podman-hpc", "podman", "sarus", "shifter")
@@ -172,7 +172,7 @@ CONTAINERS = ("singularity", "apptainer", "enroot", "podman-hpc", "podman", "sar
 NO_PYTHON = "no-python3"
 """A command of a login node that lacks python3."""
 _VARIABLES = "SCRATCH PSCRATCH WORK WORKDIR WORKSPACE PROJECT PROJECTDIR FLASH STORE"
-"""Sites' variables for the folder for large files."""
+"""Variables with which sites name the folder for large files."""
 _FOLDERS = "/scratch /work /gpfs/scratch /lustre/scratch /p/scratch /flash /project /projects"
 """Folders below which sites have a folder for each project or user."""
 _ASSOCIATIONS = "cluster,account,partition,qos,defaultqos"

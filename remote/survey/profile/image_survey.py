@@ -21,9 +21,9 @@ _VARIABLES = (
 )
 """Variables of a login shell that name such a folder, or an image."""
 _MOST = 100
-"""Most images to list."""
+"""Maximum number of images to list."""
 _TRIES = 3
-"""Most images to start: one takes a second or two on a parallel file system."""
+"""Maximum number of images to start: one takes a second or two on a parallel file system."""
 _SECONDS = 60
 """Seconds after which lumitui starts no other image."""
 

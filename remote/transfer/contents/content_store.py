@@ -43,7 +43,7 @@ named() { (
   cd "$1" && find . -type f -exec sh -c 'sums() { {sums}; }; sums "$@"' x {} + |
     awk -v right="$2" '{n=substr($2, 3); h=n; sub(/x$/, "", h); if ((h == $1) == right) print n}'
 ) }
-q=q; ls -q / >/dev/null 2>&1 || q=  # a line end in a name as ?; busybox does so without
+q=q; ls -q / >/dev/null 2>&1 || q=  # a newline in a name as ?; busybox does so without
 weigh() {
   find "$1" ! -type d -exec ls "-lnd$q" {} + |
     awk '{n++; s+=$5; x+=/^-..x/} END {printf "%d %.0f %d", n, s, x}'
@@ -82,7 +82,7 @@ if [ -n {group} ]; then chgrp {group} . && chmod g+s . || exit 73; fi
 [ -d blobs ] && [ -d parts ] || mkdir -p blobs parts || exit 73
 """
 
-# Remove a tree with a wrong copy, and each content whose hash differs from its name.
+# Remove a tree that has a wrong copy, and every stored file whose hash differs from its name.
 _STANDS = """\
 if [ -f .suspect ]; then
   s=$(cat .suspect); rm -f .suspect

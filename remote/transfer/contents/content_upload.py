@@ -126,7 +126,7 @@ def unusable(line: str, folder: str) -> AnswerUnusable:
     """Return the error for an unusable answer."""
     return AnswerUnusable(
         f"The site answered with {last_words(line)} instead of its files in {folder}.",
-        "Check what your login files print there, and send again.",
+        "Check what your shell startup files print there, and send again.",
     )
 
 

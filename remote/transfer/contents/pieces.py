@@ -257,7 +257,7 @@ def shrinks(path: Path, size: int) -> bool:
 
 
 def batch_shrinks(item: Item, batch: Sequence[Blob]) -> bool:
-    """Return whether most files of a sample of `batch` compress."""
+    """Return whether most files in a sample of `batch` compress well."""
     sizes = [blob.entry.size for blob in batch]
     if sum(sizes) < 1 << 20:
         return True  # headers compress, and there is nothing else

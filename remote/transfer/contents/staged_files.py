@@ -130,7 +130,7 @@ class StagedFiles(FolderWalk):
         return ""
 
     def add(self, path: str, info: os.stat_result, real: Path | None = None) -> None:
-        """Add a file; search it for keys if it is small and behind a link."""
+        """Add a file; if it is small and reached through a symlink, search it for keys."""
         super().add(path, info, real)
         if real is not None and len(self.follow.taken) <= _MOST_SEARCHED:
             what = key_in(real, info)

@@ -140,7 +140,7 @@ def stock(transport: Transport, folder: str, find_unfinished: FindUnfinished) ->
             raise AnswerUnusable(
                 f"The site answered with {last_words(line)} instead of the staged data in "
                 f"{folder}.",
-                "Check the output of your login files there, and query again.",
+                "Check the output of your shell startup files there, and query again.",
             )
     runs = sorted({user for each in users.values() for user in each}, key=lambda one: one.folder)
     unfinished = set(find_unfinished(runs))

@@ -366,7 +366,7 @@ def _check_patterns(patterns: Sequence[str]) -> None:
 
 
 def _word(pattern: str) -> str:
-    """Return `pattern` as a word of the shell in which only `*`, `?` and `[...]` are special."""
+    """Return `pattern` as a shell word in which only `*`, `?` and `[...]` are special."""
     # In brackets, only characters that no shell reads as special; all other text is quoted.
     parts = re.split(r"(\*|\?|\[!?[\w.,:+@%=-]+\])", pattern, flags=re.ASCII)
     special = ((part if index % 2 else quote(part)) for index, part in enumerate(parts) if part)

@@ -250,7 +250,7 @@ class Pruned:
 
     snapshots: tuple[str, ...]
     files: int
-    """Number of files, links and folders, as counted by quotas, including remains of cut
+    """Number of files, links and folders, as counted by quotas, including leftovers of broken
     connections."""
     bytes: int
     """Freed space, as counted by `du`."""
@@ -289,7 +289,7 @@ def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool
                 f"The site answered with {last_words(line)} instead of the removed items in "
                 f"{folder}.",
                 "`lumitui site prune SITE --dry-run` lists the remaining items. Check the "
-                "output of your login files.",
+                "output of your shell startup files.",
             )
         if match[1] != "-":
             names.append(match[1])

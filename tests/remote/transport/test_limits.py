@@ -76,7 +76,7 @@ def test_noise_is_counted_and_not_kept(place: str) -> None:
     if place == "after":
         outputs.feed(0, f"{framing.mark}\nanswer{framing.mark} 0\n".encode())
     before = _memory()
-    with pytest.raises(AnswerUnusable, match="login files"):
+    with pytest.raises(AnswerUnusable, match="shell startup files"):
         for _ in range(1 << 10):
             outputs.feed(0, block)
     assert outputs.take() == (b"answer" if place == "after" else b"")

@@ -99,7 +99,7 @@ async def submit(pilot: Pilot[int], job: str = "job.yaml") -> Run:
     """Submit a job file through the screen that makes runs, by keys; return the new run."""
     before = {run.id for run in runs_of(pilot)}
     await pilot.press("2")
-    await until(pilot, lambda: isinstance(pilot.app.screen, NewScreen), "the screen New")
+    await until(pilot, lambda: isinstance(pilot.app.screen, NewScreen), "the New screen")
     menu = pilot.app.screen.query_one(OptionList)
     wanted = str(Path.cwd() / job)
     await until(pilot, lambda: wanted in {item.id for item in menu.options}, "the job file")

@@ -41,7 +41,7 @@ class Lie:
     """Standard error."""
     err_times: int = 1
     noise: str = ""
-    """What comes before the opening mark, as from a login file, `times` times."""
+    """What comes before the opening mark, as from a shell startup file, `times` times."""
     code: int | None = 0
     """Exit status; None: the answer has no end, and the command ends."""
     silent: bool = False

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PATIENCE = 20.0
 """Seconds after which lumitui reports that a port does not answer."""
 _SLOWEST = 15.0
-"""Most seconds between two attempts to connect to a forwarded port."""
+"""Maximum number of seconds between two attempts to connect to a forwarded port."""
 _DEAF = (
     "Nothing answers on that port yet. The program must listen on all addresses of its node, not "
     "only on 127.0.0.1: tensorboard --bind_all, jupyter --ip=0.0.0.0."

@@ -1,1 +1,1 @@
-"""The views of a job file on the screen New: its form, its text, its script, its node map."""
+"""The views of a job file on the New screen: its form, its text, its script, its node map."""

@@ -1,7 +1,7 @@
 """A log's bytes as lines of text without control characters; colours stay. Pure.
 
 A progress bar overwrites its line with carriage returns: only its last state is shown. Under `srun
---label`, srun splits a bar into pieces of 1,024 bytes, each with a label and a line end
+--label`, srun splits a bar into pieces of 1,024 bytes, each with a label and a newline
 (MAX_MSG_LEN in slurmstepd's io.c): here, each rank's bar is one line that is updated.
 """
 
@@ -19,7 +19,7 @@ from lumitui.app.tui.widgets.log.line_kinds import ShownLine
 MAX_LINE = 8000
 """Maximum bytes of a line; a longer one is split, so that it cannot fill the memory."""
 _PIECE = 1024
-"""Bytes of a task's output after which srun inserts a line end."""
+"""Bytes of a task's output after which srun inserts a newline."""
 # The label that srun --label writes.
 _LABEL = re.compile(r" *\d{1,6}: ?")
 _FULL = re.compile(r"\b100 ?%")

@@ -61,7 +61,7 @@ async def test_the_chosen_place_is_taken_over_into_the_job_file(
     for number, site in enumerate(("mn5", "laptop", "gone", "lumi")):
         app.runs.history.begin(a_run(f"there-{number:06d}", site=site, state=State.DONE))
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the New screen")
         screen = app.screen
         assert isinstance(screen, NewScreen)
         await until(pilot, lambda: bool(screen._checked and screen._checked.previews), "its check")
@@ -87,7 +87,7 @@ async def test_no_place_is_taken_over_after_esc_or_an_edit(
     job.write_text(LUMI)
     async with LumiApp(settings, job).run_test(size=(120, 40)) as pilot:
         app = app_of(pilot)
-        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the New screen")
         screen = app.screen
         assert isinstance(screen, NewScreen)
         await until(pilot, lambda: bool(screen._checked and screen._checked.previews), "its check")

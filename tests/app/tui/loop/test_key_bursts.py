@@ -38,7 +38,7 @@ async def test_no_key_of_a_burst_reaches_the_screen_below(
     async with app.run_test(size=(80, 24)) as pilot:
         # The first screen is not there yet, and a digit is meant for the one it opens.
         burst(app, "3", "down", "2")
-        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the New screen")
         await pilot.press("1")
         burst(app, "j", "M", *"hello my note", "enter", "k", "M", "paste:pasted n", *"ote", "enter")
         await until(pilot, lambda: history.get("two-000002").note, "the notes")

@@ -140,7 +140,7 @@ async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> No
         await sees(pilot, r"(?s)Why +Show [^│]+ d .*Script +Show [^│]+ b ")
         for words, title in (
             ("after confirm", "Cancel +Cancel the job, after confirmation +Z "),
-            ("screen sites", "Sites +Open the screen Sites +3 "),
+            ("screen sites", "Sites +Open the Sites screen +3 "),
         ):
             app.screen.query_one(Input).value = words
             await sees(pilot, title)

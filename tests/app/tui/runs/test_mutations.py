@@ -57,7 +57,7 @@ async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
         await pilot.press("s", "y")
         await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the send")
         await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the New screen")
         assert "sending hello" in screen_lines(app)[0]
         await pilot.press("s", "y")
         await sees(pilot, "hello is already being sent")
@@ -65,7 +65,7 @@ async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
         assert isinstance(app.screen, Confirm) and app.screen.focused is not None
         assert app.screen.focused.id == "no"
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New again")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the New screen again")
         await pilot.press("1")
         assert "sending hello" in screen_lines(app)[0]
         released.set()
@@ -111,7 +111,7 @@ async def test_two_sends_that_fail_are_two_errors_to_close(
         for _ in range(2):
             await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "an error")
             await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the New screen")
         assert app.defect is None
 
 

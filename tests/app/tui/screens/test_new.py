@@ -1,4 +1,4 @@
-"""The screen New: a job file as a form, as text, as its script and as a map of its nodes."""
+"""The New screen: a job file as a form, as text, as its script and as a map of its nodes."""
 
 import re
 from pathlib import Path
@@ -55,7 +55,7 @@ def text_of(screen: NewScreen) -> str:
 
 
 async def opened(pilot: Pilot[int]) -> NewScreen:
-    await until(pilot, lambda: isinstance(pilot.app.screen, NewScreen), "the screen New")
+    await until(pilot, lambda: isinstance(pilot.app.screen, NewScreen), "the New screen")
     screen = pilot.app.screen
     assert isinstance(screen, NewScreen)
     return screen
@@ -284,7 +284,7 @@ async def test_a_run_or_an_example_is_a_beginning(settings: Settings, project: P
                 line.value = str(project / "from-example.yaml")
                 await pilot.press("enter")
                 await until(pilot, (project / "from-example.yaml").exists, "the saved file")
-                await until(pilot, lambda: app.screen is screen, "the screen New")
+                await until(pilot, lambda: app.screen is screen, "the New screen")
             await pilot.press("n")
         # What is typed on the list is a path, whatever the list begins with.
         (project / "off.yaml").write_text(JOB.format(launcher="srun", args="") + "nodes: 2\n")

@@ -33,7 +33,7 @@ async def test_without_runs_the_screen_says_what_to_do(settings: Settings) -> No
         await pilot.pause(0.3)
         assert not app_of(pilot).schedule.requests, "no unfinished run, no request"
         await pilot.press("n")
-        await until(pilot, lambda: isinstance(pilot.app.screen, NewScreen), "the screen New")
+        await until(pilot, lambda: isinstance(pilot.app.screen, NewScreen), "the New screen")
 
 
 def many(app: LumiApp, count: int, **changes: object) -> None:

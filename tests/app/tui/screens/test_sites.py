@@ -1,4 +1,4 @@
-"""What a site is asked is counted where it is asked, and shown on the screen Sites."""
+"""What a site is asked is counted where it is asked, and shown on the Sites screen."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Login files and login shells as people have them, through a real sshd and the real shells."""
+"""Startup files and login shells as people have them, through a real sshd and the real shells."""
 
 import contextlib
 import os
@@ -76,10 +76,10 @@ ENDLESS = [
 def test_a_login_file_that_prints_without_end_is_named(server: Sshd, ssh: Ssh, noise: str) -> None:
     (server.folder / ".bashrc").write_text(f"{noise}\n")
     with pytest.raises(
-        AnswerUnusable, match=r"login files at the site print more than 8 MiB|of errors"
+        AnswerUnusable, match=r"shell startup files at the site print more than 8 MiB|of errors"
     ):
         ssh.run("sleep 20", timeout=120)
-    with pytest.raises(AnswerUnusable, match=r"login files|of errors"):
+    with pytest.raises(AnswerUnusable, match=r"shell startup files|of errors"):
         list(ssh.stream("sleep 20", stop=lambda: False))
     assert ssh.bytes_down < 80 << 20, "what is on its way when it is given up, and no more"
     (server.folder / ".bashrc").unlink()
@@ -93,7 +93,7 @@ def test_a_login_file_that_ends_the_shell_is_said_with_its_last_words(
     (server.folder / ".bashrc").write_text(f"echo; echo Maintenance until noon >&2; exit {code}\n")
     with pytest.raises(LinkError, match="ran no command; its last line: Maintenance") as raised:
         ssh.run("true")
-    assert "login files" in raised.value.hint and not isinstance(raised.value, LinkLost)
+    assert "shell startup files" in raised.value.hint and not isinstance(raised.value, LinkLost)
     with pytest.raises(LinkError, match="Maintenance until noon"):
         list(ssh.stream("true", stop=lambda: False))
 

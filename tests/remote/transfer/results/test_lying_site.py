@@ -251,7 +251,7 @@ LIES: list[tuple[Lie, type[Exception], str]] = [
     (Lie("walk()", silent=True, code=255), LinkError, "ran no command"),
     (Lie("sums()", code=None, cut=10), LinkError, "lost"),
     (Lie("give()", out="z" * 100_000, times=10**5), LinkError, "unexpected data"),
-    (Lie("walk()", noise="n" * 100_000, times=10**5), LinkError, "login files"),
+    (Lie("walk()", noise="n" * 100_000, times=10**5), LinkError, "shell startup files"),
     (Lie("walk()", code=3, out=""), RefusedError, "stopped"),
 ]
 
