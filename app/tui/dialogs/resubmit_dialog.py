@@ -39,7 +39,7 @@ from lumitui.app.tui.widgets.choice_button import ChoiceButton
 from lumitui.app.tui.widgets.input import FigureInput
 from lumitui.app.tui.widgets.launch_text import error_terms, findings_text
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder, columns
+from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
 
 Code = Literal["same", "current"]
 Outcome = Resubmission | LumiError
@@ -372,9 +372,8 @@ def changed_options(before: str, after: str) -> tuple[str, str]:
 def described(made: Resubmission, basis: str = "", width: int = 100) -> RenderableType:
     """Return the changes, their effect on the training, and the adviser's findings."""
     plan, table = made.plan, Table.grid(padding=(0, 2, 0, 0))
-    second, third = columns(width)
-    table.add_column(width=second - 2, no_wrap=True)
-    table.add_column(width=third - second - 2, overflow="fold")
+    table.add_column(no_wrap=True)
+    table.add_column(max_width=min(100, width) // 2 - 12, overflow="fold")
     table.add_column(overflow="fold")
     table.add_row(*(Text(title, style="dim") for title in ("", "before", "after")))
     changed = [change for change in plan.changes if change.differs]

@@ -48,14 +48,15 @@ class CompareScreen(FullScreen):
         """Yield the runs and their differences, the curves, and notes on code and scripts."""
         with Scroll(id="compare"):
             with Scroll(id="compare-runs", classes="frame"):
-                yield Static("Reading the runs …", markup=False)
+                yield Static("Reading the runs …", id="legend", markup=False)
+                yield Static(id="differences", markup=False)
             with Container(id="compare-charts"):
                 for title in ("loss", "samples/s"):
                     chart = Chart(classes="frame")
                     chart.border_title, chart.display = title, False
                     yield chart
             with Scroll(id="compare-notes", classes="frame"):
-                yield Static("Reading the files …", markup=False)
+                yield Static(id="notes", markup=False)
 
     def begin(self) -> None:
         """Request the comparison."""
@@ -66,18 +67,19 @@ class CompareScreen(FullScreen):
             self,
             lambda runs: runs.comparisons.of(self.run_ids),
             self._compared,
-            failed=lambda _: self._show("runs", Text("lumitui could not compare them.")),
+            failed=lambda _: self._show("legend", Text("lumitui could not compare them.")),
         )
 
     def _show(self, part: str, content: RenderableType) -> None:
-        self.query_one(f"#compare-{part} Static", Static).update(content)
+        self.query_one(f"#{part}", Static).update(content)
 
     def draw(self) -> None:
         """Show the compared runs; the rest does not change."""
         self.title_text(f"Compare {words.count(len(self.run_ids), 'run')}")
 
     def _compared(self, found: RunComparison) -> None:
-        self._show("runs", Group(legend(found), differences(found)))
+        self._show("legend", legend(found))
+        self._show("differences", differences(found))
         names = [run.id for run in found.runs]
         for chart, curves in zip(self.query(Chart), (found.losses, found.speeds), strict=True):
             chart.show(lines_of(curves, names))
@@ -88,8 +90,17 @@ class CompareScreen(FullScreen):
         ask(
             self,
             lambda runs: runs.comparisons.code(self.run_ids),
-            lambda changes: self._show("notes", notes(found, changes)),
+            lambda changes: self._noted(found, changes),
         )
+
+    def _noted(self, found: RunComparison, changes: Sequence[CodeChange]) -> None:
+        """Show short notes below the runs, and differences in a pane of their own."""
+        parts = notes(found, changes)
+        short = [part[0] for part in parts if len(part) == 1]
+        self._show("legend", Group(legend(found), *short, *[Text()][: len(short)]))
+        longer = [line for part in parts if len(part) > 1 for line in part]
+        self._show("notes", Group(*longer))
+        self.query_one("#compare-notes").display = bool(longer)
 
 
 def legend(found: RunComparison) -> Text:
@@ -106,6 +117,7 @@ def differences(found: RunComparison) -> RenderableType:
     """Return the differences of job file and code, and all metrics, the best value in green."""
     metrics = [row for row in found.metrics if any(text != "-" for text in row.values)]
     rows = [*found.fields, *found.code, *metrics]
+    rows.sort(key=lambda row: len(set(row.values)) == 1)  # what differs comes first
     if not rows:
         return Text("Their job files are the same, and no run has metrics yet.", "dim")
     table = Table.grid(padding=(0, 2, 0, 0))
@@ -142,16 +154,16 @@ def _number(text: str) -> float | None:
         return None
 
 
-def notes(found: RunComparison, changes: Sequence[CodeChange]) -> RenderableType:
-    """Return the differences of code and scripts from the first run's."""
+def notes(found: RunComparison, changes: Sequence[CodeChange]) -> list[list[RenderableType]]:
+    """Return how each code and script differs from the first run's."""
     marks = dict(zip((run.id for run in found.runs), MARKS, strict=False))
-    parts: list[RenderableType] = []
+    parts = []
     for change in changes:
         lines = [f"{item.what:8} {item.path}" for item in change.files]
-        parts += _note("Files", marks[change.run], lines, change.unknown)
+        parts.append(_note("Files", marks[change.run], lines, change.unknown))
     for run, script in zip(found.runs[1:], found.scripts, strict=True):
-        parts += _note("Script", marks[run.id], script)
-    return Group(*parts)
+        parts.append(_note("Script", marks[run.id], script))
+    return parts
 
 
 def _note(what: str, mark: str, lines: Sequence[str], unknown: str = "") -> list[RenderableType]:

@@ -2,6 +2,7 @@
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +18,7 @@ _COLUMNS = {
 }  # fmt: skip
 """The bits between two dots of a column, cached: summing them took half of a drawing."""
 _GRID = 4
-"""Cells between two dots of a grid line."""
+"""Cells between two dots of a grid line, and of a dash where lines coincide."""
 _PIECE = 8
 """Number of cells of a row drawn as one text."""
 _BLANK = (" ", "")
@@ -217,10 +218,11 @@ class Plot:
         return [*made, *(Text(line, "dim", no_wrap=True, end="") for line in self._below(left))]
 
     def _draw(self, cells: list[list[tuple[str, str]]]) -> None:
-        """Draw the lines over each other, the last on top, with a letter at the end of each."""
+        """Draw the lines, the last on top, in dashes where they coincide; a letter at each end."""
         lines = sorted(self.lines, key=lambda line: not line.is_behind)
         # A single line looks thin; several thick lines, or one in few rows, would run together.
         dots = 3 if len(self.lines) == 1 and self.height > _TALL else 2
+        shared: Counter[tuple[int, int]] = Counter()
         for line in lines:
             style = f"dim {line.style}" if line.is_behind else line.style
             shares = [
@@ -230,8 +232,11 @@ class Plot:
             masks: dict[tuple[int, int], int] = {}
             for row, column, mask in braille(shares, self.room, self.height - 2, dots):
                 masks[row, column] = masks.get((row, column), 0) | mask
+            if line.mark and not line.is_behind:
+                shared.update(masks.keys())
             for (row, column), mask in masks.items():
-                cells[row][column] = (chr(0x2800 + mask), style)
+                if -(column // _GRID + 1) % max(1, shared[row, column]) == 0:
+                    cells[row][column] = (chr(0x2800 + mask), style)
         for line in lines:
             for x, low, high in line.bars:
                 top, bottom, column = self._row(high), self._row(low), self.column(x)
@@ -240,15 +245,13 @@ class Plot:
             known = [point for point in line.points if _finite(point)]
             for x, y in known if line.sign else ():
                 cells[self._row(y)][self.column(x)] = (line.sign, f"bold {line.style}")
-        taken: set[tuple[int, int]] = set()
-        for line in reversed(lines):
-            known = [point for point in line.points if _finite(point)]
-            if line.mark and known:
-                row, column = self._row(known[-1][1]), self.column(known[-1][0]) + 1
-                free = [at for at in range(len(cells)) if (at, column) not in taken]
-                row = min(free, key=lambda at: abs(at - row), default=row)
-                taken.add((row, column))
-                cells[row][column] = (line.mark, f"bold {line.style}")
+        marked = [line for line in lines if line.mark]
+        ends = [(line, at) for line in marked for at in [*filter(_finite, line.points)][-1:]]
+        ends.sort(key=lambda end: -end[1][1])  # no letter is above that of a higher end
+        last, row = len(cells) - len(ends), -1
+        for at, (line, (x, y)) in enumerate(ends):
+            row = max(0, min(max(row + 1, self._row(y)), last + at))
+            cells[row][self.column(x) + 1] = (line.mark, f"bold {line.style}")
 
     def _below(self, left: int) -> tuple[str, str]:
         """Return the x axis and its labels, omitting labels without room."""

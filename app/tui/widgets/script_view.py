@@ -20,6 +20,8 @@ from lumitui.app.tui.widgets.scroll import Scroll
 _OPTIONS = re.compile("^#SBATCH .*$", re.MULTILINE)
 _CONTINUES = "╰ "
 """The mark before the continuation of a long line."""
+_ENDS = (" ", "/=:,", "-_.")
+"""Where such a line is broken, the best first."""
 
 
 class HangingText(Static):
@@ -42,14 +44,16 @@ class HangingText(Static):
 
 
 def hung(line: Content, width: int) -> Iterator[Content]:
-    """Yield a line in parts of at most `width` cells, broken at blanks if possible."""
+    """Yield a line in parts of at most `width` cells, broken before a comment or at `_ENDS`."""
     indent = len(line.plain) - len(line.plain.lstrip())
     indent = indent if indent < width // 2 else 0
     mark = Content.styled(f"{' ' * indent}{_CONTINUES}", "$text 40%")
     begins = indent
     while line.cell_length > width > len(mark):
         part = chop_cells(line.plain, width)[0]
-        at = part.rfind(" ", begins + 1) + 1 or len(part)
+        comment = line.plain.rfind(" # ", begins + 1, len(part) + 2)
+        ends = (max(part.rfind(one, begins + 1) for one in signs) for signs in _ENDS)
+        at = next((end + 1 for end in (comment, *ends) if end > 0), len(part))
         yield line[:at]
         line, begins = mark + line[at:], len(mark)
     yield line

@@ -59,7 +59,7 @@ class TextEditor(TextArea):
 
 
 class TextPane(Vertical):
-    """The text of a draft, above its errors and the help for the key under the cursor."""
+    """The text of a draft; below it, errors, the help of the key under the cursor, more keys."""
 
     def __init__(self) -> None:
         """Show no draft."""
@@ -67,9 +67,10 @@ class TextPane(Vertical):
         self._checked: CheckedDraft | None = None
 
     def compose(self) -> ComposeResult:
-        """Yield the text, then the errors and the help."""
+        """Yield the text, then the errors and the help, then the keys it lacks."""
         yield TextEditor()
         yield Static(id="text-notes", markup=False)
+        yield Static(id="text-keys", markup=False)
 
     def load(self, text: str, *, other: bool = False) -> None:
         """Show an edited text, which ctrl+z reverts, or another draft's text (`other`).
@@ -119,3 +120,8 @@ class TextPane(Vertical):
             if key == field.key.partition(".")[0]
         ]
         self.query_one("#text-notes", Static).update(Text("\n").join(lines))
+        area.styles.max_height = area.document.line_count + 1  # with a scrollbar
+        lacking = [one for one in checked.fields if not one.value and "." not in one.key]
+        more = [Text.assemble(f"{one.key:<15}", (one.help, "dim")) for one in lacking]
+        more.insert(0, Text("More keys", "bold"))
+        self.query_one("#text-keys", Static).update(Text("\n").join(more))

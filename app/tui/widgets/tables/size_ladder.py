@@ -13,15 +13,6 @@ from textual.widgets.option_list import Option
 
 from lumitui.app.runs import Rung, log_line
 
-LABELS = 16
-"""Cells of the dialog's first column: marks and nodes, and below them the labels."""
-
-
-def columns(width: int) -> tuple[int, int]:
-    """Return the start of the dialog's second and third columns on a screen of `width` cells."""
-    room = min(100, width) - 6  # the frame, its padding and a scrollbar
-    return LABELS + 2, LABELS + 2 + (room - LABELS) // 2
-
 
 class SizeLadder(OptionList):
     """A line for each size; a refused one cannot be selected or marked."""
@@ -82,10 +73,6 @@ class SizeLadder(OptionList):
         """Return the line above the sizes."""
         return f"   {self._aligned(self._titles)}"
 
-    def on_resize(self) -> None:
-        """Align the cells with those of the plan."""
-        self._tick()
-
     def action_mark(self) -> None:
         """Mark or unmark the size under the cursor."""
         if self.chosen is not None:
@@ -123,8 +110,5 @@ class SizeLadder(OptionList):
     def _aligned(self, cells: Sequence[str]) -> str:
         rows = [self._titles, *(rung.cells for rung in self._rungs)]
         widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-        sized = zip(cells[:-1], widths, strict=False)
-        nodes, *numbers, price = (cell.rjust(width) for cell, width in sized)
-        second, third = columns(self.app.size.width)
-        line = f"{nodes.rjust(LABELS - 3):<{second - 3}}{'   '.join(numbers)}"
-        return log_line(f"{line:<{third - 3}}{price}  {cells[-1]}".rstrip())
+        line = "   ".join(map(str.rjust, cells[:-1], widths))
+        return log_line(f"  {line}   {cells[-1]}".rstrip())

@@ -86,6 +86,17 @@ def test_the_line_in_front_is_drawn_whole_over_the_others() -> None:
         assert drawn == {span.start for span in same.spans if span.style == front.style}
 
 
+def test_lines_that_coincide_are_dashes_and_letters_are_in_the_order_of_the_ends() -> None:
+    ends = (1.0, 1.0, 1.02, 1.01)
+    lines = lines_of([Curve(1, 10, (9.0, end)) for end in ends], "wxyz")
+    rows = Plot(lines, 80, 8).rows()
+    styles = {str(span.style) for row in rows for span in row.spans}
+    assert {line.style for line in lines} <= styles, "each is seen"
+    letters = [(line.mark, at) for at, row in enumerate(rows[:-2]) for line in lines
+               if line.mark in row.plain]  # fmt: skip
+    assert [mark for mark, _ in letters] == ["c", "d", "a", "b"]
+
+
 def test_smoothing_begins_at_the_curve_and_keeps_gaps() -> None:
     points = [(0.0, 4.0), (1.0, float("nan")), (2.0, 0.0)]
     assert smoothed(points, 0.5)[0] == (0.0, 4.0)

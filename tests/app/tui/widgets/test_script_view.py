@@ -11,7 +11,9 @@ from lumitui.app.tui.widgets.script_view import hung
     [
         ("set -e", 10, ["set -e"]),
         ("    srun python train.py", 16, ["    srun python ", "    ╰ train.py"]),
-        ("A=/appl/local/x.sif", 10, ["A=/appl/lo", "╰ cal/x.si", "╰ f"]),
+        ("A=/appl/local/x.sif", 10, ["A=/appl/", "╰ local/", "╰ x.sif"]),
+        ("A=abcdefgh", 6, ["A=", "╰ abcd", "╰ efgh"]),
+        ("cd x # a login file", 10, ["cd x", "╰ # a", "╰ login", "╰ file"]),
         ("# 图图图图 图图", 8, ["#", "╰ 图图图", "╰ 图", "╰ 图图"]),
         ("abc", 1, ["abc"]),
     ],
