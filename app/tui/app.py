@@ -129,7 +129,7 @@ class LumiApp(OrderedKeysApp):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(place.key, f"go('{place.name}')", place.title, show=False,
-                    id=f"go.{place.name}", tooltip=f"Open the screen {place.title}")
+                    id=f"go.{place.name}", tooltip=f"Open the {place.title} screen")
             for place in PLACES
         ),
         Binding("U", "unsent", "Send the rest", show=False, id="app.unsent",

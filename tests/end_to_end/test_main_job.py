@@ -113,6 +113,52 @@ def test_a_zero_training_goes_on_with_more_ranks(cluster_runs: Runs, tmp_path: P
     assert steps == [4, 5]
 
 
+@pytest.mark.both_slurms
+def test_a_wrong_mask_is_found(cluster_runs: Runs, tmp_path: Path) -> None:
+    runs = cluster_runs
+    spec = hello_job(partition="standard-g", gpus_per_node=8)
+    preview = runs.preview(spec, hello_project(tmp_path))
+    first, second = preview.launch.layout.masks[:2]
+    swapped = preview.launch.script.replace(f"{first},{second}", f"{second},{first}")
+    assert swapped != preview.launch.script
+    run = runs.send(replace(preview, launch=replace(preview.launch, script=swapped)))
+    run = finish(runs, run)
+    proof = runs.proof(run)
+    assert proof.kind == "differs"
+    assert [row.rank for row in proof.rows if not row.ok] == [0, 1]
+
+
+def test_a_strict_proof_launches_nothing_on_wrong_cores(cluster_runs: Runs, tmp_path: Path) -> None:
+    runs = cluster_runs
+    spec = hello_job(partition="standard-g", gpus_per_node=8, proof="strict")
+    preview = runs.preview(spec, hello_project(tmp_path))
+    right = finish(runs, runs.send(preview))
+    assert (right.state, runs.proof(right).kind) == (State.DONE, "proved")
+    first, second = preview.launch.layout.masks[:2]
+    swapped = preview.launch.script.replace(f"{first},{second}", f"{second},{first}")
+    wrong = runs.send(replace(preview, launch=replace(preview.launch, script=swapped)))
+    wrong = finish(runs, wrong)
+    assert (wrong.state, wrong.rc) == (State.FAILED, 78)
+    assert b'"argv"' in runs.read_log(right.id)[1]
+    assert b'"argv"' not in runs.read_log(wrong.id)[1]
+
+
+@pytest.mark.both_slurms
+def test_a_failed_rank_is_named_with_its_exit_code(cluster_runs: Runs, tmp_path: Path) -> None:
+    runs = cluster_runs
+    spec = hello_job(env={"FAIL_RANK": "1"})
+    run = finish(runs, runs.send(runs.preview(spec, hello_project(tmp_path))))
+    assert (run.state, run.rc, run.failed_rank) == (State.FAILED, 7, 1)
+
+
+def test_results_come_back(cluster_runs: Runs, tmp_path: Path) -> None:
+    runs = cluster_runs
+    run = finish(runs, runs.send(runs.preview(hello_job(), hello_project(tmp_path / "p"))))
+    fetched = runs.fetch(run.id, tmp_path / "results")
+    assert {item.name for item in fetched.files} >= {"job.sh", "binding.json", "attempt-1.out"}
+    assert (tmp_path / "results" / "job.sh").read_text() == run.script
+
+
 # The signal reaches each `sleep` too, which may end before the shell has its own.
 FOLDERS = """\
 #!/bin/bash
@@ -159,6 +205,22 @@ def test_a_job_takes_its_folders_on_the_nodes_with_it(
     assert finish(runs, stays).state is State.CANCELLED
     wait_until(lambda: left(stays) == [], what="the folder is gone")
     assert runs.read_log(stays.id)[1].count(b"saved") == 2
+
+
+@pytest.mark.both_slurms
+def test_the_preview_is_what_the_cluster_gets(
+    cluster_runs: Runs, cluster: Cluster, home: Home, tmp_path: Path
+) -> None:
+    runs = cluster_runs
+    project = hello_project(tmp_path / "p")
+    (project / "job.yaml").write_text(
+        json.dumps(hello_job().model_dump(mode="json", exclude_defaults=True))
+    )
+    shown = cli(home, "preview", str(project / "job.yaml"), "--script")
+    assert shown.returncode == 0, shown.stderr
+    run = finish(runs, runs.send(runs.preview(hello_job(), project)))
+    sent = cluster.login(f"cat {run.folder}/job.sh").stdout
+    assert sent == shown.stdout
 
 
 def test_two_hundred_runs_cost_one_request_and_one_squeue(

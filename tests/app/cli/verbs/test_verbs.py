@@ -160,7 +160,7 @@ def test_a_run_from_submit_to_fetch(here: Here, job: Path, tmp_path: Path) -> No
     assert '"argv": ["one"]' in here("logs", run["id"]).stdout
     assert here("logs", "last", "--last", "5").stdout != here("logs", "last").stdout
     assert here("logs", "-f", "last").returncode == 0
-    assert here("logs", "last", "--attempt", "9").returncode == 4
+    assert here("logs", "last", "--attempt", "9").returncode == 2
     done = here("status")
     assert (done.stdout, done.returncode) == ("", 0)
     shown = here("show", "hello").stdout

@@ -152,7 +152,6 @@ STOPS: dict[str, tuple[Plant | None, Plant | None]] = {
 }
 
 
-@pytest.mark.both_slurms
 def test_a_strict_proof_alone_stops_before_the_launch_and_says_why(proving: Proving) -> None:
     right = proving.send(STRICT)
     wrong = [proving.send(STRICT, *planted) for planted in STOPS.values()]

@@ -73,7 +73,7 @@ FAULTS = (
         ("No rank reported.", "CPU binding outside of job step allocation"),
         masks("0x00ff000000000000", *MASKS[1:]),
         state=State.FAILED,
-        why="cpu-bind",
+        why="cpu-bind-reserved",
     ),
     Fault(
         "second hardware threads",

@@ -134,7 +134,7 @@ CASES = (
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+def asking(tmp_path: Path) -> Iterator[Server]:
     server = Server(tmp_path)
     yield server
     server.close()
@@ -152,16 +152,16 @@ def configure(server: Server, lines: str) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.wants} {case.lines!r}")
 def test_the_server_sees_the_same_of_both_clients(
-    server: Server, tmp_path: Path, case: Case
+    asking: Server, tmp_path: Path, case: Case
 ) -> None:
     config = tmp_path / "config"
-    server.methods = [case.wants]
-    configure(server, case.lines)
+    asking.methods = [case.wants]
+    configure(asking, case.lines)
     outcomes: list[tuple[Outcome, tuple[str, ...]]] = []
     for client in (by_openssh, by_lumitui):
-        server.attempts.clear()
+        asking.attempts.clear()
         outcome = client(config, Person(secret=case.secret))
-        outcomes.append((outcome, tuple(server.attempts)))
+        outcomes.append((outcome, tuple(asking.attempts)))
     (theirs, seen_of_theirs), (ours, seen_of_ours) = outcomes
     assert seen_of_theirs == case.seen, theirs.said
     assert seen_of_ours == case.seen, ours.said
@@ -169,17 +169,17 @@ def test_the_server_sees_the_same_of_both_clients(
 
 
 def test_a_configuration_that_leaves_no_way_is_refused_before_anything_is_sent(
-    server: Server, tmp_path: Path
+    asking: Server, tmp_path: Path
 ) -> None:
     config = tmp_path / "config"
-    configure(server, "PreferredAuthentications gssapi-with-mic")
+    configure(asking, "PreferredAuthentications gssapi-with-mic")
     ours = by_lumitui(config, Person())
     assert "allows no login" in ours.said and "PreferredAuthentications" in ours.said
-    assert not server.attempts
+    assert not asking.attempts
 
 
-def test_what_the_configuration_switches_off_is_named(server: Server, tmp_path: Path) -> None:
+def test_what_the_configuration_switches_off_is_named(asking: Server, tmp_path: Path) -> None:
     config = tmp_path / "config"
-    server.methods = ["password"]
-    configure(server, "PasswordAuthentication no")
+    asking.methods = ["password"]
+    configure(asking, "PasswordAuthentication no")
     assert "disables: password" in by_lumitui(config, Person()).said
