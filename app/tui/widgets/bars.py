@@ -59,7 +59,7 @@ class Keys(Footer):
                 label = f"{key.key_display} {key.description}"
             room -= cell_len(label)
             if room >= 0:
-                room -= gap * bool(label)
+                room -= gap * (label.rstrip() == label != "")  # keys of a group stand close
                 yield key
         yield Static(classes="space")
         yield from (ends[last] for last in LAST if last in ends)
