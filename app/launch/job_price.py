@@ -28,7 +28,8 @@ def price_of(place: Placement, layout: RankLayout) -> Price:
         memory = memory_gib(place, layout)
     rate = node_rate(billing, cores, memory, gpus, spec.local_disk or 0)
     per_hour = rate * spec.nodes
-    hours = spec.chain * walltime.seconds_of(spec.time) / 3600
+    minutes = math.ceil(walltime.seconds_of(spec.time) / 60)  # Slurm rounds up (sbatch(1), -t)
+    hours = spec.chain * minutes / 60
     return Price(round(per_hour * hours, 3), site.billing_unit, per_hour)
 
 

@@ -13,10 +13,6 @@ KEY_OF_OPTION = {
     "job-name": "name",
 }  # fmt: skip
 """Keys by long option; `local-disk` comes from a cure, since its option depends on the site."""
-LONG_NAMES = {
-    "-A": "account", "-p": "partition", "-N": "nodes", "-G": "gpus", "-n": "ntasks",
-    "-c": "cpus-per-task", "-t": "time", "-J": "job-name",
-}  # fmt: skip
 _OPTION = re.compile(r"(?:^|\s)(?:--dep[a-z]*(?:=|\s+)|-d\s*)\S+")
 """Matches a dependency in an entry of `sbatch:`, which may have several options."""
 

@@ -10,8 +10,8 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5110, "app/tui": 13910, "app/runs": 2850, "app/scale": 3130, "app/follow": 4230,
-    "app/survey": 1900, "app/launch": 9450, "app/explain": 2990, "app/history": 4370,
+    "app/cli": 5110, "app/tui": 13920, "app/runs": 2850, "app/scale": 3130, "app/follow": 4230,
+    "app/survey": 1900, "app/launch": 9460, "app/explain": 2990, "app/history": 4370,
     "app/mcp": 980,
     "app/job": 2610, "app/knowledge": 16340, "remote/site": 3100, "remote/ssh": 3220,
     "remote/transport": 1120, "remote/scheduler": 2590, "remote/source": 1630,

@@ -1,12 +1,12 @@
 """The adviser's rules about a launch's request to Slurm: cores, memory, disk, options, signals."""
 
-import re
 from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.strategies import STRATEGIES
+from lumitui.app.knowledge.bash.option_tables import SBATCH
 from lumitui.app.launch.layout import needed_cores
-from lumitui.app.launch.option_keys import KEY_OF_OPTION, LONG_NAMES, without_dependency
+from lumitui.app.launch.option_keys import KEY_OF_OPTION, without_dependency
 from lumitui.app.launch.placement import Placement
 from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.remote.site import walltime
@@ -109,25 +109,48 @@ def _one_rank(launch: Launch, place: Placement) -> Finding:
     )
 
 
+_OWN = {
+    "account", "array", "chdir", "clusters", "comment", "cpus-per-task", "error", "exclusive",
+    "gpus", "gpus-per-node", "gpus-per-socket", "gres", "job-name", "mem", "mem-per-cpu",
+    "mem-per-gpu", "nodes", "ntasks", "ntasks-per-node", "open-mode", "output", "parsable",
+    "partition", "signal", "test-only", "time", "wrap",
+}  # fmt: skip
+"""Long options that lumitui writes itself, or with which it would not find its job."""
+
+
 def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
-    ours = re.compile(
-        r"^--(?:job-name|comment|output|error|chdir|open-mode|nodes|partition|account|time|wrap|"
-        r"array|ntasks|ntasks-per-node|cpus-per-task|parsable|signal|exclusive|gres|"
-        r"mem|mem-per-cpu|mem-per-gpu|gpus|gpus-per-node|gpus-per-socket)(?:=|$|\s)|"
-        r"^-[JNpAtnconeDaG]"
-    )
-    if launch.spec.after:
-        ours = re.compile(f"{ours.pattern}|^--dependency|^-d")
+    ours = _OWN | {"dependency"} if launch.spec.after else _OWN
     for option in launch.spec.sbatch:
-        for word in filter(ours.match, option.split()):  # sbatch takes several options in a line
-            yield hit(
-                "own-option",
-                "sbatch",
-                _own(word),
-                _key(word),
-                fix=Fix(f"remove {option}", at_key("sbatch"), _others(launch.spec.sbatch, option)),
-                final=True,  # another name or array would keep lumitui from finding its job
-            )
+        for word, name in _named(option):
+            if name in ours:
+                fix = Fix(f"remove {option}", at_key("sbatch"), _others(launch.spec.sbatch, option))
+                # Final: another name or array would keep lumitui from finding its job.
+                yield hit("own-option", "sbatch", _own(word, name), _key(name), fix=fix, final=True)
+
+
+def _named(option: str) -> Iterator[tuple[str, str]]:
+    """Yield the words of an entry of `sbatch:` with the long options that each may set.
+
+    sbatch takes several options in a line, unique prefixes of long names, and letters together. A
+    prefix that is ambiguous here may be unique in another version of Slurm.
+    """
+    words = iter(option.split())
+    for word in words:
+        if word.startswith("--"):
+            prefix, is_set, _ = word[2:].partition("=")
+            names = SBATCH.full(prefix)
+            yield from ((word, name) for name in names)
+            if not is_set and any(SBATCH.long[name] == "value" for name in names):
+                next(words, None)
+        elif word.startswith("-"):
+            letters = word[1:]
+            for at, letter in enumerate(letters, 1):
+                name = SBATCH.short.get(letter, "")
+                yield word, name
+                if SBATCH.long.get(name) != "nothing":  # the rest is its value
+                    if at == len(letters) and SBATCH.long.get(name) == "value":
+                        next(words, None)
+                    break
 
 
 def _no_account(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -154,28 +177,20 @@ def _job_number(launch: Launch, place: Placement) -> Iterator[Finding]:
         )
 
 
-def _own(option: str) -> str:
-    if _name(option) in ("--array", "-a"):
-        return f"{option} would start several jobs for one run, all writing to its folder."
-    return f"lumitui itself writes {option}, and a second one would contradict it."
+def _own(word: str, name: str) -> str:
+    if name == "array":
+        return f"{word} would start several jobs for one run, all writing to its folder."
+    return f"lumitui itself writes --{name}, and {word} would contradict it."
 
 
-def _key(option: str) -> str:
-    name = _name(option)
-    if name in ("--array", "-a"):
+def _key(name: str) -> str:
+    if name == "array":
         return "List the values under `grid:`, like `seed: [1, 2, 3]`: each becomes a run."
-    if name in ("--output", "--error", "-o", "-e"):
-        return f"Omit {name}: the log is in the run's folder, and `lumitui logs` shows it."
-    if key := KEY_OF_OPTION.get(LONG_NAMES.get(name, name.removeprefix("--"))):
+    if name in ("output", "error"):
+        return f"Omit --{name}: the log is in the run's folder, and `lumitui logs` shows it."
+    if key := KEY_OF_OPTION.get(name):
         return f"Use `{key}:` instead."
-    return f"Omit {name}."
-
-
-def _name(option: str) -> str:
-    """Return the option's name: `--mem` of `--mem=480G`, `-N` of `-N2`."""
-    if option.startswith("--"):
-        return re.split(r"[=\s]", option)[0]
-    return option[:2]
+    return f"Omit --{name}."
 
 
 def _others(options: tuple[str, ...], option: str) -> tuple[str, ...] | None:

@@ -71,6 +71,15 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
                 *("--exclusive", "--exclusive=user", "--mem=480G", "--mem 480G", "--mem=0"),
                 *("--mem-per-cpu=2G", "--mem-per-gpu=60G", "--gpus=4", "-G4", "--gpus-per-node=4"),
                 *("--gpus-per-socket=4", "--gres=gpu:4"),
+                # sbatch takes prefixes, and letters together.
+                *(
+                    "--arr=0-2",
+                    "--gpus-per-nod=8",
+                    "--part standard-g",
+                    "--exclusi",
+                    "--mem-per-g=9G",
+                ),
+                *("-Qa0-2", "-Ha 0-2", "-Ot180", "-QN2", "-sN2", "-Mother", "--test-only"),
             )
         ),
         ({"partition": "small-g", "memory": "600G"}, "memory", "error"),
