@@ -42,7 +42,7 @@ Bandwidth = Annotated[float, Field(gt=0, le=1e5)]
 """GB/s that every rank of an all-reduce sends: its bus bandwidth."""
 Latency = Annotated[float, Field(ge=0, le=1e5)]
 """Microseconds that each doubling of the ranks adds to a small all-reduce."""
-Precision = Literal["tf32", "bf16", "fp16", "fp8"]
+Precision = Literal["bf16", "fp16"]
 """A format of numbers smaller than fp32, for which GPUs may have matrix units."""
 
 

@@ -38,11 +38,6 @@ class Expression:
     mentions: frozenset[Role] = frozenset()
     """The roles of all its parts: `f"cuda:{rank}"` mentions the rank."""
 
-    @property
-    def number(self) -> int | None:
-        """The value if it is known to be a whole number, otherwise None."""
-        return self.value if self.constant and type(self.value) is int else None
-
 
 @dataclass(frozen=True)
 class CallArgument(Expression):
