@@ -309,8 +309,7 @@ def _sets(job: ScriptJob, option: str, letter: str) -> Command | None:
     "job COMPLETED although the program failed.",
     source=f"{_BASH}, pipefail",
 )
-def exit_code_lost(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun python train.py | tee train.log` without pipefail."""
+def _exit_code_lost(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if _sets(job, "pipefail", ""):
         return
     if "PIPESTATUS" in job.text:
@@ -343,8 +342,7 @@ def _is_piped(job: ScriptJob, command: Command) -> bool:
     why="`$*` and `$@` without quotes split every argument at its spaces.",
     source=f"{_BASH}, special parameters",
 )
-def arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun python train.py $*`."""
+def _arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in job.training:
         for word in step.arguments:
             if word.text in ("$*", "${*}") or (word.text in ("$@", "${@}") and not word.quotes):
@@ -390,8 +388,7 @@ def _ends(job: ScriptJob) -> Iterator[tuple[Command, str, str]]:
     why="The comment ends the command: the next line is a separate command.",
     source="bash(1), COMMENTS",
 )
-def comment_in_command(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    r"""Find `# --option \` below `srun … \`."""
+def _comment_in_command(job: ScriptJob, site: Site) -> Iterator[Hit]:
     lines = job.text.split("\n")
     for command, rest, following in _ends(job):
         line = command.at.end_line + 1
@@ -421,8 +418,7 @@ _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)")
     "path does not exist.",
     source="bash(1), REDIRECTION; HPC4AIbook, Chapter.12/ddp_job_template.slurm",
 )
-def placeholder(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `DATA=/scratch/<project>/data` and `python /path/to/train.py`."""
+def _placeholder(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for number, line in _commands(job.text):
         for found in (*_angles(line), *_PATH.finditer(line)):
             at = Position(number, found.start() + 1, number, found.end() + 1)
