@@ -99,19 +99,12 @@ def _network_off(job: ScriptJob, site: Site) -> Iterator[Hit]:
             f"Remove {variable.name}.",
             variable.at,
         )
-    for variable in job.settings("NCCL_NET"):
-        if variable.value.lower() == "socket" and job.nodes > 1:
+    slow = {"NCCL_NET": ("socket",), "FI_PROVIDER": _TCP if _slingshot(site) else ()}
+    for variable in job.settings(*slow):
+        if variable.value.lower() in slow[variable.name] and job.nodes > 1:
             yield Hit(
-                "NCCL_NET=Socket makes nodes exchange gradients over TCP.",
-                "Remove NCCL_NET.",
-                variable.at,
-            )
-    for variable in job.settings("FI_PROVIDER"):
-        if variable.value.lower() in _TCP and job.nodes > 1 and _slingshot(site):
-            yield Hit(
-                f"FI_PROVIDER={variable.value} makes nodes exchange gradients over TCP instead "
-                "of Slingshot (cxi).",
-                "Remove FI_PROVIDER.",
+                f"{variable.name}={variable.value} makes nodes exchange gradients over TCP.",
+                f"Remove {variable.name}.",
                 variable.at,
             )
 
@@ -135,6 +128,7 @@ def _debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
         "CUDA_LAUNCH_BLOCKING": _ON,
         "HIP_LAUNCH_BLOCKING": _ON,
         "AMD_SERIALIZE_KERNEL": ("1", "2", "3"),
+        "NCCL_DEBUG": ("TRACE", "trace"),
         "TORCH_DISTRIBUTED_DEBUG": ("DETAIL",),
         "NCCL_BLOCKING_WAIT": _ON,
         "TORCH_NCCL_BLOCKING_WAIT": _ON,
@@ -144,13 +138,6 @@ def _debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"{variable.name}={variable.value} is for debugging, and slows every step.",
                 f"Remove {variable.name} from training jobs.",
-                variable.at,
-            )
-    for variable in job.settings("NCCL_DEBUG"):
-        if variable.value.upper() == "TRACE":
-            yield Hit(
-                "NCCL_DEBUG=TRACE writes a line for every call of every rank.",
-                "Write NCCL_DEBUG=INFO, or WARN.",
                 variable.at,
             )
 
