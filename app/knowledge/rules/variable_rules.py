@@ -352,15 +352,16 @@ _RANKS = "csc-user-guide, ml-multi.md; LUMI-AI-Guide ea60bc1, multi-gpu-and-node
 _NODE_RANK = re.compile(r"--(?:node|machine)[_-]rank[= ](?<!\\)\$\{?(SLURM_(?:NODEID|PROCID))\b")
 _GIVEN = re.compile(r"--(?:node|machine)[_-]rank[= ][\"']?\$\{?([A-Za-z_]\w*)")
 """The variable that a launcher receives as its node rank."""
-_OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK")
+_OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK",
+             "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")  # fmt: skip
 
 
 @rule(
     "rank-set-in-batch",
     "error",
     "a rank that the batch script sets for all tasks",
-    why="Every task gets the batch script's 0, assumes that it is rank 0, and waits for ranks "
-    "that never come.",
+    why="Every task gets the batch script's 0: all assume that they are rank 0, and wait for "
+    "ranks that never come, or all share GPU 0.",
     source=_RANKS,
 )
 def _rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
