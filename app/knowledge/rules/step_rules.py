@@ -444,18 +444,10 @@ def _accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
         nodes = nodes_of(job, step)
         if step.launcher != "accelerate" or not gpus or told is None or told == gpus * nodes:
             continue
-        if told % nodes:
-            yield Hit(
-                f"--num_processes={told} cannot be divided among {nodes} nodes.",
-                f"Write --num_processes={gpus * nodes}: {gpus} on each of {nodes} nodes.",
-                step.at,
-            )
-        else:
-            fewer = told < gpus * nodes
-            yield Hit(
-                f"--num_processes={told} counts the ranks of all {nodes} nodes: "
-                f"{told // nodes} on each, which has {gpus} GPUs.",
-                f"Write --num_processes={gpus * nodes}.",
-                step.at,
-                severity="warning" if fewer and nodes == 1 else None,
-            )
+        yield Hit(
+            f"--num_processes={told} counts the ranks of all {nodes} nodes: {told / nodes:g} on "
+            f"each, which has {gpus} GPUs.",
+            f"Write --num_processes={gpus * nodes}.",
+            step.at,
+            severity="warning" if told < gpus and nodes == 1 else None,
+        )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.known_names import NAMES
 from lumitui.app.knowledge.rules.phrases import setting
-from lumitui.app.knowledge.script_job import CommandWord, JobStep, ScriptJob, Variable
+from lumitui.app.knowledge.script_job import JobStep, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import has_unknown_sources
 from lumitui.app.knowledge.site_facts.expansions import (
     Use,
@@ -163,18 +163,6 @@ def _literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 variable.at,
                 setting(variable, f'"{variable.value}"', "write double quotes"),
             )
-    for word in _arguments(job):
-        if word.expanded_in == "never" and word.quotes == "'" and _PATH.fullmatch(word.text):
-            yield Hit(
-                f"The program gets the literal text {word.text}, because single quotes keep the "
-                "dollar sign.",
-                "Write double quotes.",
-                word.at,
-            )
-
-
-def _arguments(job: ScriptJob) -> Iterator[CommandWord]:
-    return (word for step in job.steps for word in step.arguments)
 
 
 @rule(
@@ -189,7 +177,7 @@ def _literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in job.variables:
         if variable.quoted in ('"', "'") and variable.value.startswith("~/"):
             yield _of_variable(job, variable)
-    for word in _arguments(job):
+    for word in (word for step in job.steps for word in step.arguments):
         quoted = word.quotes in ('"', "'") and word.text.startswith("~/")
         if quoted or re.match(r"--?[\w-]+=~/", word.text):
             yield Hit(
