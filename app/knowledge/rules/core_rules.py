@@ -292,6 +292,28 @@ def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
             )
 
 
+@rule(
+    "numa-binding-shared",
+    "warning",
+    "--numa-binding of torchrun on shared nodes",
+    why="Slurm may give the job no core near its GPU. torchrun then fails with `Must bind to a "
+    "non-empty set of CPU indices`.",
+    source="pytorch, torch/numa/binding.py; LUMI user guide, distribution-binding",
+)
+def _numa_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    shared = (cores_of_node(job) or 0) < len(site.node.usable_cores)
+    if whole_nodes(job, site) is not False or not shared or len(set(site.node.gpu_numa)) < 2:
+        return
+    for step in job.steps:
+        if step.launcher == "torchrun" and (option := step.launcher_options.get(_NUMA)):
+            yield Hit(
+                "--numa-binding needs cores near each GPU, but on shared nodes Slurm gives the "
+                "job arbitrary cores.",
+                "Omit it, or use whole nodes.",
+                option.at,
+            )
+
+
 mask_unreadable = _mistake(
     "mask-unreadable",
     "error",
