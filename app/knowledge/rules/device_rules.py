@@ -9,6 +9,7 @@ from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import removal, some
 from lumitui.app.knowledge.script_job import Option, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, site_says
+from lumitui.app.knowledge.site_facts.process_counts import has_one_rank, shows_own_gpu
 from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
 
@@ -278,7 +279,6 @@ def _several(job: ScriptJob, variable: Variable) -> bool:
     return len({each.value for each in job.settings(variable.name)}) > 1
 
 
-_OWN_NUMBER = re.compile(r"\$\{?\w*LOCAL(?:ID|_RANK)\}?")
 _ADAPTS = re.compile(r"VISIBLE_DEVICES|device_count")
 """A program that may read how many GPUs it sees."""
 _USUAL = re.compile(r"is_available|distributed|world_size")
@@ -308,11 +308,11 @@ def _hidden(job: ScriptJob, site: Site) -> Iterator[Hit]:
         ]
         adapts = any(_ADAPTS.search(job.files.get(one.file, "")) for one in run.files)
         given = adapts or run.given("local_rank", "gpu", "device") or not lists
-        if given or run.step.launcher not in _KEEPS_LIST:
+        if given or run.step.launcher not in _KEEPS_LIST or has_one_rank(job, run.step):
             continue
         for file, call in _takes(run, "local"):
             plain = all(_USUAL.search(one.text) for one in call.guards)
-            if plain and _OWN_NUMBER.fullmatch(lists[-1].value):
+            if plain and shows_own_gpu(lists[-1]):
                 name = lists[-1].name
                 yield Hit(
                     f"{name} shows each rank one GPU, as number 0, but {file} uses the number "

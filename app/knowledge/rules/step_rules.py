@@ -319,7 +319,7 @@ def _torchrun_standalone(job: ScriptJob, site: Site) -> Iterator[Hit]:
 )
 def _launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in job.training:
-        if step.launcher not in ("torchrun", "accelerate"):
+        if step.launcher not in ("torchrun", "accelerate") or starts_one_rank_each(job, step):
             continue
         told, nodes = _counted(job, step, *_NODES), nodes_of(job, step)
         if told is not None and told[0] != nodes and (step.srun or told[0] != job.nodes):

@@ -340,8 +340,8 @@ _RANKS = "csc-user-guide, ml-multi.md; LUMI-AI-Guide ea60bc1, multi-gpu-and-node
 _NODE_RANK = re.compile(r"--(?:node|machine)[_-]rank[= ](?<!\\)\$\{?(SLURM_(?:NODEID|PROCID))\b")
 _GIVEN = re.compile(r"--(?:node|machine)[_-]rank[= ][\"']?\$\{?([A-Za-z_]\w*)")
 """The variable that a launcher receives as its node rank."""
-_OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK",
-             "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")  # fmt: skip
+_OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK")
+_GPU_LISTS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
 @rule(
@@ -355,9 +355,20 @@ _OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK",
 def _rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if not any(step.srun for step in job.training):
         return
-    for variable in job.settings(*_OF_RANKS, *_GIVEN.findall(job.text)):
+    own_gpu = job.options.has("gpus-per-task", "ntasks-per-gpu") or job.options.has("gpu-bind")
+    for variable in job.settings(*_OF_RANKS, *_GPU_LISTS, *_GIVEN.findall(job.text)):
         of_task = [name for name in names_in(variable.value) if name in RANK_VARIABLES]
-        if variable.shell == "batch" and of_task and loses_ranks(job, of_task[0]):
+        if variable.shell != "batch" or not of_task:
+            continue
+        if variable.name in _GPU_LISTS:
+            if (job.rank.per_node or 1) > 1 and not own_gpu:
+                yield Hit(
+                    f"{variable.name} is set in the batch script, where ${of_task[0]} is 0: all "
+                    f"{job.rank.per_node} ranks of a node see only GPU 0.",
+                    "Remove it; ranks select their GPU by LOCAL_RANK.",
+                    variable.at,
+                )
+        elif loses_ranks(job, of_task[0]):
             yield Hit(
                 f"{variable.name} is set in the batch script, where ${of_task[0]} is 0 for all "
                 "tasks.",
