@@ -226,6 +226,8 @@ class Rank:
     """Whether it sees only its own GPU (`--gpus-per-task`, `ROCR_USE_SLURM_LOCALID`), or all."""
 
 
+GPU_LISTS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+"""Variables that list the GPUs a program sees."""
 UNKNOWN_RANK = Rank()
 """For a job whose launch does not determine its ranks."""
 

@@ -30,19 +30,8 @@ _NAMES = (
 )
 _LIBRARIES = frozenset(_NAMES.split())
 """Installed packages whose effect on ranks and checkpoints the rules know."""
-_RANKED = (
-    "torch.distributed",
-    "accelerate",
-    "deepspeed",
-    "horovod",
-    "lightning",
-    "pytorch_lightning",
-    "mpi4py",
-    "jax",
-    "tensorflow",
-    "trl",
-    "submitit",
-)
+_RANKED = ("torch.distributed", "accelerate", "deepspeed", "horovod", "lightning",
+           "pytorch_lightning", "mpi4py", "jax", "tensorflow", "trl", "submitit")  # fmt: skip
 """Packages that handle ranks."""
 _read = lru_cache(maxsize=64)(read_python)
 _config = lru_cache(maxsize=64)(read_config)

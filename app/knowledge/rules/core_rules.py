@@ -16,6 +16,7 @@ from lumitui.app.knowledge.site_facts.allocation import (
     queue_of,
     whole_nodes,
 )
+from lumitui.app.knowledge.site_facts.process_counts import PER_NODE_LAUNCHERS, tasks_per_node_of
 from lumitui.remote.site.finding import Cure, Severity
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
@@ -215,8 +216,6 @@ def _workers(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 )
 
 
-_ONE_TASK = ("torchrun", "accelerate", "deepspeed")
-"""Launchers whose single task starts all ranks of a node."""
 _NUMA = "numa-binding"
 """torchrun's option that binds its workers to the cores near their GPUs."""
 _SOURCE = "srun(1) --cpu-bind; the site's profile, node.gpu_cores"
@@ -231,20 +230,11 @@ def _mask_binds(job: ScriptJob, name: str = "cpu-bind") -> Iterator[tuple[JobSte
             yield step, option, bind
 
 
-def _tasks(job: ScriptJob, step: JobStep) -> int:
-    """Return the number of tasks that a step starts on a node."""
-    options = step.srun
-    total = options.number("ntasks") if options else None
-    each = options.number("ntasks-per-node") if options else None
-    if total is not None:
-        return -(-total // job.nodes)
-    return each or job.tasks_per_node
-
-
 def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[Option, MaskMistake]]:
     for name in ("cpu-bind", "gpu-bind"):
         for step, option, bind in _mask_binds(job, name):
-            tasks, workers = _tasks(job, step), step.launcher in _ONE_TASK
+            tasks = tasks_per_node_of(job, step) or job.tasks_per_node
+            workers = step.launcher in PER_NODE_LAUNCHERS
             if workers and tasks > 1:
                 continue
             starter: Starter = "torchrun" if workers else "srun"

@@ -7,7 +7,7 @@ from lumitui.app.knowledge.program.program_facts import Call, Role
 from lumitui.app.knowledge.program.step_program import StepProgram, runs
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import removal, some
-from lumitui.app.knowledge.script_job import Option, ScriptJob, Variable
+from lumitui.app.knowledge.script_job import GPU_LISTS, Option, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, site_says
 from lumitui.app.knowledge.site_facts.process_counts import has_one_rank, shows_own_gpu
 from lumitui.remote.site.finding import Cure
@@ -161,8 +161,6 @@ def _unused(job: ScriptJob, site: Site) -> Iterator[Hit]:
             )
 
 
-_AMD = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
-_VISIBLE = ("CUDA_VISIBLE_DEVICES", *_AMD)
 _OWN_GPU = ("gpus-per-task", "cpus-per-gpu", "ntasks-per-gpu", "tasks-per-gpu")
 _SHARES_AGAIN = "allow-task-sharing"
 
@@ -226,7 +224,7 @@ def _numbers(text: str) -> list[int] | None:
 )
 def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
     has = gpus_of_node(job)
-    for variable in job.settings(*_VISIBLE):
+    for variable in job.settings(*GPU_LISTS):
         numbers = _numbers(variable.value)
         if site_says(site, variable.name):
             continue
@@ -303,7 +301,7 @@ def _hidden(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         lists = [
             one
-            for one in job.settings(*_VISIBLE)
+            for one in job.settings(*GPU_LISTS)
             if one.shell != "batch" and one.step in (None, job.steps.index(run.step))
         ]
         adapts = any(_ADAPTS.search(job.files.get(one.file, "")) for one in run.files)

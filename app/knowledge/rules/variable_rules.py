@@ -7,7 +7,7 @@ from dataclasses import replace
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.known_names import NAMES
 from lumitui.app.knowledge.rules.phrases import setting
-from lumitui.app.knowledge.script_job import JobStep, ScriptJob, Variable
+from lumitui.app.knowledge.script_job import GPU_LISTS, JobStep, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import has_unknown_sources
 from lumitui.app.knowledge.site_facts.expansions import (
     Use,
@@ -341,7 +341,6 @@ _NODE_RANK = re.compile(r"--(?:node|machine)[_-]rank[= ](?<!\\)\$\{?(SLURM_(?:NO
 _GIVEN = re.compile(r"--(?:node|machine)[_-]rank[= ][\"']?\$\{?([A-Za-z_]\w*)")
 """The variable that a launcher receives as its node rank."""
 _OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK")
-_GPU_LISTS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
 @rule(
@@ -356,11 +355,11 @@ def _rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if not any(step.srun for step in job.training):
         return
     own_gpu = job.options.has("gpus-per-task", "ntasks-per-gpu") or job.options.has("gpu-bind")
-    for variable in job.settings(*_OF_RANKS, *_GPU_LISTS, *_GIVEN.findall(job.text)):
+    for variable in job.settings(*_OF_RANKS, *GPU_LISTS, *_GIVEN.findall(job.text)):
         of_task = [name for name in names_in(variable.value) if name in RANK_VARIABLES]
         if variable.shell != "batch" or not of_task:
             continue
-        if variable.name in _GPU_LISTS:
+        if variable.name in GPU_LISTS:
             if (job.rank.per_node or 1) > 1 and not own_gpu:
                 yield Hit(
                     f"{variable.name} is set in the batch script, where ${of_task[0]} is 0: all "
