@@ -123,7 +123,6 @@ class Resources:
     """Whether the GPUs were requested in total (`--gpus=N`), not per node."""
     memory_gib: float | None = None
     """Per node, whichever option requested it."""
-    exclusive: bool = False
     array: str = ""
 
 
@@ -261,10 +260,6 @@ class ScriptJob:
     """For files that the script writes itself: the positions of their lines in the script."""
     folder: str | None = None
     """The folder from which it is submitted, if known."""
-    strategy: str = ""
-    """`ddp`, `zero3`, `fsdp`, `lightning` …; "" if unknown."""
-    end: Position = NOWHERE
-    """The `exit` or `exec` that always runs; NOWHERE if the script ends after its last line."""
 
     @cached_property
     def training(self) -> tuple[JobStep, ...]:

@@ -13,7 +13,7 @@ from lumitui.app.knowledge.bash.parsed_text import Tree
 from lumitui.app.knowledge.bash.resource_options import count_of, gpus_of, nodes_of, resources_of
 from lumitui.app.knowledge.bash.scope import Scope
 from lumitui.app.knowledge.bash.shell_state import Reading
-from lumitui.app.knowledge.bash.syntax_mistakes import early_end, troubles_of
+from lumitui.app.knowledge.bash.syntax_mistakes import troubles_of
 from lumitui.app.knowledge.script_job import (
     GPU_LISTS,
     NO_OPTIONS,
@@ -28,7 +28,7 @@ from lumitui.app.knowledge.script_job import (
     Variable,
 )
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.source_position import NOWHERE, Position
+from lumitui.remote.site.source_position import Position
 
 _COUNTS = {
     "torchrun": "nproc-per-node",
@@ -210,7 +210,6 @@ def read_script(
     if not _is_odd(clean):
         tree = Tree(ParsedSource.of(File(clean)))
         reading.troubles += troubles_of(tree)
-        reading.end = early_end(tree) or NOWHERE
         Interpreter(reading, tree, Scope()).walk()
     else:
         message = "The script is too long; lumitui reads only its #SBATCH lines."
@@ -237,8 +236,6 @@ def read_script(
         files=MappingProxyType({**(files or {}), **written}),
         written=MappingProxyType({name: _lines(each) for name, each in reading.written.items()}),
         folder=folder,
-        strategy="deepspeed" if main is not None and main.launcher == "deepspeed" else "",
-        end=reading.end,
     )
 
 

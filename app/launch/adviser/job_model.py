@@ -58,7 +58,6 @@ def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = N
         commands=(*job.commands, *_links(spec)),
         steps=tuple(_steps(job.steps, place)),
         files=MappingProxyType(texts),
-        strategy=spec.strategy,
     )
 
 
