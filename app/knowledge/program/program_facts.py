@@ -105,7 +105,6 @@ class Assignment:
     value: Expression
     at: Position
     guards: tuple[LineGuard, ...] = ()
-    function: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,6 @@ class ProgramOption:
     name: str
     """The attribute in which argparse stores the value."""
     default: Expression | None
-    at: Position
     required: bool = False
     """Whether argparse exits if the option is missing."""
 

@@ -257,9 +257,7 @@ class _ModuleReader:
         name, _must = variable_read(target)
         text = f"environ[{name}]" if name else ast.unparse(target)[:_LONGEST]
         place = self._at(target)
-        self.settings.append(
-            Assignment(text, self._expression(value), place, self.guards, self.function)
-        )
+        self.settings.append(Assignment(text, self._expression(value), place, self.guards))
 
     def _values(self, nodes: Iterable[ast.expr]) -> None:
         for node in nodes:
@@ -334,7 +332,7 @@ class _ModuleReader:
             name = str(given.value)
         default = self._expression(words["default"]) if "default" in words else None
         must = isinstance(word := words.get("required"), ast.Constant) and word.value is True
-        self.options.append(ProgramOption(flags, name, default, self._at(node), must))
+        self.options.append(ProgramOption(flags, name, default, must))
 
     def _argument(self, node: ast.expr, name: str) -> CallArgument:
         if isinstance(node, ast.Starred):
