@@ -34,7 +34,6 @@ class Expression:
     constant: bool = False
     """Whether the value is known: a literal, or a name that the module sets once, to a literal."""
     value: Value = None
-    role: Role = ""
     mentions: frozenset[Role] = frozenset()
     """The roles of all its parts: `f"cuda:{rank}"` mentions the rank."""
 

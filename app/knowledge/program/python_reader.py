@@ -27,7 +27,6 @@ from lumitui.app.knowledge.program.roles import (
     looked_up,
     mentioned,
     names_with_roles,
-    role_of,
     variable_read,
 )
 from lumitui.remote.site.source_position import Position
@@ -342,9 +341,7 @@ class _ModuleReader:
     def _expression(self, node: ast.expr) -> Expression:
         text = ast.unparse(node)[:_LONGEST]
         constant, value = self._constant(node)
-        return Expression(
-            text, constant, value, role_of(node, self.roles), mentioned(node, self.roles)
-        )
+        return Expression(text, constant, value, mentioned(node, self.roles))
 
     def _constant(self, node: ast.expr) -> tuple[bool, Value]:
         if isinstance(node, ast.Constant):
