@@ -1,10 +1,10 @@
 """The outcome of sending a grid or ladder, in words. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lumitui.app.explain.run_phrases import time_limit
-from lumitui.app.explain.words import count, price, price_limit
+from lumitui.app.explain.words import count, price_limit, price_sentence
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
 from lumitui.app.scale.resubmission import Resubmission
@@ -164,12 +164,11 @@ def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:
         )
         for plan, most in zip(plans, prices, strict=True)
     ]
-    total = sum(most.amount for most in prices)
-    in_all = f"billed at most {price(total)} {prices[0].unit}" if total else "nothing is billed"
+    total = replace(prices[0], amount=sum(most.amount for most in prices))
     warnings = sum(
         finding.severity == "warning" for plan in plans for finding in plan.preview.findings
     )
-    lines.append(("in all", in_all))
+    lines.append(("in all", price_sentence(total)))
     return [*lines, ("warnings", str(warnings))] if warnings else lines
 
 
