@@ -53,7 +53,7 @@ def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = N
         job,
         origin="job file",
         name=spec.name,
-        options=_options(job.options, spec),
+        options=CommandOptions(tuple(_option(option, spec) for option in job.options.all)),
         variables=tuple(_variable(item, spec) for item in job.variables),
         commands=(*job.commands, *_links(spec)),
         steps=tuple(_steps(job.steps, place)),
@@ -79,21 +79,12 @@ def _at(place: Position, field: str) -> Position:
     return replace(place, field=field)
 
 
-def _options(options: CommandOptions, spec: JobSpec) -> CommandOptions:
-    return CommandOptions(tuple(_option(option, spec) for option in options.all))
-
-
 def _option(option: Option, spec: JobSpec) -> Option:
     if option.name == "job-name":
         return replace(option, value=spec.name, at=_at(option.at, "name"))
-    own = any(_same(option, text) for text in spec.sbatch)
+    own = any(option.raw.strip() == text.strip() for text in spec.sbatch)
     field = "sbatch" if own else KEY_OF_OPTION.get(option.name, "")
     return replace(option, at=_at(option.at, field))
-
-
-def _same(option: Option, text: str) -> bool:
-    """Return whether `text`, an entry of `sbatch:`, sets this option."""
-    return option.raw.strip() == text.strip()
 
 
 def _variable(variable: Variable, spec: JobSpec) -> Variable:

@@ -90,7 +90,11 @@ def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") 
         text = data.decode()
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-        odd = [n for n, line in enumerate(data.split(b"\n"), 1) if not _is_utf8(line)]
+        odd = [
+            n
+            for n, line in enumerate(data.split(b"\n"), 1)
+            if "\ufffd" in line.decode(errors="replace")
+        ]
     site, because = _site_of(text, sites, site_name)
     folder = script.resolve().parent
     before = read_script(text, site=site, folder=str(folder))
@@ -149,14 +153,6 @@ def _site_of(text: str, sites: Sites, site_name: str) -> tuple[Site, str]:
             f"Cannot tell which site this script is for{more}.", "Pass it with --site."
         )
     return guess.site, guess.because
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def program_text(source: str, program: Path, site: Site, account: str) -> str:

@@ -113,12 +113,7 @@ def _script(job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: 
         notes.lose(what, f"it is outside the project; copy it there as {name}")
         return name
     beside = step.program is not None and step.program.known.startswith("./")
-    if (
-        not step.python
-        and not beside
-        and "/" not in program
-        and not program.endswith((".py", ".sh"))
-    ):
+    if not (step.python or beside or "/" in program or program.endswith((".py", ".sh"))):
         notes.lose(program, "the script finds it in PATH; a job file needs a file of the project")
     elif step.python and not path.endswith(".py"):
         notes.lose(program, "lumitui runs only *.py with Python; rename it")

@@ -12,6 +12,7 @@ from tests.support.jobs.sites.lumi_job import JOB, job
 from tests.support.jobs.sites.site_jobs import launched, site
 
 LUMI = Sites([BUILT_IN]).load("lumi")
+GLOBAL = {"trainer": None, "script": "t.py", "scale": {"batch": {"arg": "--b", "arg_is": "global"}}}
 
 
 def said(_site: Site = LUMI, /, **changes: object) -> dict[str, str]:
@@ -34,6 +35,7 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
         ({"args": ["--data=/x/$LUSTRE/data"]}, "literal-argument", "warning"),
         ({"args": ["--out", "${SLURM_JOB_ID}"]}, "literal-argument", "warning"),
         ({"args": ["--n=$(nproc)"]}, "literal-argument", "warning"),
+        (GLOBAL | {"args": ["--b=100"]}, "batch-split", "error"),
         ({"time": "3-00:00:00"}, "time-limit", "error"),
         ({"nodes": 1025}, "nodes", "error"),
         ({"partition": "small-g", "nodes": 5}, "nodes", "error"),
