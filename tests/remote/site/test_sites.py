@@ -128,6 +128,17 @@ def test_no_user_polls_more_often_than_the_systems_profile_allows(
     told = [note for note in sites.load("small").notes if "does not allow" in note]
     assert len(told) == (own.strip("'") in ("1", "0.5"))
     assert sites.load("mine").poll_seconds == float(parent), "not through another profile either"
+    # Nor through one that hides the system's, or removes its pause.
+    (user / "other.yaml").write_text(SMALL)
+    for text in (SMALL, "extends: other\n"):
+        (user / "small.yaml").write_text(f"{text}poll_seconds: {own}\n")
+        assert sites.load("small").poll_seconds == pause
+    (user / "small.yaml").write_text("extends: small\npoll_seconds: null\n")
+    (system / "small.yaml").write_text(f"{SMALL}poll_seconds: 90\n")
+    assert sites.load("small").poll_seconds == 90
+    (system / "small.yaml").write_text("broken: [\n")
+    (user / "small.yaml").write_text(f"{SMALL}poll_seconds: 5\n")
+    assert sites.load("small").poll_seconds == 5
 
 
 def test_the_pause_of_a_bundled_or_an_own_profile_may_be_shortened(folder: Path) -> None:
