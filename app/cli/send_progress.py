@@ -87,7 +87,9 @@ def follow_log(runs: "Runs", run_id: str, last: int) -> None:
     """
     run = runs.history.get(run_id)
     write_log(runs, run.id, last)
-    show_end(runs.history.get(run.id))
+    run = runs.history.get(run.id)
+    runs.mark_told(run)
+    show_end(run)
 
 
 def write_log(runs: "Runs", run_id: str, last: int) -> None:
@@ -124,6 +126,7 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
         raise WaitTimedOut(
             f"{run.id} is still {run.state} after {seconds:g} s.", f"The job {stays}."
         )
+    runs.mark_told(run)
     show_end(run)
 
 

@@ -258,6 +258,13 @@ class RunsCore:
         run = self.history.get(run_id)
         return wait(self._watcher, run, timeout=timeout, stop=stop, warn=warn)
 
+    def mark_told(self, run: Run) -> None:
+        """Note that the user saw a run's end, so that the TUI does not report it again."""
+        from lumitui.app.follow.notifications.last_seen import mark_told
+
+        if run.state.is_final:
+            mark_told(self._data / "last-seen", run.id)
+
     def prepare_shell(
         self,
         run_id: str,
