@@ -243,8 +243,10 @@ def _unknown(
         return Hit(trouble.message, f"Pass it to {other}, which supports it.", trouble.at)
     meant = nearest(name.replace("_", "-"), names)
     if meant is None:
+        # The user chose an entry of `sbatch:` for this job; a script may be a centre's template.
+        severity: Severity = "warning" if trouble.at.field == "sbatch" else "note"
         do = "Remove it, unless one of the site's plugins adds it."
-        return Hit(trouble.message, do, trouble.at, severity="note")
+        return Hit(trouble.message, do, trouble.at, severity=severity)
     right = f"--{meant}{equals}{value}"
     edit = Fix(f"write {right}", trouble.at, right)
     return Hit(trouble.message, f"Write {right}.", trouble.at, edit)

@@ -46,6 +46,8 @@ def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = N
     spec, site = place.spec, place.site
     script = plain_script(launch, site, _NAME)
     job = read_script(script, site=site)
+    lines = enumerate(script.splitlines(), 1)
+    own = {number for number, line in lines if line.removeprefix("#SBATCH ") in spec.sbatch}
     texts = dict(files or {})
     if config := launch.texts.get(DEEPSPEED_CONFIG):
         texts[_config_name(spec)] = config  # as sent, with the batch of these ranks
@@ -53,6 +55,10 @@ def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = N
         job,
         origin="job file",
         name=spec.name,
+        troubles=tuple(
+            replace(one, at=_at(one.at, "sbatch")) if one.at.line in own else one
+            for one in job.troubles
+        ),
         options=CommandOptions(tuple(_option(option, spec) for option in job.options.all)),
         variables=tuple(_variable(item, spec) for item in job.variables),
         commands=(*job.commands, *_links(spec)),

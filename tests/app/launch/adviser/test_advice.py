@@ -84,6 +84,9 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
                 *("-Qa0-2", "-Ha 0-2", "-Ot180", "-QN2", "-sN2", "-Mother", "--test-only"),
             )
         ),
+        ({"sbatch": ["--hint=nomultithread --whole"]}, "unknown-directive", "warning"),
+        ({"sbatch": ["-Y"]}, "unknown-directive", "warning"),
+        ({"sbatch": ["--con"]}, "unknown-directive", "error"),  # ambiguous
         ({"partition": "small-g", "memory": "600G"}, "memory", "error"),
         ({"memory": "481G"}, "memory", "error"),
         ({"name": "bash"}, "job-name", "warning"),
@@ -94,6 +97,12 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
 def test_a_rule_speaks(changes: dict[str, object], rule: str, severity: str) -> None:
     assert said(LUMI, **changes).get(rule) == severity
     assert rule not in said()
+
+
+def test_an_unknown_option_of_sbatch_names_its_key_and_what_was_meant() -> None:
+    spec = changed(JOB, {"sbatch": ["--exlude=nid005001"]}, "t")
+    (found,) = (one for one in findings(compose(spec, LUMI), LUMI) if one.severity == "error")
+    assert (found.at.field, found.do) == ("sbatch", "Write --exclude=nid005001.")
 
 
 LAIF = "/appl/local/laifs/containers/lumi-multitorch-{0}/lumi-multitorch-full-{0}.sif"
