@@ -217,13 +217,11 @@ def composable(spec: JobSpec) -> JobSpec:
 
 def _by_default(keys: Mapping[str, object], notes: Notes) -> None:
     """Note as derived the parts whose keys the job file omits."""
-    for item in [item for item in notes.kept if _key(item) not in keys]:
+    for item in [*notes.kept]:
+        if item.words.strip("`:").partition(".")[0] in keys:
+            continue
         notes.kept.remove(item)
         notes.derive(item.what, f"{item.words.rstrip('`:')}` has this by default")
-
-
-def _key(item: ImportNote) -> str:
-    return item.words.strip("`:").partition(".")[0]
 
 
 def import_parts(report: ImportReport) -> dict[str, tuple[str, ...]]:

@@ -137,7 +137,8 @@ def arguments_of(job: ScriptJob, step: JobStep, values: Values, notes: Notes) ->
     for word in step.arguments:
         if word.value is None:
             text = values.put(word.known)
-            text = f"$HOME{text[1:]}" if _is_home(text) and "HOME" in values.names else text
+            if re.match(r"~(?:/|$)", text) and "HOME" in values.names:
+                text = f"$HOME{text[1:]}"
         else:
             text = values.literal(word.value)
         shown = text if text == word.known else f"{word.known}, now {text},"
@@ -182,10 +183,6 @@ def deepspeed_of(
         notes.keep(f"ZeRO's stage in {path}", "strategy")
         return {"strategy": f"zero{stage}"} | data
     return data
-
-
-def _is_home(text: str) -> bool:
-    return text == "~" or text.startswith("~/")
 
 
 def _workdir(
@@ -380,15 +377,10 @@ def _srun(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
         elif same is not None and _masks(same.value) == _masks(option.value):
             notes.derive(what, "the new launch has the same")
         elif option.name == "cpu-bind":
-            notes.change(what, option.value or "set", _binding(same))
+            cores = "the profile's cores of each GPU" if same else "the launch binds no rank"
+            notes.change(what, option.value or "set", cores)
         else:
             notes.lose(what, "a job file cannot set options of srun")
-
-
-def _binding(option: Option | None) -> str:
-    if option is None:
-        return "the launch binds no rank"
-    return "the profile's cores of each GPU"
 
 
 def _masks(value: str | None) -> tuple[str, ...]:
@@ -523,8 +515,8 @@ def _left(
     words: list[str] = []
     for word in (first, *command.words):
         place = command.at if word is first else word.at
-        plain = word.text in _NOTHING or (word is first and _is_plain(word.text))
-        plain = plain or bool(PYTHON.match(word.text))
+        plain = word.text in _NOTHING or bool(PYTHON.match(word.text))
+        plain = plain or (word is first and bool(re.search("singularity|apptainer", word.text)))
         plain = plain or (shells and bool(_SHELL.match(word.text)))
         plain = plain or (word.text in ("exec", "run", "shell") and bool(explained))
         if plain or (word is not first and any(within(place, each) for each in explained)):
@@ -544,7 +536,3 @@ def _program(job: ScriptJob, command: Command) -> str:
         if word.strip("\"'").rstrip("/").rsplit("/", 1)[-1] == command.program:
             return str(word.strip("\"'"))
     return command.program
-
-
-def _is_plain(text: str) -> bool:
-    return text in _NOTHING or "singularity" in text or "apptainer" in text

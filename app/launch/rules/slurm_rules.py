@@ -123,7 +123,8 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
     for option in launch.spec.sbatch:
         for word, name in _named(option):
             if name in ours:
-                fix = Fix(f"remove {option}", at_key("sbatch"), _others(launch.spec.sbatch, option))
+                others = tuple(other for other in launch.spec.sbatch if other != option) or None
+                fix = Fix(f"remove {option}", at_key("sbatch"), others)
                 # Final: another name or array would keep lumitui from finding its job.
                 yield hit("own-option", "sbatch", _own(word, name), _key(name), fix=fix, final=True)
 
@@ -191,10 +192,6 @@ def _key(name: str) -> str:
     if key := KEY_OF_OPTION.get(name):
         return f"Use `{key}:` instead."
     return f"Omit --{name}."
-
-
-def _others(options: tuple[str, ...], option: str) -> tuple[str, ...] | None:
-    return tuple(other for other in options if other != option) or None
 
 
 def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:

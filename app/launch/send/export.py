@@ -61,7 +61,8 @@ def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
     target = Path(os.path.abspath(target))
     part = target.with_name(f".{target.name}.part-{secrets.token_hex(4)}")
     try:
-        if target.is_symlink() or (target.exists() and not _is_empty(target)):
+        is_empty = target.is_dir() and next(target.iterdir(), None) is None
+        if target.is_symlink() or (target.exists() and not is_empty):
             raise InputError(f"{target} already exists.", "Choose a new folder, or an empty one.")
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part.mkdir(mode=0o700)
@@ -76,10 +77,6 @@ def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
             f"Cannot write {target}: {error.strerror}.", "Choose another folder."
         ) from error
     return ExportedFolder(target, len(code.manifest.entries), tuple(map(str, code.kept_back)))
-
-
-def _is_empty(folder: Path) -> bool:
-    return folder.is_dir() and next(folder.iterdir(), None) is None
 
 
 def _write_files(folder: Path, preview: Preview, code: project_files.Code) -> None:
