@@ -398,9 +398,11 @@ class RunsCore:
         from lumitui.app.follow.ending import ending_of
         from lumitui.app.history.listing.state_filter import WENT_WRONG
         from lumitui.app.knowledge.failure.diagnose import diagnose
+        from lumitui.app.launch.rules.outside_project import with_module_advice
 
         run = self.history.get(run_id)
         causes = diagnose(ending_of(self._watcher, run))
+        causes = with_module_advice(causes, run.spec, Path(run.project))
         if run.state in WENT_WRONG and causes and causes[0].brief != run.cause:
             self.history.update(run.id, cause=causes[0].brief)
         return causes
