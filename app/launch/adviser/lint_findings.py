@@ -102,7 +102,8 @@ def _of_job_file(finding: Finding, spec: JobSpec, field: str) -> Finding:
     if fix and fix.at.field == "partition":
         do = f"Use {fix.value}."
     elif fix and fix.at.field not in ("gpus_per_node", "sbatch") and "." not in fix.at.field:
-        do = f"{_set(fix)}.{_in_parts(fix, spec)}"
+        key = f"`{fix.at.field}:" + ("`" if fix.value is None else f" {fix.value}`")
+        do = f"{'Omit' if fix.value is None else 'Set'} {key}.{_in_parts(fix, spec)}"
     where = f"{finding.at.file}, line {finding.at.line}: " if finding.at.file else ""
     return replace(finding, message=f"{where}{finding.message}", do=do,
                    at=replace(finding.at, field=field), fix=fix)  # fmt: skip
@@ -145,12 +146,6 @@ def _named(do: str, field: str) -> str:
     if key in ("args", "sbatch"):
         return f"Remove it from `{key}:`{tail}"
     return f"Remove `{field}:`{tail}"
-
-
-def _set(fix: Fix) -> str:
-    if fix.value is None:
-        return f"Omit `{fix.at.field}:`"
-    return f"Set `{fix.at.field}: {fix.value}`"
 
 
 def _fix(edit: Fix, field: str) -> Fix | None:
