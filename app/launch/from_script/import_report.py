@@ -183,20 +183,25 @@ class ImportReport:
     lost: tuple[ImportNote, ...]
 
 
-def import_report(before: ScriptJob, site: Site, name: str, requirements: str = "") -> ImportReport:
+def import_report(
+    before: ScriptJob, site: Site, name: str, requirements: str = "", home: str = ""
+) -> ImportReport:
     """Return a script's job file, and the differences of the script that lumitui writes.
 
-    `requirements` is the project's file with packages, if it has one.
+    `requirements` and `home`: see `adopt`.
 
     Raises:
         InputError: as for `adopt`, or lumitui cannot compose the job.
     """
     notes = Notes()
-    keys = adopt(before, site, name, notes, requirements)
+    keys = adopt(before, site, name, notes, requirements, home)
     spec = spec_of(keys)
     composed = compose(composable(spec), site)
     after = read_script(plain_script(composed, site, "job"), site=site)
-    _by_default(keys, notes)
+    for item in [*notes.kept]:
+        if item.words.strip("`:").partition(".")[0] not in keys:
+            notes.kept.remove(item)
+            notes.derive(item.what, f"{item.words.rstrip('`:')}` has this by default")
     noted = {item.what for item in notes.changed}
     notes.changed += [item for item in differences(before, after) if item.what not in noted]
     launcher_options(before, after, notes)
@@ -213,15 +218,6 @@ def composable(spec: JobSpec) -> JobSpec:
         words = ("--deepspeed", "--deepspeed_config", spec.deepspeed.config)
         changes |= {"args": (*spec.args, *words), "deepspeed": None, "strategy": "ddp"}
     return spec.model_copy(update=changes)
-
-
-def _by_default(keys: Mapping[str, object], notes: Notes) -> None:
-    """Note as derived the parts whose keys the job file omits."""
-    for item in [*notes.kept]:
-        if item.words.strip("`:").partition(".")[0] in keys:
-            continue
-        notes.kept.remove(item)
-        notes.derive(item.what, f"{item.words.rstrip('`:')}` has this by default")
 
 
 def import_parts(report: ImportReport) -> dict[str, tuple[str, ...]]:
@@ -248,7 +244,10 @@ def import_lines(report: ImportReport) -> Iterator[str]:
     parts = import_parts(report)
     for title in ("kept", "derived", "changed", "lost"):
         for text in parts[title]:
-            yield from _wrapped(title, text)
+            yield from textwrap.wrap(
+                f"{title}: {text}", _WIDTH, subsequent_indent="  ", break_long_words=False,
+                break_on_hyphens=False,
+            )  # fmt: skip
 
 
 def _change(item: ImportNote) -> str:
@@ -265,13 +264,6 @@ def _flat(text: str) -> str:
 def _brief(text: str, most: int) -> str:
     flat = _flat(text)
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"
-
-
-def _wrapped(title: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        f"{title}: {text}", _WIDTH, subsequent_indent="  ", break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip
 
 
 _TEXT_WIDTH = 96

@@ -63,16 +63,24 @@ def program_of(
     site: Site,
     values: Values,
     notes: Notes,
+    home: str,
 ) -> dict[str, object]:
-    """Return launcher, strategy, container, workdir and program."""
+    """Return launcher, strategy, container, project, workdir and program; see `adopt`."""
     data: dict[str, object] = {"launcher": _launcher(job, step, site, notes)}
     if job.rank.world_size == 1:
         data["strategy"] = "single"
     data |= _container(job, step.container, site, values, notes)
-    workdir = _workdir(job, step, parts, values, notes)
-    if workdir != ".":
-        data["workdir"] = workdir
-    return data | {"script": _script(job, step, workdir, values, notes)}
+    workdir = _workdir(job, step, parts, values, notes, above=bool(home))
+    script = _script(job, step, workdir, values, notes, above=bool(home))
+    paths = [
+        posixpath.normpath(posixpath.join(job.folder or "", each)) for each in (workdir, script)
+    ]
+    root = posixpath.commonpath([home, paths[0], posixpath.dirname(paths[1])]) if home else ""
+    if home:
+        workdir, script = (posixpath.relpath(each, root) for each in paths)
+    project = posixpath.relpath(root, home) if home else "."
+    data |= {key: each for key, each in (("project", project), ("workdir", workdir)) if each != "."}
+    return data | {"script": script}
 
 
 def _launcher(job: ScriptJob, step: JobStep, site: Site, notes: Notes) -> str:
@@ -92,8 +100,10 @@ def _launcher(job: ScriptJob, step: JobStep, site: Site, notes: Notes) -> str:
     return "plain"
 
 
-def _script(job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: Notes) -> str:
-    """Return the program's path inside the project."""
+def _script(
+    job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: Notes, *, above: bool
+) -> str:
+    """Return the program's path from the submit folder; `above` allows one that leads out of it."""
     program = _HERE.sub("", values.put(step.program.known)) if step.program else ""
     folder = (job.folder or "").rstrip("/")
     inside = bool(folder) and program.startswith(f"{folder}/")
@@ -106,7 +116,8 @@ def _script(job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: 
         )
         return path
     path = posixpath.normpath(program if inside else posixpath.join(workdir, program))
-    outside = program.startswith(("/", "~")) or "$" in program or ".." in path.split("/")
+    outside = program.startswith(("/", "~")) or "$" in program
+    outside = outside or (".." in path.split("/") and not above)
     if outside or not program:
         name = re.sub(r"[^\w.-]", "", posixpath.basename(program)) or "train.py"
         what = step.program.known if step.program else "the program"
@@ -186,9 +197,15 @@ def deepspeed_of(
 
 
 def _workdir(
-    job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], values: Values, notes: Notes
+    job: ScriptJob,
+    step: JobStep,
+    parts: Sequence[OtherStatement],
+    values: Values,
+    notes: Notes,
+    *,
+    above: bool,
 ) -> str:
-    """Return the folder of the project in which the program starts, after each `cd` before it."""
+    """Return the folder in which the program starts, after each `cd` before it; see `_script`."""
     path = "."
     for command in job.commands:
         moves = command.program == "cd" and command.shell == "batch" and command.step is None
@@ -210,7 +227,7 @@ def _workdir(
         elif folder.startswith(("/", "~")) or re.search(r"[$`]|^-$", folder):
             path = "."
             notes.lose(written, "each run has its own folder, with a copy of the project")
-        elif ".." in posixpath.normpath(posixpath.join(path, folder)).split("/"):
+        elif not above and ".." in posixpath.normpath(posixpath.join(path, folder)).split("/"):
             notes.lose(written, "each run has its own folder, with a copy of the project")
         else:
             path = posixpath.normpath(posixpath.join(path, folder))
@@ -328,7 +345,8 @@ def launcher_options(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
     for option in step.launcher_options.all if step else ():
         what = f"{step.launcher if step else ''} {option.raw.strip() or '--' + option.name}"
         ours = theirs.get(option.name)
-        if option.name in _NODES and _nodes(option, before) == after.nodes:
+        nodes = _value(option, before).rpartition(":")[2] if option.name in _NODES else ""
+        if nodes.isdecimal() and int(nodes) == after.nodes:
             notes.derive(what, "the launch has the job's nodes")
         elif option.name in _COUNTS and before.rank.world_size == after.rank.world_size:
             notes.derive(what, "the launch has the job's ranks")
@@ -344,11 +362,6 @@ def launcher_options(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
         else:
             new = with_numbers(ours.value or "", after)
             notes.change(what, option.value or "set", new or "set")
-
-
-def _nodes(option: Option, job: ScriptJob) -> int | None:
-    text = _value(option, job).partition(":")[2] or _value(option, job)
-    return int(text) if text.isdecimal() else None
 
 
 def _srun(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
