@@ -77,6 +77,7 @@ _SHARES = ("cpus_per_task", "memory")
 """Keys to omit so that the job gets the site's share per GPU."""
 _FIELDS = {
     "account": "account", "retired": "site", "local-disk-missing": "local_disk",
+    "shared-cores": "exclusive",
 }  # fmt: skip
 """The keys of findings without an option, or with an option that several keys set."""
 

@@ -64,7 +64,7 @@ HOST = "a host of ~/.ssh/config: survey it"
 ANOTHER = "another cluster …: survey it, and save a profile"
 MEASURE = (
     "Optional: F5 measures a node with a job of at most five minutes, after you agree to its "
-    "price. Then lumitui binds each rank to the cores near its GPU, and proves it."
+    "price. On whole nodes, lumitui then binds each rank to the cores near its GPU, and proves it."
 )
 LONGEST = 120
 """Maximum characters of a check's result: sbatch's errors have many lines."""

@@ -212,8 +212,9 @@ class FieldList(ScrollView, can_focus=True):
             line.truncate(max(8, width), overflow="ellipsis")
             rows.append(_Row(field, None, (line,)))
             notes = [item for item in field.problems if item.severity == "note"]
-            shown = [item for item in field.problems if item.severity != "note"]
-            if notes:
+            few = len(notes) == 1  # a fold would hide it for nothing
+            shown = [item for item in field.problems if few or item.severity != "note"]
+            if len(notes) > 1:
                 open_now = field.key in self._unfolded
                 said = f"    {words.count(len(notes), 'note')} {'▾' if open_now else '▸'}"
                 rows.append(_Row(field, None, (Text(said, SEVERITY["note"]),), fold=field.key))
@@ -311,8 +312,7 @@ class FieldList(ScrollView, can_focus=True):
         fixes = [row for row in self._rows if row.problem is not None and row.problem.fix]
         at = [row for row in fixes if row is self._row()]
         here = [row for row in (*fixes, *wrong) if row.field is not None and row.field.key == key]
-        here = [*at, *here]
-        for row in (*here, *fixes, *wrong):
+        for row in (*at, *here, *fixes, *wrong):
             if row.problem is not None and row.problem.fix:
                 self.post_message(self.FixesWanted((row.problem,)))
                 return

@@ -132,6 +132,16 @@ def test_an_image_goes_with_its_generation_only(image: str) -> None:
     assert "image-unknown" not in untold
 
 
+@pytest.mark.parametrize("gpus", [2, 8])
+def test_a_job_on_shared_nodes_says_at_its_key_how_to_get_a_proof(gpus: int) -> None:
+    spec = job(partition="small-g", gpus_per_node=gpus)
+    note = next(one for one in findings(compose(spec, LUMI), LUMI) if one.rule == "shared-cores")
+    assert (note.at.field, note.severity) == ("exclusive", "note")
+    # lumitui requests the memory of a whole node itself.
+    assert "set `exclusive: true`" in note.do and "memory" not in note.do
+    assert "shared-cores" not in said(partition="small-g", gpus_per_node=1)
+
+
 def test_an_image_of_unknown_kind_is_noted_until_its_generation_is_named() -> None:
     mine = "/scratch/project_462000001/mine.sif"
     assert said(LUMI, container={"image": mine})["image-unknown"] == "note"

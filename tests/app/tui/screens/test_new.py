@@ -110,6 +110,15 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
         assert runs_of(pilot) == []
 
 
+async def test_the_only_note_of_a_field_is_shown_with_its_row(
+    settings: Settings, project: Path
+) -> None:
+    job = project / "lumi.yaml"
+    job.write_text(LUMI.replace("nodes: 9 ", "nodes: 1 ") + "gpus_per_node: 2\n")
+    async with LumiApp(settings, job).run_test(size=(120, 40)) as pilot:
+        await sees(pilot, r"exclusive +\(false\)[^\n]+\n.*note: Nodes of small-g are")
+
+
 async def test_help_explains_the_rules_that_the_job_breaks(
     settings: Settings, project: Path
 ) -> None:
