@@ -8,6 +8,7 @@ from typing import Literal
 
 from lumitui.app.job import edit
 from lumitui.app.job.edit import Value
+from lumitui.app.job.fields.text_fields import module_names
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.launch.launcher_templates import launchers
 from lumitui.remote.site.errors import InputError, LumiError
@@ -329,7 +330,7 @@ def read(field: Field, text: str) -> Value | None:
         message = f"{field.key}: {text} has a quote that is not closed."
         raise InputError(message, "Close the quote.") from error
     if field.kind == "words":
-        return words
+        return words if field.key != "modules" else module_names(words)
     pairs = [word.partition("=") for word in words]
     if wrong := next((name for name, sign, _ in pairs if not sign), None):
         raise InputError(f"{field.key}: {wrong} has no value.", f"Write {wrong}=VALUE.")
