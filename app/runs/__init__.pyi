@@ -146,7 +146,6 @@ from lumitui.app.launch.send.preview import Preview as Preview
 from lumitui.app.launch.send.submit import SEND_STEPS as SEND_STEPS
 from lumitui.app.runs.facade import Runs as Runs
 from lumitui.app.scale.changes import PlanChange as PlanChange
-from lumitui.app.scale.changes import change_effect as change_effect
 from lumitui.app.scale.lineage_overview import RunOverview as RunOverview
 from lumitui.app.scale.resubmission import CodeNews as CodeNews
 from lumitui.app.scale.resubmission import Resubmission as Resubmission

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from posixpath import normpath
 
 from lumitui.app.explain.words import count
 from lumitui.app.follow.results.comparison import changes
@@ -10,11 +11,13 @@ from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.run import Run
 from lumitui.app.job.fields.mapping_fields import After
 from lumitui.app.launch.dependency import dependency_of
+from lumitui.app.launch.rules.script_texts import texts_of
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.app.launch.send.preview import Preview, preview_of
 from lumitui.app.launch.send.shipment import Inheritance
 from lumitui.app.launch.site_names import mapped
+from lumitui.app.scale.changes import change_effect
 from lumitui.app.scale.run_plan import (
     Basis,
     CodeChoice,
@@ -39,6 +42,8 @@ class Resubmission:
 
     plan: RunPlan
     preview: Preview
+    effect: str
+    """The change of the global batch and the learning rate in a sentence; may be ""."""
 
     @property
     def inheritance(self) -> Inheritance:
@@ -78,7 +83,9 @@ def made_ready(plan: RunPlan, site: Site, command: str, hashes: Path) -> Resubmi
     project = Path(parent.project)
     files = project_files.look(launch.spec, project, hashes, ships_code=ships_code)
     job_file = Path(parent.job_file) if parent.job_file else None
-    return Resubmission(plan, preview_of(launch, site, command, files, job_file))
+    programs = files.programs or texts_of(launch.spec, project)
+    effect = change_effect(plan.changes, programs.get(normpath(launch.spec.script or ""), ""))
+    return Resubmission(plan, preview_of(launch, site, command, files, job_file), effect)
 
 
 def following(basis: Basis, follows: Follows, site: Site, run_of: Callable[[str], Run]) -> Basis:

@@ -35,12 +35,8 @@ class Standing:
         rows = [("sent", f"{len(self.sent)} of {total}{_names(run.id for _, run in self.sent)}")]
         if self.open:
             words = _named([member.words for member, _ in self.open])
-            rows.append(
-                (
-                    "unknown",
-                    f"{words}: lumitui checks the site first, and never sends a job twice",
-                )
-            )
+            words += ": lumitui checks the site first, and never sends a job twice"
+            rows.append(("unknown", words))
         return [*rows, ("not sent", _named([member.words for member in self.left]))]
 
     @property
@@ -165,11 +161,9 @@ def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:
         for plan, most in zip(plans, prices, strict=True)
     ]
     total = replace(prices[0], amount=sum(most.amount for most in prices))
-    warnings = sum(
-        finding.severity == "warning" for plan in plans for finding in plan.preview.findings
-    )
+    every = [finding.severity for plan in plans for finding in plan.preview.findings]
     lines.append(("in all", price_sentence(total)))
-    return [*lines, ("warnings", str(warnings))] if warnings else lines
+    return [*lines, ("warnings", str(warnings))] if (warnings := every.count("warning")) else lines
 
 
 def sent_sentence(sent: Sequence[Run]) -> str:
