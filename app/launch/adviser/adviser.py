@@ -137,23 +137,12 @@ def _batch_split(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 RULES: tuple[LaunchRule, ...] = (
-    *slurm_rules.RULES,
-    *launcher_rules.RULES,
-    *offline_rules.RULES,
-    *mistakes.RULES,
-    _image,
-    *rank_memory.RULES,
-    _strategy_stage,
-    _config_in_args,
-    _two_micro_batches,
-    _batch_split,
+    *slurm_rules.RULES, *launcher_rules.RULES, *offline_rules.RULES, *mistakes.RULES, _image,
+    *rank_memory.RULES, _strategy_stage, _config_in_args, _two_micro_batches, _batch_split,
     _lightning_name,
     _keys_in_words,
-)
-_ALSO = {
-    "launcher": "launcher-of-site",
-    "own-option": "option-twice",
-}
+)  # fmt: skip
+_ALSO = {"launcher": "launcher-of-site", "own-option": "option-twice"}
 """Rules of this module, each with the script rule that would repeat its finding."""
 
 

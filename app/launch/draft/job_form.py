@@ -174,6 +174,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("binding", "choice", "auto", "whether to bind each rank to the cores near its GPU"),
     ("proof", "choice", "on", "whether the job measures its binding"),
     ("fetch", "words", "none", "the results that `lumitui fetch` copies"),
+    ("metrics", "pairs", "none", "curves from the log, NAME=REGEX …: 'loss=loss ([0-9.]+)'"),
     ("notify", "text", "none", "your laptop's variable with the address to notify of the end"),
     ("after", "words", "none", "runs that must be done first, by id, name or `last`"),
     ("at_once", "number", "all", "the maximum number of the grid's runs at a time"),

@@ -15,12 +15,7 @@ from lumitui.app.launch.send.preview import Preview
 from lumitui.app.launch.send.shipment import slug
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.run_folder import (
-    CODE,
-    DEEPSPEED_CONFIG,
-    JOB_SCRIPT,
-    VENV_SCRIPT,
-)
+from lumitui.remote.site.run_folder import CODE, DEEPSPEED_CONFIG, JOB_SCRIPT, VENV_SCRIPT
 from lumitui.remote.source.manifest import ManifestEntry
 from lumitui.remote.source.scan import source_of
 from lumitui.remote.transfer.contents.pieces import content

@@ -313,13 +313,13 @@ async def test_a_field_keeps_its_place_while_it_is_set_and_cleared(
     settings: Settings, project: Path
 ) -> None:
     async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
-        await sees(pilot, "27 more, at their defaults ▸")
+        await sees(pilot, "28 more, at their defaults ▸")
         form = pilot.app.screen.query_one(FieldList)
         await pilot.press("G", "enter", "G", "k", "k", "plus")
         await sees(pilot, r"keep_compiled +false")
         assert under_cursor(form) == "keep_compiled"
         await pilot.press("g", *"jjjjjjjjjjjj", "enter", "k")
-        await sees(pilot, r"keep_compiled +false[\s\S]*26 more, at their defaults ▸")
+        await sees(pilot, r"keep_compiled +false[\s\S]*27 more, at their defaults ▸")
         assert under_cursor(form) == "keep_compiled"
         await pilot.press("delete")
         await sees(pilot, r"keep_compiled +\(true\)")

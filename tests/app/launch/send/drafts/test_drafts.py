@@ -148,8 +148,9 @@ def test_the_form_has_the_choices_of_the_site_with_their_limits(runs: Runs, fold
 
 
 def test_values_are_read_as_they_are_shown(runs: Runs, folder: Path) -> None:
-    checked = check(runs, folder, JOB + "env: {A: b c, D: '1'}\ngrid: {lr: ['1', '2']}\n")
-    for key in ("args", "env", "grid", "name", "nodes"):
+    checked = check(runs, folder, JOB + "env: {A: b c, D: '1'}\ngrid: {lr: ['1', '2']}\n"
+                    "metrics: {loss: 'loss=([0-9.]+), '}\n")  # fmt: skip
+    for key in ("args", "env", "grid", "metrics", "name", "nodes"):
         shown = field(checked, key)
         assert job_form.written({key: job_form.read(shown, shown.value)}, key) == shown.value
     assert job_form.read(field(checked, "env"), "'A=b c' D=1") == {"A": "b c", "D": "1"}
