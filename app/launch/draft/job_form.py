@@ -10,6 +10,7 @@ from lumitui.app.job import edit
 from lumitui.app.job.edit import Value
 from lumitui.app.job.fields.text_fields import module_names
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.app.launch.draft.printed_series import undrawn_series
 from lumitui.app.launch.launcher_templates import launchers
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.finding import RANK, Finding, Fix
@@ -205,7 +206,7 @@ _ON_CPU = {
 
 def fields(
     data: Mapping[str, object], site: Site | None, sites: Mapping[str, str],
-    problems: Iterable[Finding], images: Sequence[FieldChoice] = (),
+    problems: Iterable[Finding], images: Sequence[FieldChoice] = (), program: str = "",
 ) -> tuple[Field, ...]:  # fmt: skip
     """Return the form of a job file, with the problems of each field.
 
@@ -215,6 +216,7 @@ def fields(
         sites: The names of all sites, with a short description.
         problems: The file's problems.
         images: The site's known images.
+        program: The text of its script, if known.
     """
     left = list(problems)
     rows = []
@@ -224,6 +226,7 @@ def fields(
         own = tuple(item for item in left if _is_at(item.at.field, key))
         left = [item for item in left if item not in own]
         value = written(data, key)
+        own += tuple(undrawn_series(program, value)) if key == "metrics" else ()
         options = _choices(key, site, sites)
         if key == "container.image" and site and (images or site.containers):
             options = _image_choices(site, images)

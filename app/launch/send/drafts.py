@@ -7,6 +7,7 @@ from datetime import date
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from posixpath import normpath
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
@@ -188,7 +189,9 @@ class Drafts:
         findings = job_form.worst_problems_first(findings)
         site = previews[0].site if previews else self._site(document.data)
         images = self.images(site.name) if site else ()
-        rows = job_form.fields(document.data, site, self._offered(), findings, images)
+        programs = previews[0].files.programs if previews else {}
+        program = programs.get(normpath(str(document.data.get("script"))), "")
+        rows = job_form.fields(document.data, site, self._offered(), findings, images, program)
         # The form may add a fix that the rule lacks.
         better = {(p.at.field, p.message): p for row in rows for p in row.problems}
         findings = tuple(better.get((item.at.field, item.message), item) for item in findings)

@@ -311,8 +311,9 @@ class FieldList(ScrollView, can_focus=True):
         wrong = [row for row in self._rows if row.problem and row.problem.severity != "note"]
         fixes = [row for row in self._rows if row.problem is not None and row.problem.fix]
         at = [row for row in fixes if row is self._row()]
-        here = [row for row in (*fixes, *wrong) if row.field is not None and row.field.key == key]
-        for row in (*at, *here, *fixes, *wrong):
+        rows = sorted((*fixes, *wrong), key=lambda row: row not in wrong)  # offers of notes: last
+        here = [row for row in rows if row.field is not None and row.field.key == key]
+        for row in (*at, *here, *rows):
             if row.problem is not None and row.problem.fix:
                 self.post_message(self.FixesWanted((row.problem,)))
                 return

@@ -14,6 +14,7 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.line_dialog import LineDialog
 from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog
+from lumitui.app.tui.dialogs.pick import PickDialog
 from lumitui.app.tui.panes.compose.compose_views import View, beside
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.text_pane import TextEditor
@@ -115,8 +116,13 @@ async def test_the_only_note_of_a_field_is_shown_with_its_row(
 ) -> None:
     job = project / "lumi.yaml"
     job.write_text(LUMI.replace("nodes: 9 ", "nodes: 1 ") + "gpus_per_node: 2\n")
-    async with LumiApp(settings, job).run_test(size=(120, 40)) as pilot:
+    (project / "hello.py").write_text('print("loss", 1.5)\n')
+    async with LumiApp(settings, job).run_test(size=(120, 50)) as pilot:
         await sees(pilot, r"exclusive +\(false\)[^\n]+\n.*note: Nodes of small-g are")
+        await pilot.press("G", "f")  # first what may be wrong, then what a note offers
+        await until(pilot, lambda: isinstance(pilot.app.screen, PickDialog), "launchers")
+        await pilot.press("escape", *"kkk", "f")
+        await sees(pilot, r"metrics +'loss=")
 
 
 async def test_help_explains_the_rules_that_the_job_breaks(
