@@ -161,10 +161,11 @@ def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if queue is None or not gpus or option is None or queue.partition.allocation != "shared":
         return
     if gpus < site.node.gpus:
+        own = job.origin == "job file" and site.node.gpu_cores
         yield Hit(
             f"--exclusive takes whole nodes, but the job uses only {gpus} of their "
             f"{site.node.gpus} GPUs.",
-            "Remove --exclusive, or request all GPUs.",
+            f"Remove --exclusive{', and with it the proof,' if own else ','} or request all GPUs.",
             option.at,
         )
 
