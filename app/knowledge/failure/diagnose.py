@@ -87,6 +87,8 @@ _BARE = re.compile(
 def diagnose(ending: RunEnd) -> list[Diagnosis]:
     """Return the reasons why a run failed, the likeliest first; empty if it did not fail.
 
+    For a running job, return the exception that ended a rank, if its log shows one.
+
     The scheduler's decision comes first, then the exception of the first failed rank, explained by
     the matching rule. Without an exception, causes follow in log order. The usual consequences of
     another rank's end come last, with the exit code. Exit codes 85 to 88 and 78 are lumitui's own
@@ -110,6 +112,8 @@ def _reasons(ending: RunEnd) -> list[Diagnosis]:
     state, rc = ending.state, ending.rc
     if state is State.RUNNING and HANGS.match(ending.reason):
         return [Diagnosis(HANG.id, ending.reason, WAITING)]
+    if state in (State.RUNNING, State.FINISHING):
+        return _so_far(ending)
     if state is State.DONE or not (state.is_final or state is State.UNKNOWN):
         return []
     log = read(ending.log, ending.before)
@@ -153,6 +157,16 @@ def _reasons(ending: RunEnd) -> list[Diagnosis]:
         _nothing_known(state, rc, failed_rank, evidence),
         *_distinct(list(_perhaps(evidence)), evidence),
     ]
+
+
+def _so_far(ending: RunEnd) -> list[Diagnosis]:
+    """Return the exception that ended a rank of a running job; Slurm reports the end later."""
+    log = read(ending.log, ending.before)
+    if (ended_by := culprit(log, None)) is None:
+        return []
+    evidence = Evidence(log, None, ending.world_size)
+    found = _distinct(_exceptions(ended_by, evidence), evidence)
+    return found if ending.spec is None else [_with_keys(one, ending.spec) for one in found]
 
 
 _SPLIT = ("(`strategy: zero2` or `zero3`)", "(FSDP or DeepSpeed in your program)")
