@@ -63,6 +63,7 @@ _CRASHED = (135, 137, 139)
 
 _SIGNAL_9 = 137
 _BY_SIGNAL = "killed-by-signal"
+_ABORT = re.compile(r"Abort|SIGABRT|-6\b")
 _NOT_STARTED = (126, 127)
 """Exit codes of a shell that could not start a program (bash(1), EXIT STATUS)."""
 
@@ -132,24 +133,18 @@ def _reasons(ending: RunEnd) -> list[Diagnosis]:
     reasons = [_LATE] if chained and state is State.TIMEOUT else []
     reasons += list(_of_state(state, ending.word, ending.reason, known_rc, failed_rank, stop))
     reasons += _of_hang(known_rc, evidence)
-    ended_by = culprit(log, failed_rank)
-    if ended_by is not None and ended_by.its_own and not crashed:
-        reasons += matches(RULES, evidence, only_slurm=True)
-        reasons += _exceptions(ended_by, evidence)
-        reasons += _killed(reasons, ending, evidence)
-    else:
-        reasons += matches(RULES, evidence)
-        if ended_by is not None and not crashed:
-            reasons += _exceptions(ended_by, evidence)
-        reasons += _killed(reasons, ending, evidence)
+    ended_by = None if crashed else culprit(log, failed_rank)
+    reasons += matches(RULES, evidence, only_slurm=ended_by is not None and ended_by.its_own)
+    reasons += [] if ended_by is None else _exceptions(ended_by, evidence)
+    reasons += _killed(reasons, ending, evidence)
     reasons += _bare(evidence) if not reasons else []
     reasons += matches(CONSEQUENCES, evidence)
     reasons += _weak(evidence) if not reasons else []
     if _by_launcher(ending):
         reasons = [_with_rank(one, failed_rank) for one in reasons]
-    reasons = [one for one in reasons if not _follows(one, reasons, chained=chained)]
     if known_rc and known_rc not in (1, STOPPED_EARLY, HUNG):
         reasons += _of_code(known_rc, failed_rank, reasons)
+    reasons = [one for one in reasons if not _follows(one, reasons, chained=chained)]
     reasons.sort(key=lambda one: one.id != STEP_WAITED)
     if ending.spec is not None:
         reasons = [_with_keys(one, ending.spec) for one in reasons]
@@ -196,6 +191,8 @@ def _follows(one: Diagnosis, reasons: Sequence[Diagnosis], *, chained: bool) -> 
     """Return whether a reason is normal for its job or follows from another reason."""
     if one.id == STATE_RULES[State.PREEMPTED].id:
         return chained and "DUE TO JOB REQUEUE" in one.line  # a chain requeues its own job
+    if one.id == "aborted" or (one.id == _BY_SIGNAL and _ABORT.search(one.line)):
+        return any(other.id == "exit-abort" for other in reasons)
     return one.id == "launch-failed" and any(other.id.startswith("cpu-bind") for other in reasons)
 
 
