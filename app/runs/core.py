@@ -373,8 +373,10 @@ class RunsCore:
 
         return figures_of(self.history, self.history.get(run_id).id)
 
-    def log_figures(self, run_id: str) -> LogFigures:
+    def log_figures(self, run_id: str, tail: bytes | None = None) -> LogFigures:
         """Return the values of the job file's `metrics:` in the run's log; may query its site.
+
+        Given the end of the log as `tail`, it queries no site and stores nothing.
 
         Raises:
             InputError: there is no such run.
@@ -382,7 +384,10 @@ class RunsCore:
         from lumitui.app.follow.results.log_patterns import keep_log_figures, log_figures_of
 
         run = self.history.get(run_id)
-        figures = log_figures_of(run, lambda last: self.read_log(run_id, last=last))
+        if tail is not None:
+            return log_figures_of(run, lambda last: (0, tail))
+        read = partial(self.read_log, run_id)
+        figures = log_figures_of(run, lambda last: read(last=last) if run.log_sizes else None)
         keep_log_figures(self.history, run, figures)
         return figures
 

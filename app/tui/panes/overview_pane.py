@@ -188,14 +188,9 @@ class OverviewPane(Scroll):
             self._show_why(plain(f"{reassurance}\n"))
             return
         self._show_why(Text("Searching the end of the log …\n", "dim"))
-        ask(
-            self,
-            lambda runs: _explained(runs, run.id, attended=attended),
-            lambda found: self._why_found(*found),
-            failed=lambda _: self._show_why(Text()),
-            quietly=not attended,
-            key="why",
-        )
+        ask(self, lambda runs: _explained(runs, run.id, attended=attended),
+            lambda found: self._why_found(*found), failed=lambda _: self._show_why(Text()),
+            quietly=not attended, key="why")  # fmt: skip
 
     def _why_found(self, found: Sequence[Diagnosis], code: RaisingCode | None) -> None:
         if self._why is not None and self._run is not None:
