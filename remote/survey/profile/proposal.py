@@ -276,9 +276,9 @@ def _node(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
         why = f"scontrol show node {sample.get('NodeName', '')}: CPUSpecList"
         yield ProfileLine(("node", "reserved_cores"), format_cores(kept), why)
     yield ProfileLine(("node", "memory_gib"), _memory_gib(cluster, choice), f"{sinfo}: RealMemory")
-    yield ProfileLine(
-        ("node", "gpus"), gpus.number, f"{sinfo}: Gres" if gpus.kind else "given by you"
-    )
+    shown = any(group.gpus for queue in choice.queues for group in queue.groups)
+    given = f"{sinfo}: Gres" if shown else "given by you"
+    yield ProfileLine(("node", "gpus"), gpus.number, given)
     yield ProfileLine(("node", "gpu"), gpus.kind or "GPU", f"{sinfo}: Gres", guess=not gpus.kind)
     if kind:
         why = f"{kind.name} exists with {kind.sizes}; the smallest"
