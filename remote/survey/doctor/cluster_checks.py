@@ -66,7 +66,8 @@ def images(text: str, site: Site) -> Iterator[Finding]:
             do = f"Set `containers.{name}.image`, or `container: {{image: …}}` in the job file."
             yield Finding(f"image {name}", severity, f"cannot read {container.image}", do)
         else:
-            yield Finding(f"image {name}", "note", container.image)
+            message = f"{container.image} (on the login node; `--probe` checks a compute node)"
+            yield Finding(f"image {name}", "note", message)
 
 
 def module_command(text: str, site: Site) -> Iterator[Finding]:

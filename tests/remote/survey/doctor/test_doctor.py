@@ -180,6 +180,8 @@ def test_missing_tools_images_and_modules_are_shown(site: Site) -> None:
     legacy, laif = site.containers["legacy"].image, site.containers["laif"].image
     found = {c.rule: c.severity for c in cluster_checks.images(f"{legacy}\n", site)}
     assert found == {"image laif": "note", "image legacy": "warning"}
+    (seen,) = (c for c in cluster_checks.images(f"{legacy}\n", site) if c.severity == "note")
+    assert seen.message.startswith(f"{laif} (on the login node;")
     found = {c.rule: c.severity for c in cluster_checks.images(f"{laif}\n", site)}
     assert found == {"image laif": "error", "image legacy": "note"}
     assert [c.severity for c in cluster_checks.module_command("", site)] == ["error"]
