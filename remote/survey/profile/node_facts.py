@@ -16,50 +16,25 @@ class GpuType:
     """A GPU that is sold."""
 
     name: str
-    maker: Literal["nvidia", "amd", "intel"]
+    maker: Literal["nvidia", "amd"]
     memories: tuple[int, ...]
     """GiB of its variants, the smallest first."""
-
-    @property
-    def memory_gib(self) -> int:
-        """The least memory that it has."""
-        return self.memories[0]
-
-    @property
-    def several(self) -> bool:
-        """Whether it exists in several sizes."""
-        return len(self.memories) > 1
-
-    @property
-    def sizes(self) -> str:
-        """The sizes as words: `40 or 80 GiB`."""
-        return f"{' or '.join(map(str, self.memories))} GiB"
 
 
 # The first name that is in Slurm's type counts: `gh200` before `h200`, `mi250x` as `mi250`.
 # sources: the makers' data sheets; of an MI250 Slurm counts the two dies.
+_NVIDIA = {
+    "GB200": (186,), "GH200": (96, 144), "B200": (180,), "H200": (141,), "H100": (64, 80, 94),
+    "A100": (40, 64, 80), "V100": (16, 32), "P100": (12, 16), "K80": (12,), "L40": (48,),
+    "A40": (48,), "A30": (24,), "L4": (24,), "T4": (16,),
+}  # fmt: skip
+_AMD = {
+    "MI355": (288,), "MI325": (256,), "MI300A": (128,), "MI300": (192,), "MI250": (64,),
+    "MI210": (64,), "MI100": (32,),
+}  # fmt: skip
 _TYPES = (
-    GpuType("GB200", "nvidia", (186,)),
-    GpuType("GH200", "nvidia", (96, 144)),
-    GpuType("B200", "nvidia", (180,)),
-    GpuType("H200", "nvidia", (141,)),
-    GpuType("H100", "nvidia", (64, 80, 94)),
-    GpuType("A100", "nvidia", (40, 64, 80)),
-    GpuType("V100", "nvidia", (16, 32)),
-    GpuType("P100", "nvidia", (12, 16)),
-    GpuType("K80", "nvidia", (12,)),
-    GpuType("L40", "nvidia", (48,)),
-    GpuType("A40", "nvidia", (48,)),
-    GpuType("A30", "nvidia", (24,)),
-    GpuType("L4", "nvidia", (24,)),
-    GpuType("T4", "nvidia", (16,)),
-    GpuType("MI355", "amd", (288,)),
-    GpuType("MI325", "amd", (256,)),
-    GpuType("MI300A", "amd", (128,)),
-    GpuType("MI300", "amd", (192,)),
-    GpuType("MI250", "amd", (64,)),
-    GpuType("MI210", "amd", (64,)),
-    GpuType("MI100", "amd", (32,)),
+    *(GpuType(name, "nvidia", sizes) for name, sizes in _NVIDIA.items()),
+    *(GpuType(name, "amd", sizes) for name, sizes in _AMD.items()),
 )
 
 

@@ -188,11 +188,8 @@ def _head(name: str, host: HostAddress, cluster: Cluster) -> Iterator[ProfileLin
         listed = ", ".join(accounts[:20]) + (", ..." if len(accounts) > 20 else "")
         yield ProfileLine(("account", "required"), True, f"sacctmgr show assoc: {listed}")
         only = len(accounts) == 1 or cluster.default in accounts
-        why = (
-            "sacctmgr show user: the default account, or the only one"
-            if only
-            else "the first of your accounts"
-        )
+        why = "sacctmgr show user: the default account, or the only one"
+        why = why if only else "the first of your accounts"
         yield ProfileLine(("account", "default"), accounts[0], why, guess=not only)
     else:
         yield ProfileLine(
@@ -281,8 +278,9 @@ def _node(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
     yield ProfileLine(("node", "gpus"), gpus.number, given)
     yield ProfileLine(("node", "gpu"), gpus.kind or "GPU", f"{sinfo}: Gres", guess=not gpus.kind)
     if kind:
-        why = f"{kind.name} exists with {kind.sizes}; the smallest"
-        yield ProfileLine(("node", "gpu_memory_gib"), kind.memory_gib, why, guess=kind.several)
+        sizes = kind.memories
+        why = f"{kind.name} exists with {' or '.join(map(str, sizes))} GiB; the smallest"
+        yield ProfileLine(("node", "gpu_memory_gib"), sizes[0], why, guess=len(sizes) > 1)
     else:
         yield ProfileLine(("node", "gpu_memory_gib"), 16, "Slurm does not report it", guess=True)
     yield ProfileLine(("node", "no_gpu_cores"), UNMEASURED.format(name))
@@ -402,18 +400,13 @@ def _requests(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine]:
     if cluster.partitions and not any(one.is_default for one in cluster.partitions):
         why = "scontrol show partition: none is the default"
         yield ProfileLine(("partition_required",), True, why)
-    if not any(node.get("Gres", "").startswith("gpu") or "gpu:" in node.get("Gres", "")
-               for node in cluster.nodes):  # fmt: skip
-        yield ProfileLine(
-            ("gpu_request",), "", "Slurm reports no GPUs here: a job gets whole nodes"
-        )
+    form, why = "--gpus-per-node={gpus}", "supported by every Slurm since 19.05"
+    if not any(re.match(r"gpu|.*gpu:", node.get("Gres", "")) for node in cluster.nodes):
+        form, why = "", "Slurm reports no GPUs here: a job gets whole nodes"
     elif choice.typed:
         form = f"--gpus-per-node={gpus.kind}:{{gpus}}"
-        yield ProfileLine(("gpu_request",), form, "the partitions also have other GPUs", guess=True)
-    else:
-        yield ProfileLine(
-            ("gpu_request",), "--gpus-per-node={gpus}", "supported by every Slurm since 19.05"
-        )
+        why = "the partitions also have other GPUs"
+    yield ProfileLine(("gpu_request",), form, why, guess=bool(form) and choice.typed)
     usable = choice.cores - len(_reserved(cluster, choice))
     yield ProfileLine(("cores_per_gpu",), max(1, usable // gpus.number), "usable cores / GPUs")
     if choice.threads > 1:
