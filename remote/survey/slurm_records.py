@@ -52,6 +52,10 @@ class PartitionRecord:
     """The price of each of its resources."""
     preempts: bool = False
     """Whether a partition of higher priority may end its jobs."""
+    defaults: tuple[tuple[str, str], ...] = ()
+    """What a job gets with each GPU without a request: `defmempergpu` (MiB), `defcpupergpu`."""
+    forced: bool = False
+    """Whether Slurm puts several jobs on the same cores (OverSubscribe=FORCE)."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,8 @@ def _partition(record: Mapping[str, str], every: Sequence[Mapping[str, str]]) ->
         groups=_names(record.get("AllowGroups", "ALL")),
         weights=tuple(tres(record.get("TRESBillingWeights", "")).items()),
         preempts=preempts(record, every),
+        defaults=tuple(tres(record.get("JobDefaults", "")).items()),
+        forced=record.get("OverSubscribe", "").startswith("FORCE"),
     )
 
 

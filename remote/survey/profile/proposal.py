@@ -408,7 +408,12 @@ def _requests(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine]:
         why = "the partitions also have other GPUs"
     yield ProfileLine(("gpu_request",), form, why, guess=bool(form) and choice.typed)
     usable = choice.cores - len(_reserved(cluster, choice))
-    yield ProfileLine(("cores_per_gpu",), max(1, usable // gpus.number), "usable cores / GPUs")
+    share, cpus = max(1, usable // gpus.number), _of_each_gpu("defcpupergpu", cluster, choice)
+    if choice.threads == 1 and share <= 2 * cpus and cpus <= share:
+        yield ProfileLine(("cores_per_gpu",), cpus, f"JobDefaults: DefCpuPerGPU={cpus}")
+        yield ProfileLine(("cores_with_gpus",), True)
+    else:
+        yield ProfileLine(("cores_per_gpu",), share, "usable cores / GPUs")
     if choice.threads > 1:
         why = (
             f"Slurm counts {choice.threads} threads per core as CPUs; with this, it allocates cores"
@@ -416,8 +421,20 @@ def _requests(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine]:
         yield ProfileLine(("sbatch_arguments",), ("--hint=nomultithread",), why)
     if "MEMORY" in cluster.config.get("SelectTypeParameters", "").upper():
         memory, why = _memory_gib(cluster, choice), "Slurm allocates memory; an even share"
+        given = _of_each_gpu("defmempergpu", cluster, choice)
+        if given * gpus.number * 2 >= memory * 1024:  # less is a small default: jobs must ask
+            why = f"JobDefaults: DefMemPerGPU={given}, so a job gets it without a request"
+            yield ProfileLine(("memory_per_gpu",), "", why)
+            return
         yield ProfileLine(("memory_per_gpu",), f"{max(1, memory // gpus.number)}G", why, guess=True)
         yield ProfileLine(("memory_per_node",), f"{memory}G", why, guess=True)
+
+
+def _of_each_gpu(default: str, cluster: Cluster, choice: ShapeChoice) -> int:
+    """Return what every partition gives with a GPU, without a request; 0 if one gives nothing."""
+    of_all = slurm.tres(cluster.config.get("JobDefaults", ""))
+    rows = ({**of_all, **dict(queue.record.defaults)} for queue in choice.queues)
+    return min(slurm.whole(row.get(default, "")) for row in rows)
 
 
 def _rest(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | MissingFact]:
