@@ -345,6 +345,10 @@ def _partition(
         yield ProfileLine((*at, "max_jobs"), jobs, f"{source}: MaxJobsPU")
     allocation = "node" if record.exclusive else "shared"
     yield ProfileLine((*at, "allocation"), allocation, f"{command}: OverSubscribe, Exclusive")
+    by_core = "CORE" in cluster.config.get("SelectTypeParameters", "").upper()
+    if by_core and not record.exclusive and not record.forced:
+        why = "SelectTypeParameters: no two jobs share a core, so all of them are a whole node"
+        yield ProfileLine((*at, "whole_when_full"), True, why)
     usable = choice.cores - len(_reserved(cluster, choice))
     yield from billing_of(at, queue, cluster, choice, (usable, _memory_gib(cluster, choice)))
     if record.preempts:
