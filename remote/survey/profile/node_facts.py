@@ -97,7 +97,6 @@ def compare(report: NodeReport, site: Site) -> NodeFacts:
     notes = list(_notes(report, site))
     facts: list[ProfileChange] = list(_shape_facts(shape, report, site))
     facts += _gpu_facts(shape, report, notes)
-    facts += _cores_per_gpu(facts, site)
     facts += _other_facts(report, site)
     changes = [one for one in facts if not _is_so(one, site)]
     if any(one.place == ("node", "gpu_cores") for one in facts):
@@ -134,6 +133,10 @@ def _shape_facts(shape: _Shape, report: NodeReport, site: Site) -> Iterator[Prof
             yield ProfileChange(("node", "reserved_cores"), format_cores(shape.reserved), why)
     if report.arch in ("x86_64", "aarch64"):
         yield ProfileChange(("node", "architecture"), report.arch, "uname -m")
+    # Not the cores near each GPU: those near none would never be requested.
+    most = len(shape.usable) // max(1, len(report.gpus))
+    if report.gpus and not report.sliced and 0 < most < site.cores_per_gpu:
+        yield ProfileChange(("cores_per_gpu",), str(most), "usable cores / GPUs")
     memory = slurm.whole(report.slurm.get("RealMemory", "")) // 1024
     if 0 < memory < site.node.memory_gib:
         yield ProfileChange(("node", "memory_gib"), str(memory), "RealMemory")
@@ -173,7 +176,10 @@ def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[
     yield ProfileChange(("node", "gpu_cores"), lists, "/sys/bus/pci/devices/*/local_cpulist")
     unassigned = shape.usable - frozenset[int]().union(*parts)
     if unassigned:
-        notes.append(f"The cores {format_cores(unassigned)} are near no GPU.")
+        notes.append(
+            f"The cores {format_cores(unassigned)} are near no GPU, so masks leave them idle. If "
+            "your programs need more cores, share them out in `node.gpu_cores`."
+        )
     if gpus[0].maker == "amd":
         yield ProfileChange(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "the GPUs are AMD's")
 
@@ -222,20 +228,6 @@ def _buses(addresses: Sequence[str]) -> tuple[str, ...]:
     short = [address[5:7] for address in addresses]
     plain = all(one.startswith("0000:") and one.endswith(":00.0") for one in addresses)
     return tuple(short if plain and len(set(short)) == len(short) else addresses)
-
-
-def _cores_per_gpu(facts: Sequence[ProfileChange], site: Site) -> Iterator[ProfileChange]:
-    counts = [
-        len(parse_cores(text))
-        for one in facts
-        if one.place == ("node", "gpu_cores") and isinstance(one.value, tuple)
-        for text in one.value
-    ]
-    if counts and site.cores_per_gpu > min(counts):
-        # A job that asks for more would pay for cores that no rank's list has.
-        yield ProfileChange(
-            ("cores_per_gpu",), str(min(counts)), "the number of cores per GPU in `gpu_cores`"
-        )
 
 
 def _other_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
