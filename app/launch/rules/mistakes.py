@@ -91,7 +91,8 @@ def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
     if place.container or site.modules or own or not program:
         return
     if site.python_on_compute_nodes is False and not spec.modules:
-        named = next((f"{{generation: {name}}}" for name in site.containers), "{image: /path.sif}")
+        having = (f"{{generation: {name}}}" for name, one in site.containers.items() if one.image)
+        named = next(having, "{image: /path.sif}")
         yield hit(
             "bare-python",
             "modules",

@@ -61,6 +61,8 @@ def images(text: str, site: Site) -> Iterator[Finding]:
     """Check the containers' images; `text` lists the unreadable ones."""
     missing = set(text.splitlines())
     for name, container in site.containers.items():
+        if not container.image:
+            continue  # the job file names it
         if container.image in missing:
             severity: Severity = "error" if name == site.default_container else "warning"
             do = f"Set `containers.{name}.image`, or `container: {{image: …}}` in the job file."

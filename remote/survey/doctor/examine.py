@@ -95,7 +95,7 @@ def _of_slurm(site: Site, account: str) -> Iterator[_Row]:
 one=$($t scontrol show hostnames "$nodes" 2>/dev/null | head -n 1)
 [ -z "$one" ] || $t scontrol show node -o "$one" 2>&1"""
     yield "node", node, cluster_checks.node
-    paths = [quote(container.image) for container in site.containers.values()]
+    paths = [quote(one.image) for one in site.containers.values() if one.image]
     images = "\n".join(f"[ -r {path} ] || printf '%s\\n' {path}" for path in paths)
     yield "images", images, cluster_checks.images
     module = "bash -lc 'type module' >/dev/null 2>&1 && echo yes"

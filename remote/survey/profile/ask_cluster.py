@@ -67,6 +67,8 @@ class Cluster:
     commands: frozenset[str]
     places: tuple[WritableFolder, ...]
     images: SurveyedImages
+    modules: tuple[str, ...] = ()
+    """The default versions of the modules with PyTorch, such as `pytorch/2.9`."""
 
     @property
     def name(self) -> str:
@@ -203,6 +205,8 @@ _TOOLS = rf"""for one in module {" ".join(CONTAINERS)}; do
   [ "$one" = module ] || ! command -v "$one" >/dev/null 2>&1 || echo "$one"; done
 bash -lc 'type module' >/dev/null 2>&1 && echo module
 bash -lc 'command -v python3' >/dev/null 2>&1 || echo {NO_PYTHON}"""
+_MODULES = """$t bash -lc 'module -t --default avail' 2>&1 </dev/null |
+  grep -iE '^pytorch(/[[:alnum:]._+-]+)?$' | head -n 9"""
 _OWN = f'$t sacctmgr -n -P show assoc user="$(id -un)" format={_ASSOCIATIONS} 2>/dev/null'
 _DEFAULT = '$t sacctmgr -n -P show user "$(id -un)" format=defaultaccount 2>/dev/null'
 _LIMITS = f"$t sacctmgr -n -P show qos format={_QOS} 2>/dev/null"
@@ -220,6 +224,7 @@ QUESTIONS: tuple[Question[Any], ...] = (
     Question("commands", _TOOLS, lambda text: frozenset(text.split())),
     Question("places", _LARGE, places),
     Question("images", image_survey.images_sh(), image_survey.images),
+    Question("modules", _MODULES, lambda text: tuple(text.split())),
 )
 """Each, except `login`, has the name of a field of `Cluster`."""
 

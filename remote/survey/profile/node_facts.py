@@ -250,14 +250,16 @@ def _other_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
 
 
 def _image_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
-    """Yield the images that the node has; a default container without its image is one no more."""
+    """Yield the images that the node has; a container without its image is not a default."""
     for name, container in site.containers.items():
+        at = ("containers", name)
         if report.images.get(container.image):
-            at = ("containers", name, "image")
-            yield ProfileChange(at, container.image, "the node can read it")
-        elif container.image in report.images and name == site.default_container:
-            why = f"the node cannot read the image of {name}"
-            yield ProfileChange(("default_container",), "none", why)
+            yield ProfileChange((*at, "image"), container.image, "the node can read it")
+        elif container.image in report.images:
+            yield ProfileChange((*at, "image"), "", f"the node cannot read {container.image}")
+            if name == site.default_container:
+                why = f"the node cannot read the image of {name}"
+                yield ProfileChange(("default_container",), "none", why)
 
 
 def _has_python(report: NodeReport, site: Site) -> bool | None:

@@ -277,6 +277,10 @@ def _node(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
     given = f"{sinfo}: Gres" if shown else "given by you"
     yield ProfileLine(("node", "gpus"), gpus.number, given)
     yield ProfileLine(("node", "gpu"), gpus.kind or "GPU", f"{sinfo}: Gres", guess=not gpus.kind)
+    if gpus.kind:
+        groups = (group for queue in choice.queues for group in queue.groups)
+        kinds = {one.kind for group in groups for one in group.gpus if one.kind}
+        yield ProfileLine(("node", "gres_types"), tuple(sorted(kinds)), f"{sinfo}: Gres")
     if kind:
         sizes = kind.memories
         why = f"{kind.name} exists with {' or '.join(map(str, sizes))} GiB; the smallest"
@@ -447,6 +451,11 @@ def _rest(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
     if amd:
         yield ProfileLine(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "AMD's runtime")
     yield ProfileLine(("node_folder",), "/tmp", "`site check --probe` checks the nodes", guess=True)
+    gres = sample_of(cluster, choice).get("Gres", "")
+    if disk := re.search(r"\b(\w*(?:nvme|ssd|disk|tmp)\w*):(\d+)", gres):
+        line = f"{{request: '{disk[1]}:{{gib}}', max_gib: {disk[2]}, variable: NAME}}"
+        words = f"the nodes have the gres {disk[0]}; if jobs request a disk with it, write "
+        yield MissingFact(("local_disk",), f"{words}`local_disk: {line}`")
     yield ProfileLine(("launchers",), ("srun", "torchrun", "plain"), "they need nothing but Slurm")
     if (requeue := cluster.config.get("JobRequeue")) in ("0", "1"):
         yield ProfileLine(("requeue",), requeue == "1", "scontrol show config: JobRequeue")
@@ -454,14 +463,22 @@ def _rest(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
         ("internet_on_compute_nodes",), False, "unknown; `site check --probe` tries", guess=True
     )
     unit = "billing units" if weighed(choice) else "GPU-hours"
-    yield ProfileLine(("billing_unit",), unit, "TRESBillingWeights, or an hour of a GPU")
+    why = "TRESBillingWeights" if weighed(choice) else "Slurm has no weights, and counts CPUs"
+    yield ProfileLine(("billing_unit",), unit, why, guess=not weighed(choice))
     if NO_PYTHON in cluster.commands:
         why = "the login node has no python3; `site check --probe` looks at a node"
         yield ProfileLine(("python_on_compute_nodes",), False, why, guess=True)
     yield from _containers(name, cluster, nvidia=bool(kind and kind.maker == "nvidia"))
     if not cluster.images.working:
         yield MissingFact(("containers",), _no_image(cluster))
-    if "module" in cluster.commands:
+    if cluster.modules:
+        words = f"module load {cluster.modules[0]}"
+        why = f"`module avail` lists {', '.join(cluster.modules)}"
+        yield ProfileLine(("modules",), (words,), why, guess=True)
+        if cluster.images.working:
+            why = "the site's own module; nodes may lack the image seen on the login node"
+            yield ProfileLine(("default_container",), "none", why, guess=True)
+    elif "module" in cluster.commands:
         yield MissingFact(("modules",), "what a job without a container loads: [module load ...]")
 
 
