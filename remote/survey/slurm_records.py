@@ -25,6 +25,9 @@ MOST_ROWS = 20_000
 """Maximum number of associations or QOS that are read; a large site has some thousands of QOS."""
 ENDLESS = frozenset({"UNLIMITED", "INFINITE", "NONE", "N/A", "(null)", "", "0"})
 """Slurm's words for no limit."""
+QOS = "name,maxwall,maxtres,maxjobspu,mintres"
+QOS_LIMITS = f"$t sacctmgr -n -P show qos format={QOS} 2>/dev/null"
+"""Prints the limits of each QOS."""
 
 
 @dataclass(frozen=True)

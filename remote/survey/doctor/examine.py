@@ -11,6 +11,7 @@ from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.survey.doctor import cluster_checks
+from lumitui.remote.survey.slurm_records import QOS_LIMITS
 from lumitui.remote.transport.questions import Question, ask
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
@@ -87,7 +88,8 @@ def _of_processes(site: Site) -> Iterator[_Row]:
 
 def _of_slurm(site: Site, account: str) -> Iterator[_Row]:
     yield "slurm", "$t sbatch --version 2>&1", cluster_checks.version
-    yield "partitions", "$t scontrol show partition -o 2>&1", cluster_checks.partitions
+    limits = f"$t scontrol show partition -o 2>&1\n{QOS_LIMITS}"
+    yield "partitions", limits, cluster_checks.partitions
     # An entry may be a QOS; Slurm lists the nodes under the partition's own name.
     first = quote(next(item.slurm_partition or name for name, item in site.partitions.items()))
     node = rf"""nodes=$($t scontrol show partition -o {first} 2>/dev/null |
