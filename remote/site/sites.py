@@ -152,6 +152,8 @@ class Sites:
                 f"{document.where(('name',))}: the profile calls itself {data['name']!r}.",
                 f"Write {name!r}, the name of its file, or omit `name:`.",
             )
+        if self._is_system(path):
+            _without_person(data)
         parent, least = data.pop("extends", None), 0.0
         if parent is not None:
             document.below, inherited, least = self._merged(str(parent), (*seen, path))
@@ -184,6 +186,13 @@ def _keep_pause(data: dict[str, object], least: float) -> None:
         note = f"lumitui polls every {least:g} s: the system's profile does not allow {wanted:g} s."
         data |= {"poll_seconds": least}
         data |= {"notes": [*notes, note]} if isinstance(notes, list) else {}
+
+
+def _without_person(data: dict[str, object]) -> None:
+    """Remove from a profile for all users its author's account and login name."""
+    for key, own in (("account", "default"), ("hosts", "user")):
+        if isinstance(block := data.get(key), dict) and block.pop(own, None) and key == "account":
+            block.setdefault("example", "PROJECT")
 
 
 def _refuse_writable(path: Path) -> None:

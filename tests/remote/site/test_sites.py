@@ -99,6 +99,20 @@ def test_a_shared_profile_that_every_user_may_change_is_refused(tmp_path: Path, 
     assert sites.valid() == [] and "skips the site small" in sites.take_warnings()[0]
 
 
+def test_a_shared_profile_names_nobodys_account_and_login(tmp_path: Path) -> None:
+    """Everybody's jobs would be billed to its author's project."""
+    own, system = tmp_path / "own", tmp_path / "system"
+    person = "account: {required: true, default: p1}\nhosts: {login: a.example, user: bob}\n"
+    for folder in (own, system):
+        folder.mkdir()
+        (folder / f"{folder.name}.yaml").write_text(f"{SMALL}{person}")
+    sites = Sites([own, system])
+    site = sites.load("system")
+    assert (site.account.default, site.account.example, site.hosts.user) == ("", "PROJECT", None)
+    assert "only an example" in site.account.objection(site.account.example)
+    assert (sites.load("own").account.default, sites.load("own").hosts.user) == ("p1", "bob")
+
+
 def test_the_users_own_profile_may_be_writable(folder: Path) -> None:
     (folder / "small.yaml").chmod(0o666)
     assert Sites([folder]).load("small").title == "Small"
