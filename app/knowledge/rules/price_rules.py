@@ -194,4 +194,5 @@ def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
             do = f"Use {whole[0]} for whole nodes, " if whole else "Request all cores of the node, "
             memory = f" and --mem={site.memory_per_node}" if site.memory_per_node else ""
             do += f"or write --exclusive{memory}."
-        yield Hit(because, do, option.at if option else NOWHERE)
+        at = option.at if option else NOWHERE
+        yield Hit(because, do, at, cure=Cure("exclusive", "true"))

@@ -211,9 +211,9 @@ class FieldList(ScrollView, can_focus=True):
             line = self._field_line(field)
             line.truncate(max(8, width), overflow="ellipsis")
             rows.append(_Row(field, None, (line,)))
-            notes = [item for item in field.problems if item.severity == "note"]
+            notes = [item for item in field.problems if item.severity == "note" and not item.fix]
             few = len(notes) == 1  # a fold would hide it for nothing
-            shown = [item for item in field.problems if few or item.severity != "note"]
+            shown = [item for item in field.problems if few or item not in notes]
             if len(notes) > 1:
                 open_now = field.key in self._unfolded
                 said = f"    {words.count(len(notes), 'note')} {'▾' if open_now else '▸'}"

@@ -332,6 +332,32 @@ async def test_a_field_keeps_its_place_while_it_is_set_and_cleared(
         assert under_cursor(form) == "keep_compiled"
 
 
+async def test_fields_that_unfold_are_seen_and_a_resize_keeps_the_cursor(
+    settings: Settings, project: Path
+) -> None:
+    async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "27 more, at their defaults ▸")
+        form = pilot.app.screen.query_one(FieldList)
+        await pilot.press("G", "enter")
+        await sees(pilot, r"at their defaults ▾[\s\S]*modules +\(none\)")
+        await pilot.press("G", "k", "k", "k")
+        here = under_cursor(form)
+        for rows in (40, 24):
+            await pilot.resize_terminal(80, rows)
+            await pilot.pause()
+            assert under_cursor(form) == here
+
+
+async def test_a_note_with_a_fix_is_not_folded(settings: Settings, project: Path) -> None:
+    (project / "lumi.yaml").write_text(LUMI.replace("nodes: 9", "nodes: 1"))
+    async with LumiApp(settings, project / "lumi.yaml").run_test(size=(120, 40)) as pilot:
+        await sees(pilot, r"use exclusive")
+        await until(pilot, lambda: can_submit(pilot), "the check")
+        pilot.app.screen.query_one(FieldList).focus()
+        await pilot.press("ctrl+f")
+        await sees(pilot, r"exclusive +true")
+
+
 @pytest.mark.parametrize("size", [(80, 24), (80, 40), (120, 40), (200, 50), (80, 60)])
 async def test_the_form_fills_its_rows_with_further_fields(
     size: tuple[int, int], settings: Settings, project: Path
