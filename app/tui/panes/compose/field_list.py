@@ -150,10 +150,17 @@ class FieldList(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         """Rewrap the errors; the first layout also happens here."""
-        laid_out = bool(self._rows)
+        here = self._row()
         self._lay_out()
-        if not laid_out:
+        if here is None:
             self._to_error()
+            return
+        own = here.field, here.problem, here.fold
+        same = (
+            at for at, row in enumerate(self._rows) if (row.field, row.problem, row.fold) == own
+        )
+        self._at = next(same, self._at)
+        self.action_move(0)
 
     def _lay_out(self) -> None:
         width = self.scrollable_content_region.width
@@ -275,9 +282,11 @@ class FieldList(ScrollView, can_focus=True):
             self._at += way
         self._reveal()
 
-    def _reveal(self) -> None:
+    def _reveal(self, *, below: bool = False) -> None:
+        """Scroll to the cursor's row, with as many rows `below` as fit."""
         above = sum(at < self._at for at, _ in self._lines)
-        height = sum(at == self._at for at, _ in self._lines)
+        height = sum(at == self._at or (below and at > self._at) for at, _ in self._lines)
+        height = min(height, self.scrollable_content_region.height)
         self.scroll_to_region(Region(0, above, 1, height), animate=False, force=True)
         self.refresh()
 
@@ -299,7 +308,7 @@ class FieldList(ScrollView, can_focus=True):
             self._unfolded ^= {row.fold}
             self._lay_out()
             self._at = next(at for at, new in enumerate(self._rows) if new.fold == row.fold)
-            self._reveal()
+            self._reveal(below=row.fold in self._unfolded)
         elif row.field is not None:
             self.post_message(self.Wanted(row.field))
         elif row.problem is not None and row.problem.fix:
