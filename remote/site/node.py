@@ -141,7 +141,7 @@ class NodeShape(Facts):
                 raise ValueError(f"{key} lists {count} GPUs, but the node has {self.gpus}")
         taken: set[int] = set()
         for rank, cores in enumerate(self.cores_of_gpu):
-            if wrong := sorted(cores - self.usable_cores):
+            if wrong := format_cores(cores - self.usable_cores):
                 raise ValueError(f"gpu_cores of GPU {rank}: {wrong} are reserved or do not exist")
             if twice := sorted(cores & taken):
                 raise ValueError(f"gpu_cores of GPU {rank}: {twice} belong to another GPU")

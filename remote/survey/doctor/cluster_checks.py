@@ -83,12 +83,13 @@ def module_command(text: str, site: Site) -> Iterator[Finding]:
         yield Finding("module", "error", "missing in a login shell", do)
 
 
-def work_root(text: str, root: str) -> Finding:
+def work_root(text: str, root: str, name: str) -> Finding:
     """Check that the work root is writable, and show its free space."""
     place, word, last, *_ = [*text.splitlines(), "", "", ""]
     usage = last.split()
     kib = count(usage[3]) if len(usage) > 3 else None
-    free = f", {kib / 2**20:.1f} GiB free" if kib is not None else ""
+    unit, step = ("GiB", 2**20) if kib is None or kib >= 2**20 else ("MiB", 2**10)
+    free = f", {kib / step:.1f} {unit} free" if kib is not None else ""
     if word not in ("writable", "refused"):
         do = "Log in and check the folder manually."
         return Finding("work root", "error", f"no answer: {last_words(text)}; it is {root}", do)
@@ -97,7 +98,7 @@ def work_root(text: str, root: str) -> Finding:
         message = f"{place} is not writable{free}; the work root is {root}"
         return Finding("work root", "error", message, do)
     if kib is not None and kib < 2**20:
-        do = "Free some space: `lumitui site prune`."
+        do = f"Free some space: `lumitui site prune {name}`."
         return Finding("work root", "warning", f"{place}{free}", do)
     return Finding("work root", "note", f"{place} is writable{free}")
 

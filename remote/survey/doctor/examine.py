@@ -51,7 +51,7 @@ def examine(
     chosen = account or next((a for a in accounts if re.match(site.account.pattern, a)), "")
     if chosen or not site.account.required:
         answer = transport.run(work_script(root_of(chosen)), timeout=60.0)
-        checks.append(cluster_checks.work_root(answer.text, root_of(chosen)))
+        checks.append(cluster_checks.work_root(answer.text, root_of(chosen), site.name))
     else:
         checks.append(Finding("work root", "warning", "not checked", "Give --account."))
     return [replace(check, message=check.message[:MOST_SHOWN]) for check in checks]

@@ -258,7 +258,7 @@ def _sources(site: Site, document: Document) -> Iterator[Found]:
         rows = Path(document.name).read_text(encoding="utf-8").splitlines()
     except OSError:
         return
-    if not any(_SOURCE.search(row) for row in rows):
+    if "extends" not in document.data and not any(_SOURCE.search(row) for row in rows):
         yield (), f"no `# source:` comment names the origin of a fact; {_SAY_SOURCE}"
         return
     for key in ("node", "partitions", "containers", "environment"):

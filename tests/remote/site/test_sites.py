@@ -223,8 +223,8 @@ def test_a_key_of_another_kind_than_the_inherited_one_is_wrong_where_it_is(folde
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("[1-3, 5-7]", "[0-3, 5-7]", "GPU 0: [0] are reserved or do not exist"),
-        ("[1-3, 5-7]", "[1-3, 5-8]", "GPU 1: [8] are reserved or do not exist"),
+        ("[1-3, 5-7]", "[0-3, 5-7]", "GPU 0: 0 are reserved or do not exist"),
+        ("[1-3, 5-7]", "[1-3, 5-8]", "GPU 1: 8 are reserved or do not exist"),
         ("[1-3, 5-7]", "[1-3, 3]", "GPU 1: [3] belong to another GPU"),
         ("[1-3, 5-7]", "[1-3]", "gpu_cores lists 1 GPUs, but the node has 2"),
         ("[1-3, 5-7]", "[3-1, 5-7]", "runs backwards"),
