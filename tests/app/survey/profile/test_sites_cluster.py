@@ -28,8 +28,11 @@ srun --cpus-per-task=32 --cpu-bind=cores python3 train.py
 
 def added(home: Home, cluster: Cluster) -> Site:
     """Return the profile `hydra` that `site add` writes for the cluster."""
-    words = ("--host", "minilumi", "--ssh-config", str(cluster.ssh_config))
-    done = lt(home, "site", "add", "hydra", *words)
+    config = home.config / "ssh_config"
+    config.write_text(
+        cluster.ssh_config.read_text().replace("Host minilumi", "Host minilumi hydra")
+    )
+    done = lt(home, "site", "add", "hydra", "--ssh-config", str(config))  # an alias is its own host
     assert done.returncode == 0, done.stderr
     return written(home)
 
