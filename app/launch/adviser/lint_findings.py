@@ -104,7 +104,8 @@ def _of_job_file(finding: Finding, spec: JobSpec, field: str) -> Finding:
     if fix and fix.at.field == "partition":
         do = f"Use {fix.value}."
     elif fix and fix.at.field not in _WRITTEN and "." not in fix.at.field:
-        do = f"{_set(fix)}.{_in_parts(fix, spec)}"
+        key = f"`{fix.at.field}:" + ("`" if fix.value is None else f" {fix.value}`")
+        do = f"{'Omit' if fix.value is None else 'Set'} {key}.{_in_parts(fix, spec)}"
     where = f"{finding.at.file}, line {finding.at.line}: " if finding.at.file else ""
     return replace(finding, message=f"{where}{finding.message}", do=do,
                    at=replace(finding.at, field=field), fix=fix)  # fmt: skip
