@@ -338,7 +338,9 @@ def _partition(
         yield ProfileLine((*at, "max_time"), walltime.text_of(seconds), command)
     else:
         yield ProfileLine((*at, "max_time"), walltime.text_of(_ENDLESS), f"{command}: no limit")
-    yield ProfileLine((*at, "max_nodes"), min(_most_nodes(queue, cluster), 100_000), command)
+    nodes = _most_nodes(queue, cluster)
+    why = command if nodes == record.nodes else "sinfo: its nodes, or a QOS, allow no more"
+    yield ProfileLine((*at, "max_nodes"), min(nodes, 100_000), why)
     yield ProfileLine((*at, "max_gpus_per_node"), choice.gpus.number)
     source = "sacctmgr show qos"
     if least := max((one.least_gpus or 0 for one in qos), default=0):
