@@ -237,7 +237,7 @@ def _node_words(site: Site) -> Iterator[str]:
 def _containers(site: Site) -> Iterator[tuple[str, str]]:
     for name, item in site.containers.items():
         default = " (default)" if name == site.default_container else ""
-        yield name + default, item.image + _doubt(site, f"containers.{name}")
+        yield name + default, (item.image or "no image") + _doubt(site, f"containers.{name}")
 
 
 def _container_notes(site: Site) -> Iterator[str]:
