@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from lumitui.app.tui.asking import as_lumi_error
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from textual.screen import Screen
 
     from lumitui.app.runs import LoginQuestion, LumiError
     from lumitui.app.tui.app import LumiApp
-    from lumitui.app.tui.dialogs.question import QuestionDialog
 
 TYPING_SECONDS = 1.5
 """Seconds without a key after which a word counts as finished."""
@@ -69,10 +70,15 @@ def ask_person(app: LumiApp, question: LoginQuestion) -> str | None:
 
     Return None if the user declined, left the app, or took longer than the site waits.
     """
+    from lumitui.app.tui.dialogs.confirm_dialog import Confirm
     from lumitui.app.tui.dialogs.question import QuestionDialog
 
-    answered: Future[str | None] = Future()
-    dialog, deadline = QuestionDialog(question), time.monotonic() + ANSWER_SECONDS
+    answered, deadline = Future[str | bool | None](), time.monotonic() + ANSWER_SECONDS
+    dialog: Screen[str | None] | Screen[bool] = QuestionDialog(question)
+    if question.kind == "host-key":  # the user must trust it explicitly
+        of_site = f" for {question.site}" if question.site else ""
+        facts = [("", line) for line in question.text.removesuffix(" (yes/no)").split("\n")]
+        dialog = Confirm(f"Is this the right host{of_site}?", facts, "Yes, trust it", patient=True)
     # The remaining letters of a half-typed word would end up in the answer.
     while app.is_typed_in and time.monotonic() - app.schedule.last_input < TYPING_SECONDS:
         if app.ending.wait(0.1):
@@ -80,7 +86,8 @@ def ask_person(app: LumiApp, question: LoginQuestion) -> str | None:
     app.call_from_thread(app.push_screen, dialog, answered.set_result)
     while not app.ending.is_set() and time.monotonic() < deadline:
         try:
-            return answered.result(timeout=0.2)
+            answer = answered.result(timeout=0.2)
+            return "yes" if answer is True else None if answer is False else answer
         except TimeoutError:
             continue
     if not app.ending.is_set():
@@ -88,7 +95,7 @@ def ask_person(app: LumiApp, question: LoginQuestion) -> str | None:
     return None
 
 
-def _withdraw(dialog: QuestionDialog) -> None:
+def _withdraw(dialog: Screen[Any]) -> None:
     """Close a question that the user did not answer in time."""
     if dialog.is_current:
         dialog.dismiss(None)

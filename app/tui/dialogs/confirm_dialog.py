@@ -1,4 +1,4 @@
-"""The yes-or-no dialog before lumitui sends or cancels anything."""
+"""The yes-or-no dialog before lumitui sends or cancels anything, or trusts a host."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -33,8 +33,6 @@ class Confirm(DialogBox[bool]):
         Binding("y", "yes", "Yes", id="confirm.yes", tooltip="Yes, do it"),
         Binding("n,escape", "close", "No", key_display="n", id="confirm.no",
                 tooltip="No, do nothing"),
-        Binding("left,right", "app.focus_next", show=False, id="confirm.other",
-                tooltip="Go to the other button"),
     ]  # fmt: skip
 
     def __init__(

@@ -21,7 +21,11 @@ class DialogBox(ModalScreen[Answer]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close", id="dialog.close", tooltip="Close; change nothing"),
-    ]
+        Binding("right", "app.focus_next", show=False, id="dialog.next",
+                tooltip="Go to the next button"),
+        Binding("left", "app.focus_previous", show=False, id="dialog.previous",
+                tooltip="Go to the previous button"),
+    ]  # fmt: skip
     KIND: ClassVar[str] = ""
     """The CSS class of the box."""
     heading = ""

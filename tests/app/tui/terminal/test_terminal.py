@@ -4,11 +4,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 from textual.widgets import Input
 
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui import terminal
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
 from lumitui.app.tui.dialogs.question import QuestionDialog
 from lumitui.app.tui.screens.new_screen import NewScreen
@@ -19,7 +21,9 @@ from lumitui.remote.ssh.prompts import LoginQuestion
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (
     app_of,
+    keys_below,
     sees,
+    shown,
     until,
 )
 
@@ -50,11 +54,11 @@ async def test_a_question_of_the_connection_is_answered_declined_or_withdrawn(
                 target=lambda: answers.append(ask_person(app_of(pilot), question)))
             )  # fmt: skip
             thread.start()
-            await until(pilot, lambda: isinstance(pilot.app.screen, QuestionDialog), "a question")
+            await until(pilot, lambda: asks(pilot), "a question")
 
         async def answer() -> str | None:
             await until(pilot, lambda: answers, "the answer")
-            await until(pilot, lambda: not isinstance(pilot.app.screen, QuestionDialog), "its end")
+            await until(pilot, lambda: not asks(pilot), "its end")
             return answers[0]
 
         code = LoginQuestion("Verification code: [/]", secret=True, kind="otp")
@@ -65,10 +69,15 @@ async def test_a_question_of_the_connection_is_answered_declined_or_withdrawn(
         await ask(code)
         await pilot.press("escape")
         assert await answer() is None
-        # A host key is trusted only on purpose.
-        await ask(LoginQuestion("SHA256:abc", secret=False, kind="host-key"))
-        await pilot.press("enter")
-        assert await answer() is None
+        # A host key is trusted only on purpose, with the keys of every other question.
+        monkeypatch.setattr("lumitui.app.tui.dialogs.confirm_dialog.PAUSE", 0.0)
+        trust = LoginQuestion("SHA256:abc\nIs it? (yes/no)", secret=False, kind="host-key")
+        for keys, word in (("enter", None), ("n", None), ("y", "yes"), ("right enter", "yes")):
+            await ask(trust)
+            await until(pilot, lambda: "y Yes n No" in keys_below(pilot), "the keys")
+            assert "yes/no" not in shown(pilot)
+            await pilot.press(*keys.split())
+            assert await answer() == word
         with monkeypatch.context() as patch:
             patch.setattr(terminal, "ANSWER_SECONDS", 0.5)
             await ask(code)
@@ -98,6 +107,10 @@ async def test_an_error_waits_until_the_field_is_left_in_which_somebody_types(
         await pilot.press("backspace", "enter")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "the error")
         await sees(pilot, "Look at the network")
+
+
+def asks(pilot: Pilot[int]) -> bool:
+    return isinstance(pilot.app.screen, QuestionDialog | Confirm)
 
 
 def notices(app: LumiApp) -> list[str]:
