@@ -1,7 +1,7 @@
 """The first steps on one screen: the demo, or site, user, key, project, check and job.
 
-The next step shows its effect or what is missing. Answers are saved, so the user can leave at any
-step and continue later.
+The cursor starts at the next step and shows its effect or what is missing. Answers are saved, so
+the user can leave at any step and continue later.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -54,9 +54,9 @@ PLACES = (
     ("3 Sites", "all clusters with a profile, and lumitui's requests to each"),
     ("4 Cluster", "idle nodes, your queue and your budget at a site"),
 )
-MARKS = {
-    "done": ("✔", "green", ""), "next": ("▶", "bold magenta", "bold"), "later": ("·", "dim", "dim"),
-}  # fmt: skip
+HERE = ("▶", "bold magenta")
+"""The sign of the cursor's row, and its style."""
+MARKS = {"done": ("✔", "green", ""), "next": ("·", "", "bold"), "later": ("·", "dim", "dim")}
 """The sign of a step, its style, and the style of the step's name, by state."""
 TITLES = ("site", "user", "key", "project", "check", "job")
 NOTHING = "choose …"
@@ -73,9 +73,13 @@ LONGEST = 120
 class GuideScreen(FullScreen):
     """The guide. It keeps no state: the answers are in their file."""
 
-    AUTO_FOCUS = "#demo"
+    AUTO_FOCUS = ""  # the next step, which `begin` focuses
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as Textual types it
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "move('next')", "Down", show=False, priority=True,
+                id="guide.down", tooltip="Next row"),
+        Binding("up", "move('previous')", "Up", show=False, priority=True, id="guide.up",
+                tooltip="Previous row"),
         # The footer shows only the keys without a button.
         Binding("f2", "demo", "Demo", show=False, id="guide.demo",
                 tooltip="Open the demo on this machine"),
@@ -93,6 +97,8 @@ class GuideScreen(FullScreen):
         self._progress = kept_progress(settings)
         self._script = own_script(Path.cwd())
         self._keys = keys_in(Path.home() / ".ssh")
+        self._here = ""
+        """The row of the cursor."""
         self._checking = self._differs = False
         """Whether a check is running, and whether the last one found a difference."""
 
@@ -116,7 +122,8 @@ class GuideScreen(FullScreen):
                 with Vertical(classes="frame") as box:
                     box.border_title = "On this machine"
                     demo = _button("Demo", "F2", "demo")
-                    yield Horizontal(Static("  demo", classes="mark"), demo, classes="step")
+                    mark = Static(id="mark-demo", classes="mark", markup=False)
+                    yield Horizontal(mark, demo, classes="step")
                     yield Static(DEMO, classes="words", markup=False)
                 with Vertical(classes="frame", id="cluster") as box:
                     box.border_title, box.border_subtitle = "On a cluster", LEAVE
@@ -136,6 +143,21 @@ class GuideScreen(FullScreen):
         if self._progress.key in choice.offered:
             choice.choose(self._progress.key)
         self._choose_site(self._progress.site)
+        self._go_on()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Move the cursor to the row of the focused field."""
+        self._here = event.widget.id or ""
+        self.reread()
+
+    def action_move(self, way: str) -> None:
+        """Move the cursor."""
+        (self.focus_next if way == "next" else self.focus_previous)("Button, Input")
+
+    def _go_on(self) -> None:
+        """Move the cursor to the next step."""
+        name = next(step.name for step in self._steps() if step.mark == "next")
+        self.query_one(f"#{name}").focus()
 
     def action_site(self) -> None:
         """Offer the clusters, the user's own first, and a survey of another one."""
@@ -172,8 +194,8 @@ class GuideScreen(FullScreen):
         site, project = self._site(), self.query_one("#project", Input)
         if site and site.account.default and not project.value:
             project.value = site.account.default
-        following = next(step.name for step in self._steps() if step.mark == "next")
-        self.query_one(f"#step-{following}").children[1].focus()
+            self._answer(account=site.account.default)
+        self._go_on()
 
     def _is_cluster(self, name: str) -> bool:
         try:
@@ -199,19 +221,23 @@ class GuideScreen(FullScreen):
         return steps(self._progress, self._around())
 
     def draw(self) -> None:
-        """Show the next step and its effect."""
+        """Show the steps, and the effect of the cursor's."""
         self.title_text("0 Guide")
         for name in ("user", "key"):
             self.query_one(f"#{name}").visible = not self._around().foreign
+        demo = Text.assemble(HERE if self._here == "demo" else " ", " demo")
+        self.query_one("#mark-demo", Static).update(demo)
         for number, step in enumerate(self._steps(), 1):
             sign, style, name_style = MARKS[step.mark]
             if step.name == "check" and self._differs:
                 sign, style = "!", "yellow"
+            if step.name == self._here:
+                sign, style = HERE
             mark = Text.assemble((sign, style), (f" {number} {step.name}", name_style))
             self.query_one(f"#mark-{step.name}", Static).update(mark)
             words = self.query_one(f"#words-{step.name}", Static)
             words.update(styled.plain(step.words))
-            words.display = step.mark == "next"
+            words.display = step.name == self._here
 
     def _answer(self, **answers: object) -> None:
         """Store answers; a changed site, name or key needs a new check."""
@@ -242,7 +268,7 @@ class GuideScreen(FullScreen):
 
     @on(Input.Submitted)
     def _entered(self) -> None:
-        self.focus_next()
+        self._go_on()
 
     def _stop_at(self, step: str) -> bool:
         """Show the step that `step` still requires; return whether one is missing."""
@@ -251,6 +277,7 @@ class GuideScreen(FullScreen):
             words = next(found.words for found in self._steps() if found.name == lacking)
             message = f"The step `{lacking}` comes first."
             show_error(self, InputError(message, words))
+            self._go_on()
         return bool(lacking)
 
     def action_check(self) -> None:
@@ -292,6 +319,7 @@ class GuideScreen(FullScreen):
         self._differs = any(check.severity == "error" for check in checks)
         # The user judges a difference: lumitui sends nothing without confirmation.
         self._answer(checked=True)
+        self._go_on()
 
     def action_measure(self) -> None:
         """Measure a node of the site, so that lumitui can bind ranks and prove the binding."""

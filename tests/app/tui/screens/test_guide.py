@@ -72,15 +72,18 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         await sees(pilot, "The step `site` comes first")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "what is missing")
         await pilot.press("escape")
-        app.screen.query_one("#site", Button).press()
+        # Arrows move the cursor, also to the demo, and enter acts on its row.
+        await pilot.press("up")
+        await sees(pilot, "(?s)▶ demo.*· 1 site")
+        await pilot.press("down", "enter")
         await until(pilot, lambda: isinstance(app.screen, PickDialog), "the clusters")
         await sees(pilot, "another cluster")
         await pilot.press(*"far", "enter")
-        await sees(pilot, r"✔ 1 site +far")
-        app.screen.query_one("#key", Button).press()
-        app.screen.query_one("#user", Input).value = getpass.getuser()
-        app.screen.query_one("#project", Input).value = "nonsense"
-        await sees(pilot, "This is not a project of the site")
+        await sees(pilot, r"(?s)✔ 1 site +far.*▶ 2 user")
+        await pilot.press(*getpass.getuser(), "enter", "enter", "down")
+        await sees(pilot, "▶ 4 project")
+        await pilot.press(*"nonsense", "enter")
+        await sees(pilot, "(?s)▶ 4 project.*This is not a project of the site")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the runs")
     app.runs.close()
@@ -91,10 +94,11 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "no guide by itself")
         await pilot.press("0")
         await until(pilot, lambda: isinstance(app.screen, GuideScreen), "the guide")
-        await sees(pilot, r"✔ 3 key +◂ id_far ▸")
+        await sees(pilot, r"(?s)✔ 3 key +◂ id_far ▸.*▶ 4 project")
         app.screen.query_one("#project", Input).value = "project_462000001"
+        await pilot.press("enter")
         await sees(pilot, "▶ 5 check")
-        await pilot.press("f3")
+        await pilot.press("enter")
         # The login is real; what follows has no Slurm, and says so.
         await sees(pilot, r"(?s)▶ 6 job.*facts match the profile.*failed: ")
         assert server.logged("Accepted publickey") == 1
