@@ -22,7 +22,7 @@ from lumitui.app.history.file.sqlite_errors import (
     history_error,
     result_code,
 )
-from lumitui.app.history.rows.kept_texts import lost_texts
+from lumitui.app.history.rows.kept_texts import arguments, lost_texts
 from lumitui.remote.site.errors import HistoryError
 
 BUSY_MS = 30_000
@@ -263,6 +263,7 @@ class Database:
                     raise damage
                 self._damage.clear()
             db.execute("PRAGMA foreign_keys = ON")
+            db.create_function("arguments", 1, arguments, deterministic=True)
         except BaseException:
             db.close()
             raise

@@ -1,13 +1,16 @@
 """The language of filters: `failed`, `state:!done site:lumi nodes>=4 !vit age<2d #best`.
 
 A run passes if all terms match. A word is searched in id, name, job id, note, cause and state;
-`2x8` also in the column Size. `!` negates a term, commas separate alternatives, and quotes make any
-text a word, blanks included. The SQL conditions use the list's index where possible.
+`2x8` also in the column Size, `--epochs` also in the arguments. `!` negates a term, commas separate
+alternatives, and quotes make any text a word, blanks included. The SQL conditions use the list's
+index where possible.
 """
 
+import math
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lumitui.app.history.listing.state_filter import (
@@ -42,7 +45,7 @@ class WordTerm:
 
 @dataclass(frozen=True)
 class In:
-    """Text in one part of a run: `name`, `job` or `note`."""
+    """Text in one part of a run: `name`, `job`, `note` or `args`."""
 
     part: str
     texts: tuple[str, ...]
@@ -266,17 +269,8 @@ def _range(key: str, value: str) -> tuple[float, float]:
     if match[3]:
         return int(match[3]), int(match[4])
     number = int(match[2])
-    match match[1]:
-        case ">":
-            return number + 1, float("inf")
-        case ">=":
-            return number, float("inf")
-        case "<":
-            return 0, number - 1
-        case "<=":
-            return 0, number
-        case _:
-            return number, number
+    ends = {">": (number + 1, math.inf), ">=": (number, math.inf), "<": (0, number - 1)}
+    return (ends | {"<=": (0, number)}).get(match[1], (number, number))
 
 
 _SHARE = re.compile(r"([<>])=?(\d{1,3})%?")
@@ -296,14 +290,11 @@ _AGE = re.compile(r"(\d{1,6})(s|m|min|h|d|w)")
 
 
 def _made(key: str, values: tuple[str, ...]) -> Test:
-    value = values[0].strip()
-    if len(values) == 1 and (age := _AGE.fullmatch(value)):
+    value = ",".join(values).strip()
+    if age := _AGE.fullmatch(value):
         return Made(key == "since", int(age[1]) * _UNITS[age[2]], age=True)
-    try:
-        if len(values) == 1:
-            return Made(key == "since", time.mktime(time.strptime(value, "%Y-%m-%d")), age=False)
-    except (ValueError, OverflowError):
-        pass
+    with suppress(ValueError, OverflowError):
+        return Made(key == "since", time.mktime(time.strptime(value, "%Y-%m-%d")), age=False)
     raise InputError(
         f"{','.join(values)!r} is not a time.", f"Type {key}:2d, {key}:12h or {key}:2026-11-20."
     )
@@ -317,10 +308,6 @@ def _age(key: str, values: tuple[str, ...]) -> Test:
     return Made(not value.startswith(">"), int(age[1]) * _UNITS[age[2]], age=True)
 
 
-def _tags(key: str, values: tuple[str, ...]) -> Test:
-    return Tag(tuple(value.strip().removeprefix("#") for value in values))
-
-
 _KEYS: dict[str, tuple[Callable[[str, tuple[str, ...]], Test], str]] = {
     "state": (_states, "state:failed"),
     "site": (lambda key, values: SiteTerm(values), "site:lumi"),
@@ -330,14 +317,15 @@ _KEYS: dict[str, tuple[Callable[[str, tuple[str, ...]], Test], str]] = {
     "since": (_made, "since:2d"),
     "until": (_made, "until:2026-11-20"),
     "age": (_age, "age<2d"),
-    "tag": (_tags, "tag:best"),
+    "tag": (lambda _, values: Tag(tuple(one.strip().lstrip("#") for one in values)), "tag:best"),
     "name": (In, "name:vit"),
     "job": (In, "job:8123"),
     "note": (In, "note:baseline"),
+    "args": (In, "args:adamw"),
 }
 """The parsers of each key's values, with an example."""
 FILTER_EXAMPLES = " ".join(
-    ("failed", "state:!done", "site:lumi", "nodes>=4", "2x8", "age<2d", "idle>30%", "!vit", "#best")
+    ("failed", "state:!done", "site:lumi", "nodes>=4", "2x8", "age<2d", "--lr", "!vit", "#best")
 )
 """The placeholder of an empty field."""
 
@@ -348,6 +336,9 @@ Condition = tuple[str, Sequence[Value]]
 CAUSED = WENT_WRONG | STATE_GROUPS["waiting"] | STATE_GROUPS["unknown"]
 """Only runs in these states have a cause to search; for the others, the index suffices."""
 _LIKE = r"{} LIKE ? ESCAPE '\'"
+_ARGUMENTS = (
+    f"EXISTS (SELECT 1 FROM blobs WHERE id = r.spec AND {_LIKE.format('arguments(packed)')})"
+)
 _PARTS = {"name": "r.name", "job": "coalesce(r.job_id, '')", "note": "r.note"}
 
 
@@ -361,6 +352,8 @@ def _test(term: FilterTerm, now: float) -> Condition:
     match term.test:
         case WordTerm(text):
             return _word(text)
+        case In("args", texts):
+            return " OR ".join(_ARGUMENTS for _ in texts), list(map(_containing, texts))
         case In(part, texts):
             # The words first: they are in the index and rule out most runs.
             both = f"{_LIKE.format('r.words')} AND {_LIKE.format(_PARTS[part])}"
@@ -392,8 +385,11 @@ def _test(term: FilterTerm, now: float) -> Condition:
 def _word(text: str) -> Condition:
     pattern = _containing(text)
     caused, states = _one_of("r.state", sorted(state.value for state in CAUSED))
-    condition = f"{_LIKE.format('r.words')} OR ({caused} AND {_LIKE.format('r.reason')})"
+    cause = _LIKE.format("r.cause || ' ' || r.reason")
+    condition = f"{_LIKE.format('r.words')} OR ({caused} AND {cause})"
     values: list[Value] = [pattern, *states, pattern]
+    if text.startswith("--"):  # only then, because each job file must be read
+        condition, values = f"{condition} OR {_ARGUMENTS}", [*values, pattern]
     if meant := states_like(text):
         also, words = _one_of("r.state", sorted(state.value for state in meant))
         return f"{condition} OR {also}", [*values, *words]

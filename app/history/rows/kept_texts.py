@@ -4,6 +4,7 @@ A text is shared only within its kind, so that one lookup tells whether an old t
 """
 
 import hashlib
+import json
 import sqlite3
 import zlib
 from collections.abc import Mapping
@@ -49,6 +50,14 @@ def unpack(packed: object, digest: object) -> bytes:
     if digest_of(data) != digest:
         raise LostText("damaged")
     return data
+
+
+def arguments(packed: bytes) -> str:
+    """Return the arguments in a stored job file; "" if it is damaged."""
+    try:
+        return " ".join(map(str, json.loads(zlib.decompress(packed)).get("args", ())))
+    except (TypeError, ValueError, zlib.error):
+        return ""
 
 
 def put_text(db: sqlite3.Connection, kind: str, text: Column) -> int | None:

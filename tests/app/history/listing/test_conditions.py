@@ -28,11 +28,13 @@ from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Price, RankLayout
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.gpu_use import GpuUse
-from tests.support.jobs.made_runs import a_run
+from tests.support.jobs.made_runs import SPEC, a_run
 
 NOW = 1_700_000_000.0
 NAMES = ("vit", "llama%7b", "whisper_x", "größe", "Vit-L")
 NOTES = ("", "baseline #best", "#Best", "#bester", "100%_\\ sure", "lr 3e-4 #lr-3")
+ARGS = (("--epochs", "30"), ("--lr", "3e-4"), ())
+CAUSES = ("", "rank 1 train.py:53: NameError")
 REASONS = ("", "Resources", "NonZeroExitCode", "oom-kill of vit", "Priority")
 
 USES = tuple(GpuUse(3600, 8, 8, low, 40.0, 100, 65520) for low in (0.0, 0.3, 0.9))
@@ -61,6 +63,8 @@ def made_runs() -> list[Run]:
                 ended=NOW - 5000 + number if started and state.is_final else None,
                 updated=NOW - 80_000.0,
                 gpu_use=dice.choice((None, *USES)),
+                cause=dice.choice(CAUSES),
+                spec=SPEC.model_copy(update={"args": dice.choice(ARGS)}),
             )
         )
     return runs
@@ -94,16 +98,19 @@ def folded(text: str) -> str:
 def found_in(word: str, run: Run) -> bool:
     words = " ".join((run.id, run.name, run.job_id or "", run.note))
     caused = WENT_WRONG | STATE_GROUPS["waiting"] | STATE_GROUPS["unknown"]
-    cause = run.reason if run.state in caused else ""
+    cause = f"{run.cause} {run.reason}" if run.state in caused else ""
+    arguments = " ".join(run.spec.args) if word.startswith("--") else ""
     return (
         folded(word) in folded(words)
         or folded(word) in folded(cause)
+        or folded(word) in folded(arguments)
         or run.state in states_like(word)
     )
 
 
 def typed_terms() -> some.SearchStrategy[Typed]:
-    words = ("vit", "failed", "RUN-01", "8%", "_x", "\\", "größe", "oom-kill", "memory", "sure")
+    words = ("vit", "failed", "RUN-01", "8%", "_x", "\\", "größe", "oom-kill", "memory", "sure",
+             "nameerror", "--epochs", "epochs")  # fmt: skip
     simple = [Typed(word, lambda run, w=word: found_in(w, run)) for word in words]  # type: ignore[misc]
     simple += [
         Typed("state:failed", lambda run: run.state in STATE_GROUPS["failed"]),
@@ -123,6 +130,8 @@ def typed_terms() -> some.SearchStrategy[Typed]:
         Typed("tag:bester,lr-3", lambda run: {"bester", "lr-3"} & set(tags_of(run.note)) != set()),
         Typed("name:vit", lambda run: "vit" in run.name.lower()),
         Typed("job:81", lambda run: "81" in (run.job_id or "")),
+        Typed('"--epochs 30"', lambda run: found_in("--epochs 30", run)),
+        Typed("args:LR,adam", lambda run: "--lr" in run.spec.args),
         Typed("note:%_", lambda run: "%_" in run.note),
     ]
     turned = [Typed(f"!{term.text}", lambda run, t=term: not t.holds(run)) for term in simple]  # type: ignore[misc]
