@@ -5,6 +5,7 @@ The run's screen shows it as a pane; other screens may show it beside a table.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -60,6 +61,13 @@ _FILES = frozenset(
 """Names of facts about a run's contents; all others concern where it runs."""
 _ROOMY = (32, 20)
 """Minimum lines to draw the loss below the facts, in one column and in two."""
+_KEYS = {
+    "fetch its results": "E", "resubmit it on a different number of nodes": "+",
+    "find out why it failed": "d", "check the proof": "p", "follow its log": "l",
+    "resubmit it": "R",
+}  # fmt: skip
+"""The keys of next steps."""
+_STEP = re.compile("|".join(_KEYS), re.IGNORECASE)
 _Drawn = tuple[object, ...]
 
 
@@ -245,8 +253,11 @@ def page(
         elif label == "loss" and found:
             curve = sparkline(found.figures.loss.values, _BAR)
             top.append((label, Text.assemble((curve, SERIES[0]), f" {text}")))
+        elif label == "next":
+            keyed = _STEP.sub(lambda step: f"{step[0]} ({_KEYS[step[0].lower()]})", text)
+            top.append((label, plain(keyed, "bold")))
         else:
-            top.append((label, plain(text, "bold" if label == "next" else "")))
+            top.append((label, plain(text)))
     labels = max(len(label) for label, _ in [*top, *facts])  # common to all parts in one column
     when = sorted((row for row in facts if row[0] in _TIMES), key=lambda row: _TIMES.index(row[0]))
     files = [row for row in facts if row[0] in _FILES]

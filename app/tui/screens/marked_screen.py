@@ -1,4 +1,4 @@
-"""Keys that act on the marked runs or, without marks, on the run under the cursor."""
+"""Keys that act on the marked runs or, without marks, on the displayed or selected run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 
     from lumitui.app.runs import Runs
 
-MOST_COMPARED = 4
-
 
 class MarkedPage(RunScreenBase):
-    """A screen on which the user can mark runs."""
+    """A screen of runs, on which the user may be able to mark some."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "tag", "Tag", show=False, id="runs.tag",
@@ -31,23 +29,20 @@ class MarkedPage(RunScreenBase):
                 tooltip="Write a note about this run"),
         Binding("E", "fetch", "Fetch", show=False, id="runs.fetch",
                 tooltip="Fetch the results of the marked runs, or of this one"),
-        Binding("C", "compare", "Compare", show=False, id="runs.compare",
-                tooltip="Compare two to four marked runs"),
     ]  # fmt: skip
 
     @property
     def marked(self) -> tuple[str, ...]:
         """The ids of the marked runs, in the order of marking."""
-        raise NotImplementedError
+        return ()
 
     @property
     def under_cursor(self) -> tuple[str, ...]:
         """The ids of the runs on the current row: several if the row is a folded series."""
-        raise NotImplementedError
+        return ()
 
     def unmark(self) -> None:
         """Unmark all runs."""
-        raise NotImplementedError
 
     def _ask(
         self,
@@ -155,14 +150,3 @@ class MarkedPage(RunScreenBase):
                 raise first
 
         ask(app, fetch)
-
-    def action_compare(self) -> None:
-        """Compare the marked runs; if only one is marked, compare it with that under the cursor."""
-        runs = self.marked
-        if len(runs) == 1 and self.chosen not in (None, *runs):
-            runs = (*runs, self._chosen())
-        if 2 <= len(runs) <= MOST_COMPARED:
-            tui(self).open_compare(runs)
-            return
-        message = f"You can compare 2 to {MOST_COMPARED} marked runs, not {len(runs)}."
-        show_error(self, InputError(message, "Mark runs with space, then press C."))

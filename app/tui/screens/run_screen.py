@@ -16,7 +16,8 @@ from lumitui.app.explain import words
 from lumitui.app.runs import LumiError, Run, Runs
 from lumitui.app.tui.asking import show_error, tui
 from lumitui.app.tui.panes.overview_pane import OverviewPane
-from lumitui.app.tui.screens.page import EXPLAINED_WIDTH, RunScreenBase
+from lumitui.app.tui.screens.marked_screen import MarkedPage
+from lumitui.app.tui.screens.page import EXPLAINED_WIDTH
 from lumitui.app.tui.widgets import styled
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def made(pane: str, runs: Runs, run_id: str) -> Pane:
     return OverviewPane()
 
 
-class RunScreen(RunScreenBase):
+class RunScreen(MarkedPage):
     """A run in panes, of which the screen shows as many as fit."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -100,6 +101,8 @@ class RunScreen(RunScreenBase):
                 tooltip="Show its parent runs and its resubmissions"),
         Binding("F", "pane('folder')", "Files", show=False, id="run.files",
                 tooltip="List the files of the run's folder; fetch or view one"),
+        Binding("E", "fetch", "Fetch", id="runs.fetch",
+                tooltip="Fetch the results of the run"),
         Binding("h", "remedy", "Do what helps", show=False, id="run.remedy",
                 tooltip="Resubmit it with the suggested fix, or find out why it failed"),
         Binding("right_square_bracket", "next_pane(1)", "Next pane", show=False,

@@ -20,6 +20,7 @@ from lumitui.app.runs import (
     NEWEST_FIRST,
     STATE_GROUPS,
     Filter,
+    InputError,
     LumiError,
     Order,
     Run,
@@ -28,7 +29,7 @@ from lumitui.app.runs import (
     Schedule,
     split_tags,
 )
-from lumitui.app.tui.asking import show_error
+from lumitui.app.tui.asking import show_error, tui
 from lumitui.app.tui.panes.overview_pane import OverviewPane
 from lumitui.app.tui.screens.marked_screen import MarkedPage
 from lumitui.app.tui.widgets import styled
@@ -52,6 +53,7 @@ _COUNT_STYLES = {
     "unknown": "magenta",
 }
 
+MOST_COMPARED = 4
 EMPTY = """No runs yet.
 
 Press n to create one from a job file. You see its price and its script
@@ -68,6 +70,8 @@ class RunsScreen(MarkedPage):
         Binding("n", "app.go('new')", "New", id="page.new", tooltip="Create a run from a job file"),
         Binding("slash", "filter", "Filter", key_display="/", id="runs.filter",
                 tooltip="Show only some runs: failed, site:lumi, nodes>=4, 2x8, age<2d, #best"),
+        Binding("C", "compare", "Compare", show=False, id="runs.compare",
+                tooltip="Compare two to four marked runs"),
         Binding("o", "sort", "Sort", show=False, id="runs.sort",
                 tooltip="Sort by age, state, name, nodes, cost, end; press again for the next"),
         Binding("O", "reverse", "Reverse", show=False, id="runs.reverse",
@@ -309,6 +313,17 @@ class RunsScreen(MarkedPage):
     @on(RunTable.Opened)
     def _open(self) -> None:
         self.action_pane("overview")
+
+    def action_compare(self) -> None:
+        """Compare the marked runs; if only one is marked, compare it with that under the cursor."""
+        runs = self.marked
+        if len(runs) == 1 and self.chosen not in (None, *runs):
+            runs = (*runs, self._chosen())
+        if 2 <= len(runs) <= MOST_COMPARED:
+            tui(self).open_compare(runs)
+            return
+        message = f"You can compare 2 to {MOST_COMPARED} marked runs, not {len(runs)}."
+        show_error(self, InputError(message, "Mark runs with space, then press C."))
 
 
 def _line(run: Run | None) -> Text:

@@ -25,6 +25,7 @@ from tests.support.program.driven_tui import (
     app_of,
     ended,
     kept,
+    keys_below,
     screen_lines,
     sees,
     sent,
@@ -54,6 +55,11 @@ async def test_a_job_file_becomes_a_run_that_is_watched_to_its_end(
         await until(pilot, lambda: "ended: done" in shown(pilot), "the log's last word")
         await pilot.press("i")
         await until(pilot, lambda: run.job_id and run.job_id in shown(pilot), "the job id")
+        await sees(pilot, r"next +Fetch its results \(E\), or resubmit .* nodes \(\+\)\.")
+        await until(pilot, lambda: "E Fetch" in keys_below(pilot), "the key of the next step")
+        await pilot.press("E")
+        await sees(pilot, f"Fetch the results of {run.id}")
+        await pilot.press("escape")
         await pilot.press("b")
         await sees(pilot, "#!/bin/bash -l")
         text = app_of(pilot).screen.query_one("#script #text", HangingText)
