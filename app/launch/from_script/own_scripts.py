@@ -28,9 +28,13 @@ from lumitui.remote.site.safe_text import comment
 from lumitui.remote.site.sites import Sites
 
 _SIGNS = {
-    **dict.fromkeys((".yaml", ".yml"), re.compile(r"(?:\{(?:.*[,\s])?)?[\"']?site[\"']?:")),
-    **dict.fromkeys((".sh", ".bash", ".sbatch", ".slurm", ".job"), re.compile("#SBATCH")),
-    ".py": re.compile("if __name__|import (?:argparse|torch)|from torch"),
+    **dict.fromkeys((".yaml", ".yml"), re.compile(r"(?m)^(?:\{(?:.*[,\s])?)?[\"']?site[\"']?:")),
+    **dict.fromkeys((".sh", ".bash", ".sbatch", ".slurm", ".job"), re.compile("(?m)^#SBATCH")),
+    # A module that imports torch and only defines things is not a program.
+    ".py": re.compile(
+        r"(?m)^(?:if __name__|(?:import|from) argparse)|\A(?=(?s:.*?)^(?:import|from) torch\b)"
+        r"(?s:.*?)^(?:(?:for|while|with) |[a-zA-Z_][\w.]*\()"
+    ),
 }
 """Beginnings of lines that identify a file's type, by suffix."""
 
@@ -54,10 +58,10 @@ def files_here(folder: Path) -> tuple[list[Path], list[Path]]:
             if not signs or not path.is_file():
                 continue  # opening a pipe would block
             with path.open("rb") as file:
-                head = file.read(20_000).decode("utf-8", "replace")
+                head = file.read(100_000).decode("utf-8", "replace")
         except OSError:
             continue  # naming its path shows the reason
-        if any(map(signs.match, head.splitlines())):
+        if signs.search(head):
             (jobs if path.suffix in (".yaml", ".yml") else scripts).append(path)
     return jobs, scripts
 

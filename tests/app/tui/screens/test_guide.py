@@ -123,7 +123,7 @@ async def test_the_first_job_runs_the_users_own_script_if_it_is_clear_which(
     first: Settings, files: tuple[str, ...], script: str
 ) -> None:
     for name in files:
-        Path(name).write_text("#SBATCH --nodes=1\nimport torch\n")
+        Path(name).write_text("#SBATCH --nodes=1\nimport torch\ntrain()\n")
     answers = GuideAnswers(site="far", user="me", key=str(Path.home() / ".ssh" / "id_far"),
                            account="project_462000001", checked=True)  # fmt: skip
     first.guide.parent.mkdir(parents=True, exist_ok=True)

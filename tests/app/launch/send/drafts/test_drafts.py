@@ -288,7 +288,8 @@ def test_a_program_of_the_users_own_is_a_beginning_with_the_arguments_it_demands
     assert "script: train.py" in draft.text and "args: [--data, DATA, OUT]" in draft.text
     assert "# train.py also reads: --lr 0.1\nargs:" in draft.text
     assert not runs.drafts.check(draft).errors and draft.folder == tmp_path
-    assert files_here(tmp_path) == ([], [program])
+    (tmp_path / "data.py").write_text("import torch\n\n\ndef load():\n    return torch.zeros(3)\n")
+    assert files_here(tmp_path) == ([], [program]), "a module is not offered"
 
 
 def test_a_batch_script_is_a_beginning_that_says_what_became_of_it(
