@@ -178,6 +178,7 @@ from lumitui.app.survey.environments.image_contents import (
 )
 from lumitui.app.survey.inquiry.inquiries import Inquired as Inquired
 from lumitui.app.survey.inquiry.start_places import StartPlace as StartPlace
+from lumitui.app.survey.profile.node_job import NODE_PROBE as NODE_PROBE
 from lumitui.app.survey.profile.surveys import Looked as Looked
 from lumitui.app.survey.profile.surveys import WrittenProfile as WrittenProfile
 from lumitui.remote.connect import Connect as Connect

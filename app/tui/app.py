@@ -144,6 +144,8 @@ class LumiApp(OrderedKeysApp):
     """The sites with unfinished runs, and whether they answer; every title bar shows them."""
     kept: "Draft | None" = None
     """The job file that a user left without saving it."""
+    sent = ""
+    """The text of the job file submitted last: a run has it, so quitting does not lose it."""
 
     def __init__(
         self,

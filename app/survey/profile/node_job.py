@@ -9,7 +9,7 @@ from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 
-NAME = "node-probe"
+NODE_PROBE = "node-probe"
 REPORT = "node.txt"
 """The file in the run's folder that `node.sh` writes."""
 MINUTES = 5
@@ -36,7 +36,7 @@ def node_job(site: Site, partition: str = "", account: str = "") -> JobSpec:
         raise InputError(f"The job for {site.name} {objection}.", "Add --account NAME.")
     return JobSpec.model_validate(
         {
-            "name": NAME,
+            "name": NODE_PROBE,
             "site": site.name,
             "account": account if site.account.required else "none",
             "partition": name,
@@ -74,7 +74,7 @@ def folder_of(data: Path) -> Path:
     Raises:
         LumiError: it cannot be written.
     """
-    folder = data / "probe" / NAME
+    folder = data / "probe" / NODE_PROBE
     try:
         folder.mkdir(parents=True, exist_ok=True)
         part = folder.parent / f".{_SCRIPT.name}.{os.getpid()}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.app.explain.words import count
-from lumitui.app.survey.profile.node_job import NAME, REPORT, folder_of, node_job
+from lumitui.app.survey.profile.node_job import NODE_PROBE, REPORT, folder_of, node_job
 from lumitui.app.survey.profile.profile_edit import Edited, edited
 from lumitui.remote.site.errors import InputError, LumiError, RefusedError
 from lumitui.remote.site.profile import Site
@@ -160,12 +160,12 @@ class Surveys:
     def under_way(self, site_name: str) -> Run | None:
         """Return the newest unfinished job of this kind on a site, without querying the site."""
         runs = self._history.unfinished(site_name)
-        return next((run for run in runs if run.name == NAME), None)
+        return next((run for run in runs if run.name == NODE_PROBE), None)
 
     def measured(self, site_name: str) -> Run | None:
         """Return the newest job of this kind that has ended on a site; None: there is none."""
         runs = self._history.page(200, site=site_name)
-        return next((run for run in runs if run.name == NAME and run.state.is_final), None)
+        return next((run for run in runs if run.name == NODE_PROBE and run.state.is_final), None)
 
     def looked(self, run: Run) -> Looked:
         """Return the measurements of an ended run, and the profile with them.
@@ -175,10 +175,10 @@ class Surveys:
             LumiError: it has no report.
             LinkError: the site cannot be reached.
         """
-        if run.name != NAME:
+        if run.name != NODE_PROBE:
             raise InputError(
                 f"{run.id} is not a job of `lumitui site check --probe`.",
-                f"Choose a run called {NAME}-….",
+                f"Choose a run called {NODE_PROBE}-….",
             )
         script = f"head -c {_MOST_REPORT} {quote(run.folder)}/{REPORT}"
         result = self._transport(run).run(script)

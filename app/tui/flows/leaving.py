@@ -36,8 +36,9 @@ class Leaving:
 
     def _unsaved(self) -> Draft | None:
         """Return the job file that quitting now would lose."""
-        open_now = (getattr(screen, "unsaved", None) for screen in self._app.screen_stack)
-        return next((draft for draft in open_now if draft is not None), self._app.kept)
+        open_now = [getattr(screen, "unsaved", None) for screen in self._app.screen_stack]
+        drafts = (draft for draft in [*open_now, self._app.kept] if draft is not None)
+        return next((draft for draft in drafts if draft.text != self._app.sent), None)
 
     def _left_behind(self) -> list[tuple[str, str]]:
         """Return running operations and unsaved edits for the dialog; empty if there are none."""

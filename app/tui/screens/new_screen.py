@@ -119,8 +119,8 @@ class NewScreen(FullScreen):
 
     def on_unmount(self) -> None:
         """Keep an unsaved draft for the next visit, also when another job file opens."""
-        if self.unsaved or not self._job:
-            tui(self).kept = self.unsaved
+        if self._edited_draft or not self._job:
+            tui(self).kept = self._edited_draft
 
     # -- starting points
 
@@ -297,15 +297,20 @@ class NewScreen(FullScreen):
     # -- files
 
     @property
-    def unsaved(self) -> Draft | None:
-        """The unsaved draft, or None."""
+    def _edited_draft(self) -> Draft | None:
+        """The draft with edits that its file lacks, or None."""
         draft = self._draft
-        lost = draft is not None and draft.unsaved and draft.text != self._opened
-        return draft if lost else None
+        return draft if draft and draft.unsaved and draft.text != self._opened else None
+
+    @property
+    def unsaved(self) -> Draft | None:
+        """The draft with edits that neither its file nor a run has, or None."""
+        draft = self._edited_draft
+        return draft if draft and draft.text != tui(self).sent else None
 
     def show_saved(self) -> None:
         """Show whether there are unsaved edits."""
-        self.query_one(DraftViews).mark(unsaved=self.unsaved is not None)
+        self.query_one(DraftViews).mark(unsaved=self._edited_draft is not None)
 
     def action_save(self) -> None:
         """Save the job file; ask for its path if it has none."""
@@ -460,8 +465,10 @@ class NewScreen(FullScreen):
         def answered(yes: bool | None) -> None:
             if not yes:
                 return
-            self._opened = checked.draft.text  # the run keeps the job file
-            self.show_saved()
+            tui(self).sent = checked.draft.text
+            if self._edited_draft:
+                said = f"The run has these settings, {checked.draft.name} does not."
+                self.notify(f"{said} Press 2, then ctrl+w, to save them.", timeout=15, markup=False)
             if several:
                 tui(self).sends.send_grid(previews)
             else:

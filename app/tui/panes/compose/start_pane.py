@@ -1,4 +1,4 @@
-"""The starting points of a job file: a local file, an example, a run's job file."""
+"""The starting points of a job file: a local file, a run's job file, an example."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,13 +10,13 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from lumitui.app.explain import words
-from lumitui.app.runs import Run, examples, files_here
+from lumitui.app.runs import NODE_PROBE, Run, examples, files_here
 from lumitui.app.tui.widgets.styled import plain
 
 Beginning = Literal["file", "script", "example", "run"]
 """A starting point of a draft."""
 
-_MOST_RUNS = 20
+_MOST_RUNS = 8
 _QUIT = "q"
 """The only letter that keeps its binding on the list."""
 _PATH = "./~_-"
@@ -58,7 +58,7 @@ class StartList(OptionList):
             self._write(event.text.strip().splitlines()[0])
 
     def offer(self, folder: Path, runs: list[Run]) -> None:
-        """Offer the scripts and job files of `folder`, the examples and the job files of `runs`."""
+        """Offer the scripts and job files of `folder`, the job files of `runs`, the examples."""
         self.clear_options()
         self.add_options(self._beginnings(*files_here(folder), runs))
         first = (at for at, option in enumerate(self.options) if not option.disabled)
@@ -76,6 +76,12 @@ class StartList(OptionList):
             yield Option(plain("A job file here", "bold"), disabled=True)
         for path in files:
             yield Option(plain(f"  {path.name}"), id=str(path))
+        own = [run for run in runs if run.name != NODE_PROBE][:_MOST_RUNS]
+        if own:
+            yield Option(plain("A previous run, with other settings", "bold"), disabled=True)
+        for run in own:
+            about = f"{run.state}, {words.layout_size(run.layout)} at {run.site}"
+            yield Option(plain(f"  {run.id}  {about}"), id=f"{_RUN}{run.id}")
         group = ""
         for example in examples.examples().values():
             if example.group != group:
@@ -83,11 +89,6 @@ class StartList(OptionList):
                 yield Option(plain(f"An example: {group}", "bold"), disabled=True)
             line = f"  {example.name:<20}{example.summary}"
             yield Option(plain(line), id=f"{_EXAMPLE}{example.name}")
-        if runs:
-            yield Option(plain("A previous run, with other settings", "bold"), disabled=True)
-        for run in runs[:_MOST_RUNS]:
-            about = f"{run.state}, {words.layout_size(run.layout)} at {run.site}"
-            yield Option(plain(f"  {run.id}  {about}"), id=f"{_RUN}{run.id}")
 
 
 def beginning(option: str) -> tuple[Beginning, str]:

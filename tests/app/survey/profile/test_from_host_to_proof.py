@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from lumitui.app.runs import Runs
-from lumitui.app.survey.profile.node_job import NAME
+from lumitui.app.survey.profile.node_job import NODE_PROBE
 from lumitui.remote.site.states import State
 from tests.support.program.command_line import envelope, lt
 from tests.support.program.home import Home
@@ -75,7 +75,7 @@ def test_a_person_proves_a_run_on_two_nodes_of_a_cluster_that_nobody_described(
     runs = Runs(home.settings)
     try:
         last, probe = runs.history.page(limit=2)
-        assert probe.name == NAME and probe.state is State.DONE
+        assert probe.name == NODE_PROBE and probe.state is State.DONE
         verdict = runs.proof(runs.history.get(last.id))
         assert verdict.kind == "proved", verdict
         assert runs.history.get(last.id).layout.planned_cores == tuple(truth)

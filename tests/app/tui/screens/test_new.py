@@ -279,13 +279,15 @@ async def test_a_text_that_is_no_yaml_is_kept_and_its_line_is_named(
 async def test_a_run_or_an_example_is_a_beginning(settings: Settings, project: Path) -> None:
     app = LumiApp(settings)
     app.runs.history.begin(a_run("vit-1", note="x"))
+    app.runs.history.begin(a_run("node-probe-2", name="node-probe"))
     async with app.run_test(size=(80, 30)) as pilot:
         await pilot.press("2")
         screen = await opened(pilot)
         menu = screen.query_one(OptionList)
-        assert {str(project / "job.yaml"), "example:ddp", "run:vit-1"} <= {
-            option.id for option in menu.options
-        }
+        ids = [option.id for option in menu.options]
+        assert ids.index(str(project / "job.yaml")) < ids.index("run:vit-1")
+        assert ids.index("run:vit-1") < ids.index("example:ddp")
+        assert "run:node-probe-2" not in ids
         for option, words in (("run:vit-1", "vit-tiny"), ("example:ddp", r"trainer +ddp")):
             await until(pilot, lambda: menu.display, "the beginnings")
             menu.highlighted = menu.get_option_index(option)
@@ -369,7 +371,9 @@ async def test_the_form_fills_its_rows_with_further_fields(
         assert 0 <= empty <= 2 or "more, at" not in shown(pilot)
 
 
-async def test_what_was_submitted_is_not_an_edit_to_lose(settings: Settings, project: Path) -> None:
+async def test_what_was_submitted_is_not_lost_and_its_form_comes_back(
+    settings: Settings, project: Path
+) -> None:
     app = LumiApp(settings)
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.press("2")
@@ -381,7 +385,13 @@ async def test_what_was_submitted_is_not_an_edit_to_lose(settings: Settings, pro
         await pilot.press("s", "y")
         await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
         await until(pilot, lambda: not app.under_way, "the end of the send")
-        assert app.kept is None and "not saved" not in shown(pilot)
+        assert "The run has these settings, job.yaml does not." in str(
+            [notice.message for notice in app._notifications]
+        )
+        await pilot.press("2")
+        await sees(pilot, "nodes +2[^$]+not saved")
+        await pilot.press("q")
+        await until(pilot, lambda: not app.is_running, "the end, without a question")
 
 
 def test_each_part_of_a_line_of_yaml_has_its_colour() -> None:
