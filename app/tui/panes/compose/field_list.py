@@ -116,6 +116,9 @@ class FieldList(ScrollView, can_focus=True):
         self._unfolded: set[str] = set()
         self._shown: set[str] = set()
         """Fields above the fold; a cleared field stays there, under the cursor."""
+        self._filler: set[str] = set()
+        """Further fields above the fold, which fill `_room` lines: no edit moves a field."""
+        self._room = 0
 
     # -- display
 
@@ -139,7 +142,7 @@ class FieldList(ScrollView, can_focus=True):
     def start_again(self) -> None:
         """Start at the first error of the next form, which shows another job file."""
         self._first = True
-        self._unfolded, self._shown = set(), set()
+        self._unfolded, self._shown, self._room = set(), set(), 0
 
     def _key(self) -> str:
         row = self._row()
@@ -180,27 +183,27 @@ class FieldList(ScrollView, can_focus=True):
         is_open = REST in self._unfolded
         self._shown |= {
             field.key for field in self._fields
-            if field.key in COMMON or field.problems or (field.value and not is_open)
+            if field.key in COMMON or ((field.problems or field.value) and not is_open)
         }  # fmt: skip
-        rest = [field for field in self._fields if field.key not in self._shown]
+        rest = [field.key for field in self._fields if field.key not in self._shown]
 
-        def shown(more: int) -> list[_Row]:
-            keys = self._shown | {field.key for field in rest[:more]}
+        def shown(more: Collection[str]) -> list[_Row]:
             loose = [self._problem_row(None, problem, width) for problem in self._loose]
-            return loose + self._group_rows(keys, width)
+            return loose + self._group_rows(self._shown.union(more), width)
 
         def height(more: int) -> int:
-            return sum(len(row.lines) for row in shown(more)) + 2 * (more < len(rest))
+            return sum(len(row.lines) for row in shown(rest[:more])) + 2 * (more < len(rest))
 
-        # Further fields fill the remaining rows.
         room = self.scrollable_content_region.height
-        more = max(0, bisect_right(range(len(rest) + 1), room, key=height) - 1)
-        rows, rest = shown(more), rest[more:]
+        if self._fields and room != self._room:
+            more = max(0, bisect_right(range(len(rest) + 1), room, key=height) - 1)
+            self._room, self._filler = room, set(rest[:more])
+        rows, rest = shown(self._filler), [key for key in rest if key not in self._filler]
         if rest:
             said = f"{_INDENT}{len(rest)} more, at their defaults {'▾' if is_open else '▸'}"
             rows += [_Row(None, None, (Text(),)), _Row(None, None, (Text(said, "dim"),), REST)]
         if is_open:
-            rows += self._group_rows({field.key for field in rest}, width)
+            rows += self._group_rows(rest, width)
         return rows
 
     def _group_rows(self, keys: Collection[str], width: int) -> list[_Row]:
@@ -261,6 +264,8 @@ class FieldList(ScrollView, can_focus=True):
         base = self.get_component_rich_style(name) if shown else self.rich_style
         line = row.lines[at]
         own = base + self.app.console.get_style(line.style)  # Rich forgets it without spans
+        if shown and at == 0:  # the cursor, also without colours
+            line = Text.assemble(line[:1], "▶", line[2:])
         if shown and row.is_field and row.field and row.field.steps:
             line = line.copy().append("  - +", "dim")
         segments = [

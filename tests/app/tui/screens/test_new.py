@@ -360,6 +360,24 @@ async def test_a_note_with_a_fix_is_not_folded(settings: Settings, project: Path
         await sees(pilot, r"exclusive +true")
 
 
+async def test_no_row_moves_when_an_edit_brings_a_finding(
+    settings: Settings, project: Path
+) -> None:
+    job = project / "lumi.yaml"
+    job.write_text(LUMI.replace("nodes: 9 ", "nodes: 2 "))
+    async with LumiApp(settings, job).run_test(size=(80, 40)) as pilot:
+        form = pilot.app.screen.query_one(FieldList)
+        await until(pilot, lambda: can_submit(pilot), "the check")
+        await pilot.press("G", "enter")
+        while under_cursor(form) != "memory":
+            await pilot.press("j")
+        keys = [row.field.key for row in form._rows if row.is_field and row.field]
+        await pilot.press("enter", *"9999G", "enter")
+        await sees(pilot, r"▶memory +9999G[^$]*(error|warning|note)")
+        assert keys == [row.field.key for row in form._rows if row.is_field and row.field]
+        assert under_cursor(form) == "memory"
+
+
 @pytest.mark.parametrize("size", [(80, 24), (80, 40), (120, 40), (200, 50), (80, 60)])
 async def test_the_form_fills_its_rows_with_further_fields(
     size: tuple[int, int], settings: Settings, project: Path
