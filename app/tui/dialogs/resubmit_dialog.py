@@ -36,7 +36,7 @@ from lumitui.app.tui.dialogs.dialog_box import DialogBox, buttons
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.choice_button import ChoiceButton
 from lumitui.app.tui.widgets.input import FigureInput
-from lumitui.app.tui.widgets.launch_text import error_terms, findings_text
+from lumitui.app.tui.widgets.launch_text import error_terms, findings_text, terms
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
 
@@ -55,7 +55,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     AUTO_FOCUS = "#nodes"
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as Textual types it
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "send", "Send", show=False, id="resubmit.send", tooltip="Send the run"),
+        Binding("ctrl+s", "send", "Send", show=False, id="resubmit.send",
+                tooltip="Send the run, after confirmation"),
         Binding("down", "sizes", "Sizes", show=False, id="resubmit.sizes",
                 tooltip="Go to the sizes; space marks several"),
         # Also works in the fields: neither a number nor a time contains a question mark.
@@ -279,8 +280,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         ready = self._ready_plans()
         sizes = ", ".join(f"{size:,}" for size in self._to_send)
         noun = "node" if self._to_send == [1] else "nodes"
-        asks = " …" if any(plan.preview.errors for plan in ready) else ""
-        words = f"Send on {sizes} {noun}{asks} " if ready else "Send "
+        words = f"Send on {sizes} {noun} " if ready else "Send "
         button.label = Text.assemble(words, ("^s", "not bold"))
         button.disabled = not ready
         button.refresh(layout=True)
@@ -337,17 +337,21 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
 
     @on(Button.Pressed, "#yes")
     def action_send(self) -> None:
-        """Send the plans if they are valid; ask first if the adviser found errors."""
+        """Send the valid plans after a yes, which for several runs follows the dialog."""
         plans = self._ready_plans()
-        lines = error_terms(tuple(plan.preview for plan in plans))
+        lines = errors = error_terms(tuple(plan.preview for plan in plans))
+        if len(plans) == 1 and not self.takes_followers:
+            lines = [*errors, *terms(plans[0].preview)]
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.dismiss(tuple(plan.forced(True) for plan in plans))
+                self.dismiss(tuple(plan.forced(bool(errors)) for plan in plans))
 
         if lines:
-            title = f"Send {self._parent_run.id} again with {count(len(lines), 'error')}?"
-            self.app.push_screen(Confirm(title, lines, "Send anyway"), answered)
+            despite = f" with {count(len(errors), 'error')}" if errors else ""
+            title = f"Send {self._parent_run.id} again{despite}?"
+            label = "Send anyway" if errors else "Send"
+            self.app.push_screen(Confirm(title, lines, label), answered)
         elif plans:
             self.dismiss(plans)
 

@@ -126,7 +126,7 @@ async def test_errors_of_the_check_are_asked_about_and_a_no_leads_back(settings:
     app.runs.history.update(run.id, snapshot="0123456789abcdef")
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(ResubmitDialog(run, 2, ("time=5-00:00:00",)), sent.append)
-        await sees(pilot, "Send on 2 nodes …")
+        await sees(pilot, "Send on 2 nodes")
         await pilot.press("enter", "enter")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
         await sees(pilot, f"Send {run.id} again with 1 error")

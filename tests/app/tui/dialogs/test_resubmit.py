@@ -48,7 +48,11 @@ async def test_plus_doubles_the_run_just_sent_and_sends_a_run_with_a_parent(
         assert not cut_off(pilot)
         button = app.screen.query_one("#yes", Button)
         await until(pilot, lambda: not button.disabled, "a plan that can be sent")
-        await pilot.press("enter", "enter")
+        # The confirmation is that of New, and a second enter, or a held one, is a no.
+        for keys, yes in (("enter enter", "enter"), ("ctrl+s", "y")):
+            await pilot.press(*keys.split())
+            await sees(pilot, f"(?s)Send {run.id} again.*billed +nothing.*Send \\(y\\)")
+            await pilot.press(yes)
         await until(pilot, lambda: len(runs_of(pilot)) == 3, "a second run")
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "its screen")
         child = runs_of(pilot)[0]

@@ -111,6 +111,8 @@ def test_a_job_is_sent_proved_followed_and_doubled_and_the_terminal_is_as_before
     tmux.sees(r"ranks +8 +16")
     tmux.sees("Send on 2 nodes")
     tmux.press("C-s")
+    tmux.sees("Send .* again")
+    tmux.press("y")
     tmux.sees("lumitui .* 2 nodes")
     tmux.press("p")
     tmux.sees("proved +All 16 ranks")
