@@ -57,7 +57,7 @@ class NewScreen(FullScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+w", "save", "Save", id="new.save", tooltip="Save the job file"),
-        Binding("e", "editor", "Editor", id="new.editor", tooltip="Edit the text in $EDITOR"),
+        Binding("f6", "editor", "Editor", id="new.editor", tooltip="Edit the text in $EDITOR"),
         Binding("s,ctrl+s", "submit", "Submit", show=False, id="new.submit",
                 tooltip="Submit the job, after confirmation"),
         Binding("right_square_bracket", "next_view(1)", "View", key_display="[ ]",

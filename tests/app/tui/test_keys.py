@@ -95,7 +95,7 @@ async def test_the_footer_shows_the_keys_that_work(settings: Settings, project: 
         assert app.screen.query_one("#filter", Input).value == "+"
         await pilot.press("escape")
         app.push_screen(NewScreen(app.runs, project / "job.yaml"))
-        await until(pilot, lambda: "e Editor" in keys_below(pilot), "the keys of New")
+        await until(pilot, lambda: "f6 Editor" in keys_below(pilot), "the keys of New")
         await sees(pilot, "asks for")
         await pilot.press("s")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")

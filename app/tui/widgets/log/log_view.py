@@ -2,6 +2,7 @@
 
 import time
 from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -33,10 +34,8 @@ class LogView(RowView, can_focus=True):
                 tooltip="One page up; pauses following"),
         Binding("g,home", "to_start", "Top", show=False, id="log.top",
                 tooltip="Go to the first line of the log"),
-        Binding("G,end", "to_end", "End", show=False, id="log.end",
-                tooltip="Go to the end, and follow"),
-        Binding("f", "toggle_follow", "Follow", id="log.follow",
-                tooltip="Follow the end, or stop following"),
+        Binding("G,end", "to_end", "Follow", id="log.end",
+                tooltip="Go to the end, and follow; moving up stops following"),
         Binding("w", "toggle_wrap", "Wrap", show=False, id="log.wrap",
                 tooltip="Wrap long lines, or stop wrapping"),
         Binding("enter", "toggle_fold", "Unfold", show=False, id="log.fold",
@@ -51,13 +50,12 @@ class LogView(RowView, can_focus=True):
     class Changed(Message):
         """The displayed lines, following or wrapping changed."""
 
+    @dataclass
     class Wanted(Message):
         """A part of the log outside the window was requested."""
 
-        def __init__(self, where: str) -> None:
-            """`where`: before, after, start or end."""
-            super().__init__()
-            self.where = where
+        where: str
+        """Before, after, start or end."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         """Show an empty log."""
@@ -333,10 +331,6 @@ class LogView(RowView, can_focus=True):
         at = self.scroll_offset.y + event.get_content_offset_capture(self).y
         if 0 <= at < len(self._rows) and self._layout.fold_words(self._rows[at].line):
             self._toggle(self._rows[at].line)
-
-    def action_toggle_follow(self) -> None:
-        """Turn following on or off."""
-        self.follow = not self.follow
 
     def action_toggle_wrap(self) -> None:
         """Turn wrapping on or off."""

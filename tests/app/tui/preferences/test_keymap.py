@@ -22,12 +22,10 @@ from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import keys_below, sees, shown, until
 
 SEVERAL = {
-    "e": {"Error", "Editor"},
-    "f": {"Follow", "Fix"},
     "n": {"Next match", "New"},
 }
-"""Letters that mean something else on another screen: a log has those of less, the form those of
-an editor, and no screen has both. The table may only shrink."""
+"""Letters that mean something else on another screen: a log has that of less. The table may only
+shrink."""
 
 
 def letters(parent: type[DOMNode]) -> Iterator[tuple[str, str]]:
