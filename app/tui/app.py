@@ -85,10 +85,10 @@ def _sites(app: "LumiApp") -> Screen[None]:
     return SitesScreen(app.runs, app.schedule)
 
 
-def _cluster(app: "LumiApp") -> Screen[None]:
+def _cluster(app: "LumiApp", site: str | None = None) -> Screen[None]:
     from lumitui.app.tui.screens.cluster_screen import ClusterScreen
 
-    return ClusterScreen(app.runs)
+    return ClusterScreen(app.runs, site)
 
 
 def _guide(app: "LumiApp") -> Screen[None]:
@@ -297,9 +297,7 @@ class LumiApp(OrderedKeysApp):
 
     def open_cluster(self, site: str) -> None:
         """Open the Cluster screen at a site."""
-        from lumitui.app.tui.screens.cluster_screen import ClusterScreen
-
-        self.push_screen(ClusterScreen(self.runs, site))
+        self.push_screen(_cluster(self, site))
 
     def measure(
         self, asker: Screen[None], site: str, account: str, saved: Callable[[], object]

@@ -71,10 +71,11 @@ def ask_person(app: LumiApp, question: LoginQuestion) -> str | None:
     Return None if the user declined, left the app, or took longer than the site waits.
     """
     from lumitui.app.tui.dialogs.confirm_dialog import Confirm
-    from lumitui.app.tui.dialogs.question import QuestionDialog
+    from lumitui.app.tui.dialogs.line_dialog import LineDialog
 
     answered, deadline = Future[str | bool | None](), time.monotonic() + ANSWER_SECONDS
-    dialog: Screen[str | None] | Screen[bool] = QuestionDialog(question)
+    title = f"Question from {question.site or 'the site'}"
+    dialog: Screen[Any] = LineDialog(title, question.text, secret=question.secret)
     if question.kind == "host-key":  # the user must trust it explicitly
         of_site = f" for {question.site}" if question.site else ""
         facts = [("", line) for line in question.text.removesuffix(" (yes/no)").split("\n")]

@@ -43,7 +43,6 @@ class Confirm(DialogBox[bool]):
         *,
         now: Callable[[], Lines | None] | None = None,
         patient: bool = False,
-        id: str | None = None,  # noqa: A002 - Textual's name
     ) -> None:
         """Ask `title` above `lines` of (label, value); `yes` is the label of the Yes button.
 
@@ -51,7 +50,7 @@ class Confirm(DialogBox[bool]):
         and closes with a no. With `patient`, a yes within `PAUSE` is ignored: the letter was meant
         for the previous field.
         """
-        super().__init__(id=id)
+        super().__init__()
         self.heading, self._lines, self._yes, self._now = title, lines, yes, now
         self._heard_from = time.monotonic() + (PAUSE if patient else 0.0)
 

@@ -144,6 +144,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         marked = sorted(self.query_one(SizeLadder).marked)
         return marked or ([] if self._typed is None else [self._typed])
 
+    @on(Input.Changed, "#time")
     def _settings_changed(self) -> None:
         self._number += 1
         self._plans.clear()
@@ -162,6 +163,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 quietly=True,
             )
 
+    @on(SizeLadder.Marked)
     def _request_plans(self) -> None:
         """Request the missing plans for the displayed size and the sizes to send."""
         time = self.query_one("#time", Input).value.strip()
@@ -198,19 +200,11 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self.query_one(SizeLadder).point_at(self._typed)
         self._request_plans()
 
-    @on(Input.Changed, "#time")
-    def _time_changed(self) -> None:
-        self._settings_changed()
-
     @on(OptionList.OptionHighlighted)
     def _size_chosen(self) -> None:
         ladder = self.query_one(SizeLadder)
         if ladder.chosen is not None and ladder.has_focus:
             self.query_one("#nodes", Input).value = str(ladder.chosen)
-
-    @on(SizeLadder.Marked)
-    def _sizes_marked(self) -> None:
-        self._request_plans()
 
     @on(Button.Pressed, ".choice")
     def _chosen(self, event: Button.Pressed) -> None:

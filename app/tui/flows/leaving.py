@@ -76,6 +76,7 @@ class Leaving:
         title = f"Quit when it is finished{lost}" if app.under_way else f"Quit{lost}"
         question = Confirm(
             title, self._left_behind(), "Quit then" if app.under_way else "Quit",
-            now=lambda: self._left_behind() or None, id="leaving",
+            now=lambda: self._left_behind() or None,
         )  # fmt: skip
+        question.id = "leaving"
         app.push_screen(question, answered)

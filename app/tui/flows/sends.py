@@ -170,8 +170,9 @@ class Sends:
         from lumitui.app.runs import ladder_terms
 
         title = f"{plans[0].preview.name} on {len(plans)} sizes"
-        begin = partial(_begin_ladder, plans)
-        self._confirm_again(plans, ladder_terms(plans), title, begin)
+        self._confirm_again(
+            plans, ladder_terms(plans), title, lambda runs: runs.series.begin_ladder(plans)
+        )
 
     def _confirm_sequence(self, plans: tuple[Resubmission, ...]) -> None:
         """Ask once for a run and its followers, with their total cost."""
@@ -181,8 +182,8 @@ class Sends:
         errors = error_terms(previews)
         forced = tuple(plan.forced(bool(errors)) for plan in plans)
         title = f"{plans[0].preview.name} and {words.count(len(plans) - 1, 'run')} after it"
-        begin = partial(_begin_sequence, forced)
-        self._confirm_again(forced, [*errors, *series_terms(previews)], title, begin)
+        lines = [*errors, *series_terms(previews)]
+        self._confirm_again(forced, lines, title, lambda runs: runs.series.begin_again(forced))
 
     def _confirm_again(
         self,
@@ -326,14 +327,6 @@ def _report_to(dialog: SendingDialog) -> Callable[[str, str], None]:
         dialog.call_later(dialog.report, step, said)
 
     return report
-
-
-def _begin_ladder(plans: tuple[Resubmission, ...], runs: Runs) -> RunSeries:
-    return runs.series.begin_ladder(plans)
-
-
-def _begin_sequence(plans: tuple[Resubmission, ...], runs: Runs) -> RunSeries:
-    return runs.series.begin_again(plans)
 
 
 def _rest(runs: Runs) -> tuple[Standing, tuple[Preview, ...]] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import Group, RenderableType
@@ -79,13 +80,11 @@ class OverviewPane(Scroll):
                 tooltip="Go to the log line that shows why the run failed"),
     ]  # fmt: skip
 
+    @dataclass
     class LineWanted(Message):
-        """Open the log at a line."""
+        """Open the log at the line that contains a text."""
 
-        def __init__(self, text: str) -> None:
-            """Request the line that contains `text`."""
-            super().__init__()
-            self.text = text
+        text: str
 
     def __init__(self, *, id: str = "overview", chart: bool = False) -> None:  # noqa: A002 - Textual's name
         """Show nothing yet; with `chart`, draw the loss if there is room."""

@@ -139,9 +139,8 @@ class GuideScreen(FullScreen):
 
     def begin(self) -> None:
         """Show the stored answers."""
-        choice = self.query_one("#key", ChoiceButton)
-        if self._progress.key in choice.offered:
-            choice.choose(self._progress.key)
+        if any(str(key.path) == self._progress.key for key in self._keys):
+            self.query_one("#key", ChoiceButton).choose(self._progress.key)
         self._choose_site(self._progress.site)
         self._go_on()
 
@@ -154,6 +153,7 @@ class GuideScreen(FullScreen):
         """Move the cursor."""
         (self.focus_next if way == "next" else self.focus_previous)("Button, Input")
 
+    @on(Input.Submitted)
     def _go_on(self) -> None:
         """Move the cursor to the next step."""
         name = next(step.name for step in self._steps() if step.mark == "next")
@@ -265,10 +265,6 @@ class GuideScreen(FullScreen):
         field = "account" if event.input.id == "project" else "user"
         if getattr(self._progress, field) != event.value.strip():
             self._answer(**{field: event.value.strip()[:200]})
-
-    @on(Input.Submitted)
-    def _entered(self) -> None:
-        self._go_on()
 
     def _stop_at(self, step: str) -> bool:
         """Show the step that `step` still requires; return whether one is missing."""

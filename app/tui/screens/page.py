@@ -102,6 +102,7 @@ class FullScreen(Screen[None]):
         above = self.app.screen_stack[::-1]
         return self in above and all(screen.is_modal for screen in above[: above.index(self)])
 
+    @on(messages.HistoryChanged)
     def reread(self) -> None:
         """Draw again; show errors instead of raising them."""
         if not self.query("#title") or not self.is_seen:
@@ -187,9 +188,9 @@ class FullScreen(Screen[None]):
         if self.query("#title"):
             self._draw_title_bar()
 
-    @on(messages.HistoryChanged)
-    def _changed(self) -> None:
-        self.reread()
+    def action_refresh_sites(self) -> None:
+        """Poll the sites now."""
+        tui(self).tick(asked=True)
 
     def action_back(self) -> None:
         """Leave the screen; the first one stays."""
@@ -308,10 +309,6 @@ class RunScreenBase(FullScreen):
         if self.chosen:
             self.app.copy_to_clipboard(self.chosen)
             self.notify(f"Copied {self.chosen}.", markup=False)
-
-    def action_refresh_sites(self) -> None:
-        """Poll the sites now."""
-        tui(self).tick(asked=True)
 
 
 def _end_without_terminal() -> None:

@@ -69,7 +69,7 @@ class RunsScreen(MarkedPage):
         Binding("r", "refresh_sites", "Refresh", id="page.refresh", tooltip="Poll the sites now"),
         Binding("n", "app.go('new')", "New", id="page.new", tooltip="Create a run from a job file"),
         Binding("slash", "filter", "Filter", key_display="/", id="runs.filter",
-                tooltip="Show only some runs: failed, site:lumi, nodes>=4, 2x8, age<2d, #best"),
+                tooltip="Show only some runs: failed, site:lumi, nodes>=4, 2x8, --lr, #best"),
         Binding("C", "compare", "Compare", show=False, id="runs.compare",
                 tooltip="Compare two to four marked runs"),
         Binding("o", "sort", "Sort", show=False, id="runs.sort",
@@ -149,9 +149,7 @@ class RunsScreen(MarkedPage):
         if not self.is_seen:
             return
         self._read()
-        self._table.tick()
-        self._draw_polls(time.monotonic())
-        self._draw_chosen()
+        self.pass_time()
 
     def pass_time(self) -> None:
         """Update ages without redrawing unchanged text."""
@@ -185,6 +183,7 @@ class RunsScreen(MarkedPage):
             empty.mount(Center(self._nothing), Center(Horizontal(new, guide)))
         self._nothing.update(nothing)
 
+    @on(RunTable.Marked)
     def _draw_title(self) -> None:
         counts = self._window.counts
         parts: list[str | Text] = [
@@ -305,14 +304,6 @@ class RunsScreen(MarkedPage):
         runs.clear()
         runs.terms = ()
         self._list(NEWEST_FIRST)
-
-    @on(RunTable.Marked)
-    def _marked(self) -> None:
-        self._draw_title()
-
-    @on(RunTable.Opened)
-    def _open(self) -> None:
-        self.action_pane("overview")
 
     def action_compare(self) -> None:
         """Compare the marked runs; if only one is marked, compare it with that under the cursor."""

@@ -104,6 +104,7 @@ class ScalingScreen(RunScreenBase):
             self._seen = stamp
             self._request()
 
+    @on(Input.Changed, "#samples")
     def _request(self) -> None:
         try:
             question = asked_work(self.query_one("#samples", Input).value)
@@ -148,14 +149,6 @@ class ScalingScreen(RunScreenBase):
         below = [line for line in below if line]
         self.query_one("#basis", Static).update(styled.plain("\n".join(below), "dim"))
 
-    @on(Input.Changed, "#samples")
-    def _samples_changed(self) -> None:
-        self._request()
-
-    @on(Input.Changed, "#deadline, #budget")
-    def _goal_changed(self) -> None:
-        self._show_advice()
-
     @on(Input.Submitted)
     def _field_left(self) -> None:
         self.query_one("#sizes").focus()
@@ -164,6 +157,7 @@ class ScalingScreen(RunScreenBase):
         """Go to a field."""
         self.query_one(f"#{name}").focus()
 
+    @on(Input.Changed, "#deadline, #budget")
     def _show_advice(self) -> None:
         if self._found is None or not self._found.measured:
             self._advise("")

@@ -236,10 +236,6 @@ class SitesScreen(FullScreen):
         line.value, line.display = "", False
         self.query_one(OptionList).focus()
 
-    def action_refresh_sites(self) -> None:
-        """Poll the sites now."""
-        tui(self).tick(asked=True)
-
 
 def _is_closed(site: Site | None) -> bool:
     return site is not None and site.is_closed(date.today())

@@ -29,11 +29,6 @@ class ChoiceButton(Button, Generic[Value]):
         self._values = values
         self.value = values[0][0]
 
-    @property
-    def offered(self) -> tuple[Value, ...]:
-        """The values to choose from."""
-        return tuple(value for value, _ in self._values)
-
     def choose(self, value: Value) -> None:
         """Choose `value`."""
         self.value = value

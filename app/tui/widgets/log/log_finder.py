@@ -1,6 +1,7 @@
 """The search in a log: the field, the known matches, and the errors."""
 
 from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
@@ -78,21 +79,19 @@ class LogFinder(LineInput):
         Binding("escape", "leave", "Close", id="log-search.close", tooltip="Close the search"),
     ]  # fmt: skip
 
+    @dataclass
     class Jumped(Message):
         """Requests the line at a byte of the log, or shows only a message."""
 
-        def __init__(self, offset: int | None) -> None:
-            """`offset` is the start of the line; None to show only a message."""
-            super().__init__()
-            self.offset = offset
+        offset: int | None
+        """The start of the line; None to show only a message."""
 
+    @dataclass
     class Left(Message):
         """The field was closed."""
 
-        def __init__(self, *, searches: bool = False) -> None:
-            """`searches`: whether to search for the typed text."""
-            super().__init__()
-            self.searches = searches
+        searches: bool = False
+        """Whether to search for the typed text."""
 
     def __init__(self, run_id: str) -> None:
         """Search the log of a run."""

@@ -1,6 +1,7 @@
 """The ranks of a log in one row: one or all are chosen, and a failed rank is marked."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -20,13 +21,12 @@ _Places = list[tuple[int, int, int | None]]
 class RankChips(Static):
     """The row `ranks (, .) [all] ●9 failed first 0 1 2 …`, which the mouse can choose from."""
 
+    @dataclass
     class Chosen(Message):
         """The user clicked a rank, or `all`."""
 
-        def __init__(self, rank: int | None) -> None:
-            """Choose `rank`, or all ranks (None)."""
-            super().__init__()
-            self.rank = rank
+        rank: int | None
+        """None for all ranks."""
 
     def __init__(self) -> None:
         """Show no ranks; the row is hidden while there are fewer than two."""

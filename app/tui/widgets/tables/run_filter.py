@@ -50,11 +50,6 @@ class RunFilter(Vertical):
     def _input(self) -> Input:
         return self.query_one("#filter", Input)
 
-    @property
-    def text(self) -> str:
-        """The typed text."""
-        return self._input.value
-
     def open(self) -> None:
         """Open the input line."""
         from lumitui.app.runs import FILTER_EXAMPLES
@@ -83,11 +78,11 @@ class RunFilter(Vertical):
         self._draw(error)
 
     def _read(self) -> tuple[tuple[FilterTerm, ...], FilterError | None]:
-        if not self.text:
+        if not self._input.value:
             return (), None
         from lumitui.app.runs import parse_typed_filter
 
-        return parse_typed_filter(self.text)
+        return parse_typed_filter(self._input.value)
 
     @on(Input.Submitted, "#filter")
     def _submitted(self) -> None:
@@ -95,11 +90,11 @@ class RunFilter(Vertical):
         self.post_message(self.Left())
 
     def _draw(self, error: FilterError | None) -> None:
-        chips = self.query_one("#chips", Static)
-        chips.display = bool(self.text.strip())
+        chips, text = self.query_one("#chips", Static), self._input.value
+        chips.display = bool(text.strip())
         if chips.display:
             chips.set_class(error is not None, "wrong")
-            chips.update(_wrong(self.text, error) if error else _active(self.terms, self._found))
+            chips.update(_wrong(text, error) if error else _active(self.terms, self._found))
 
 
 def _active(terms: tuple[FilterTerm, ...], found: int) -> Text:

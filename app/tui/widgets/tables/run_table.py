@@ -56,9 +56,10 @@ class RunTable(ScrollView, can_focus=True):
         Binding("pagedown,ctrl+d", "page(1)", show=False, id="table.page", tooltip="Next page"),
         Binding("pageup,ctrl+u", "page(-1)", show=False, id="table.page-back",
                 tooltip="Previous page"),
-        Binding("g,home", "top", "Top", show=False, id="table.top", tooltip="First run"),
+        Binding("g,home", "move(-1000000)", "Top", show=False, id="table.top", tooltip="First run"),
         Binding("G,end", "bottom", "End", show=False, id="table.end", tooltip="Last run"),
-        Binding("enter", "open", "Open", id="table.open", tooltip="Open the run"),
+        Binding("enter", "screen.pane('overview')", "Open", id="table.open",
+                tooltip="Open the run"),
         Binding("space", "mark", "Mark", id="table.mark",
                 tooltip="Mark the run or folded grid for cancel, compare, tag or fetch"),
         Binding("z", "fold", "Fold", show=False, id="table.fold",
@@ -71,9 +72,6 @@ class RunTable(ScrollView, can_focus=True):
 
     class Moved(Message):
         """The cursor is on another run."""
-
-    class Opened(Message):
-        """The run under the cursor should be opened."""
 
     class Marked(Message):
         """The marked runs have changed."""
@@ -89,7 +87,8 @@ class RunTable(ScrollView, can_focus=True):
         super().__init__(id=id)
         self._window, self._glances = window, glances
         self._at = 0
-        self._chosen: str | None = None
+        self.selected: str | None = None
+        """The id of the run under the cursor."""
         self._wanted: str | None = None
         self._asked: frozenset[GlanceKey] = frozenset()
         self._sites: set[str] = set()
@@ -110,14 +109,9 @@ class RunTable(ScrollView, can_focus=True):
         return len(self._window.lines)
 
     @property
-    def selected(self) -> str | None:
-        """The id of the run under the cursor."""
-        return self._chosen
-
-    @property
     def meant(self) -> tuple[str, ...]:
         """The ids of the runs under the cursor: several on the row of a folded series."""
-        return self._window.stood_for(self._chosen) if self._chosen else ()
+        return self._window.stood_for(self.selected) if self.selected else ()
 
     def choose(self, run_id: str) -> None:
         """Move the cursor to a run as soon as the list has it."""
@@ -126,10 +120,10 @@ class RunTable(ScrollView, can_focus=True):
     def changed(self) -> None:
         """Show the changed lines of the window."""
         lines, self._cells, self._measured = self._window.lines, (), {}
-        if self._chosen is None and self._wanted is None:
+        if self.selected is None and self._wanted is None:
             self._wanted = self._window.foremost
         wanted = self._window.place(self._wanted)
-        at = wanted if wanted is not None else self._window.place(self._chosen)
+        at = wanted if wanted is not None else self._window.place(self.selected)
         top = self.scroll_offset.y
         moved = 0 if at is None or top == 0 else at - self._at
         self._at = max(0, min(self._at if at is None else at, len(lines) - 1))
@@ -159,19 +153,10 @@ class RunTable(ScrollView, can_focus=True):
         """Move the cursor by a page."""
         self._go(self._at + pages * max(1, self._height - 1))
 
-    def action_top(self) -> None:
-        """Go to the first run."""
-        self._go(0)
-
     def action_bottom(self) -> None:
         """Go to the last run, which reads all ids of the list."""
         self._read_list(self._window.whole)
         self._go(self.row_count - 1)
-
-    def action_open(self) -> None:
-        """Open the run under the cursor."""
-        if self._chosen:
-            self.post_message(self.Opened())
 
     def action_mark(self) -> None:
         """Mark the run or folded series under the cursor, or unmark it, and go to the next."""
@@ -191,7 +176,7 @@ class RunTable(ScrollView, can_focus=True):
 
     def action_fold(self) -> None:
         """Hide or show the runs below this one, or below its parent."""
-        if self._chosen is not None:
+        if self.selected is not None:
             line = self._window.lines[self._at]
             run = line.id if line.children else line.parent
             if run is not None:
@@ -199,7 +184,7 @@ class RunTable(ScrollView, can_focus=True):
 
     def action_fold_in(self) -> None:
         """Hide the runs below this one; without any, go to its parent."""
-        if self._chosen is not None:
+        if self.selected is not None:
             line = self._window.lines[self._at]
             if line.children and not line.folded:
                 self._fold(line.id, folded=True)
@@ -208,12 +193,12 @@ class RunTable(ScrollView, can_focus=True):
 
     def action_fold_out(self) -> None:
         """Show the runs below this one."""
-        if self._chosen is not None and self._window.lines[self._at].folded:
-            self._fold(self._chosen, folded=False)
+        if self.selected is not None and self._window.lines[self._at].folded:
+            self._fold(self.selected, folded=False)
 
     def _fold(self, run_id: str, *, folded: bool) -> None:
         self._window.fold(run_id, folded=folded)
-        self._chosen = run_id if folded else self._chosen
+        self.selected = run_id if folded else self.selected
         self.changed()
 
     def _go(self, at: int) -> None:
@@ -232,8 +217,8 @@ class RunTable(ScrollView, can_focus=True):
         if height and not self._top <= self._at < self._top + height:
             self._scroll(self._at if self._at < self._top else self._at - height + 1)
         self._read_rows()
-        if chosen != self._chosen:
-            self._chosen = chosen
+        if chosen != self.selected:
+            self.selected = chosen
             self.post_message(self.Moved())
 
     # -- the displayed rows
@@ -327,7 +312,7 @@ class RunTable(ScrollView, can_focus=True):
             self._sort_at(where.x)
         elif (at := self._top + where.y - 1) < self.row_count:
             if at == self._at:
-                self.action_open()
+                await self.run_action("screen.pane('overview')")
             else:
                 self._go(at)
 

@@ -18,8 +18,8 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui import app as tui
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.line_dialog import LineDialog
 from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
-from lumitui.app.tui.dialogs.question import QuestionDialog
 from lumitui.remote.site.errors import AnswerNeeded
 from tests.support.jobs.small_jobs import hello_job, wait_until
 from tests.support.program.command_line import lt, on_terminal, told
@@ -107,7 +107,7 @@ def guarded(
 
 
 async def asked(pilot: Pilot[int]) -> None:
-    await until(pilot, lambda: isinstance(pilot.app.screen, QuestionDialog), "the question")
+    await until(pilot, lambda: isinstance(pilot.app.screen, LineDialog), "the question")
     await sees(pilot, "Verification code:")
 
 
@@ -145,7 +145,7 @@ async def test_the_tui_asks_once_for_each_r_and_never_by_itself(guarded: Guarded
         guarded.lose()
         await sees(pilot, "login needed")
         await refreshes(pilot)
-        assert not isinstance(pilot.app.screen, QuestionDialog)
+        assert not isinstance(pilot.app.screen, LineDialog)
         assert guarded.connections == first + 1
 
         await pilot.press("r")
@@ -153,7 +153,7 @@ async def test_the_tui_asks_once_for_each_r_and_never_by_itself(guarded: Guarded
         await pilot.press("escape")
         await sees(pilot, "was not completed|Needs your code")
         await refreshes(pilot)
-        assert not isinstance(pilot.app.screen, QuestionDialog | ErrorDialog)
+        assert not isinstance(pilot.app.screen, LineDialog | ErrorDialog)
         assert guarded.connections == first + 2
 
         await pilot.press("r")
@@ -174,7 +174,7 @@ async def test_a_log_on_the_screen_waits_for_the_person_and_goes_on(guarded: Gua
         await sees(pilot, "waiting: Needs your code")
         lost = guarded.connections
         await pilot.pause(1.5)
-        assert guarded.connections == lost and not isinstance(pilot.app.screen, QuestionDialog)
+        assert guarded.connections == lost and not isinstance(pilot.app.screen, LineDialog)
         await pilot.press("r")
         await asked(pilot)
         await pilot.press(*"222222", "enter")

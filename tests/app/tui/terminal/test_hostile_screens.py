@@ -15,8 +15,8 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import files_here
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+from lumitui.app.tui.dialogs.line_dialog import LineDialog
 from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
-from lumitui.app.tui.dialogs.question import QuestionDialog
 from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.app.tui.dialogs.sending import SendingDialog
 from lumitui.app.tui.screens.run_screen import PANES, RunScreen
@@ -25,7 +25,6 @@ from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.safe_text import CONTROL_CHARACTERS
-from lumitui.remote.ssh.prompts import LoginQuestion
 from tests.support.attacks.hostile_text import UNPASSABLE, one_line, passable, written
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import screen_lines, sees, shown, until
@@ -106,7 +105,7 @@ async def test_every_dialog_shows_hostile_text_as_text(
             for dialog in (
                 ErrorDialog(LumiError(text, text)),
                 Confirm(f"Submit {text}?", [("what", text)], "Yes"),
-                QuestionDialog(LoginQuestion(text, secret=True, kind="password")),
+                LineDialog("Question", text, secret=True),
                 SendingDialog(text),
                 ResubmitDialog(run, 2),
             ):

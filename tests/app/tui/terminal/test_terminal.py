@@ -11,8 +11,8 @@ from lumitui.app.job.settings import Settings
 from lumitui.app.tui import terminal
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+from lumitui.app.tui.dialogs.line_dialog import LineDialog
 from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
-from lumitui.app.tui.dialogs.question import QuestionDialog
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.terminal import ask_person
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -110,7 +110,7 @@ async def test_an_error_waits_until_the_field_is_left_in_which_somebody_types(
 
 
 def asks(pilot: Pilot[int]) -> bool:
-    return isinstance(pilot.app.screen, QuestionDialog | Confirm)
+    return isinstance(pilot.app.screen, LineDialog | Confirm)
 
 
 def notices(app: LumiApp) -> list[str]:
