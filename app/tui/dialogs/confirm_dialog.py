@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -19,8 +20,8 @@ Lines = Sequence[tuple[str, str]]
 
 PAUSE = 0.7
 """Seconds that a fast typist needs to notice a question."""
-LEAST = 44
-"""Minimum width of the box, in cells."""
+LEAST, MOST = 44, 72
+"""Minimum width of the box, in cells, and its maximum for facts that fit a line."""
 AROUND = 6
 """Cells that the border takes beside its title."""
 
@@ -60,9 +61,11 @@ class Confirm(DialogBox[bool]):
         yield buttons(no="No (n)", yes=f"{self._yes} (y)")
 
     def on_mount(self) -> None:
-        """Fit the box to the title, which names the run; update the facts until the answer."""
+        """Fit the box to its title and facts, such as a key; update them until the answer."""
+        widths = [max(map(cell_len, column)) for column in zip(*self._lines, strict=True)]
+        wide = min(MOST, sum(widths) + 2 + AROUND, self.app.size.width * 9 // 10)
         for box in self.query(".dialog"):
-            box.styles.min_width = max(LEAST, plain(self.heading).cell_len + AROUND)
+            box.styles.min_width = max(LEAST, wide, plain(self.heading).cell_len + AROUND)
         for yes in self.query("#yes").results(Button):
             yes.variant = "error"
         if self._now is not None:

@@ -71,10 +71,12 @@ async def test_a_question_of_the_connection_is_answered_declined_or_withdrawn(
         assert await answer() is None
         # A host key is trusted only on purpose, with the keys of every other question.
         monkeypatch.setattr("lumitui.app.tui.dialogs.confirm_dialog.PAUSE", 0.0)
-        trust = LoginQuestion("SHA256:abc\nIs it? (yes/no)", secret=False, kind="host-key")
+        key = f"SHA256:{'abc' * 14}"
+        trust = LoginQuestion(f"{key}\nIs it? (yes/no)", secret=False, kind="host-key")
         for keys, word in (("enter", None), ("n", None), ("y", "yes"), ("right enter", "yes")):
             await ask(trust)
             await until(pilot, lambda: "y Yes n No" in keys_below(pilot), "the keys")
+            await sees(pilot, key)
             assert "yes/no" not in shown(pilot)
             await pilot.press(*keys.split())
             assert await answer() == word
