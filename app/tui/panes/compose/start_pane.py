@@ -16,7 +16,8 @@ from lumitui.app.tui.widgets.styled import plain
 Beginning = Literal["file", "script", "example", "run"]
 """A starting point of a draft."""
 
-_MOST_RUNS = 8
+_FEW = 5
+"""Number of newest runs that precede the examples; the others follow them."""
 _QUIT = "q"
 """The only letter that keeps its binding on the list."""
 _PATH = "./~_-"
@@ -76,12 +77,8 @@ class StartList(OptionList):
             yield Option(plain("A job file here", "bold"), disabled=True)
         for path in files:
             yield Option(plain(f"  {path.name}"), id=str(path))
-        own = [run for run in runs if run.name != NODE_PROBE][:_MOST_RUNS]
-        if own:
-            yield Option(plain("A previous run, with other settings", "bold"), disabled=True)
-        for run in own:
-            about = f"{run.state}, {words.layout_size(run.layout)} at {run.site}"
-            yield Option(plain(f"  {run.id}  {about}"), id=f"{_RUN}{run.id}")
+        own = [run for run in runs if run.name != NODE_PROBE]
+        yield from _previous("A previous run, with other settings", own[:_FEW])
         group = ""
         for example in examples.examples().values():
             if example.group != group:
@@ -89,6 +86,15 @@ class StartList(OptionList):
                 yield Option(plain(f"An example: {group}", "bold"), disabled=True)
             line = f"  {example.name:<20}{example.summary}"
             yield Option(plain(line), id=f"{_EXAMPLE}{example.name}")
+        yield from _previous("An earlier run", own[_FEW:])
+
+
+def _previous(title: str, runs: list[Run]) -> Iterator[Option]:
+    if runs:
+        yield Option(plain(title, "bold"), disabled=True)
+    for run in runs:
+        about = f"{run.state}, {words.layout_size(run.layout)} at {run.site}"
+        yield Option(plain(f"  {run.id}  {about}"), id=f"{_RUN}{run.id}")
 
 
 def beginning(option: str) -> tuple[Beginning, str]:
