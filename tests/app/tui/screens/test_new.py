@@ -338,7 +338,7 @@ async def test_fields_that_unfold_are_seen_and_a_resize_keeps_the_cursor(
     settings: Settings, project: Path
 ) -> None:
     async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
-        await sees(pilot, "27 more, at their defaults ▸")
+        await sees(pilot, "28 more, at their defaults ▸")
         form = pilot.app.screen.query_one(FieldList)
         await pilot.press("G", "enter")
         await sees(pilot, r"at their defaults ▾[\s\S]*modules +\(none\)")
