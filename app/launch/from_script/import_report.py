@@ -260,12 +260,8 @@ def _change(item: ImportNote) -> str:
     return f"{_brief(item.what, _SHORT)}: {words}"
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _brief(text: str, most: int) -> str:
-    flat = _flat(text)
+    flat = " ".join(text.split())
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"
 
 

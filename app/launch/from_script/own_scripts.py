@@ -90,7 +90,8 @@ def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") 
         text = data.decode()
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-        odd = [n for n, line in enumerate(data.split(b"\n"), 1) if not _is_utf8(line)]
+        split = enumerate(data.split(b"\n"), 1)
+        odd = [number for number, line in split if line.decode(errors="ignore").encode() != line]
     site, because = _site_of(text, sites, site_name)
     folder = script.resolve().parent
     before = read_script(text, site=site, folder=str(folder))
@@ -149,14 +150,6 @@ def _site_of(text: str, sites: Sites, site_name: str) -> tuple[Site, str]:
             f"Cannot tell which site this script is for{more}.", "Pass it with --site."
         )
     return guess.site, guess.because
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def program_text(source: str, program: Path, site: Site, account: str) -> str:

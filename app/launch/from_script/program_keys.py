@@ -142,7 +142,7 @@ def arguments_of(job: ScriptJob, step: JobStep, values: Values, notes: Notes) ->
     for word in step.arguments:
         if word.value is None:
             text = values.put(word.known)
-            text = f"$HOME{text[1:]}" if _is_home(text) and "HOME" in values.names else text
+            text = re.sub(r"^~(?=/|$)", "$HOME", text) if "HOME" in values.names else text
         else:
             text = values.literal(word.value)
         shown = text if text == word.known else f"{word.known}, now {text},"
@@ -187,10 +187,6 @@ def deepspeed_of(
         notes.keep(f"ZeRO's stage in {path}", "strategy")
         return {"strategy": f"zero{stage}"} | data
     return data
-
-
-def _is_home(text: str) -> bool:
-    return text == "~" or text.startswith("~/")
 
 
 def _workdir(
@@ -385,15 +381,10 @@ def _srun(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
         elif same is not None and _masks(same.value) == _masks(option.value):
             notes.derive(what, "the new launch has the same")
         elif option.name == "cpu-bind":
-            notes.change(what, option.value or "set", _binding(same))
+            new = "the profile's cores of each GPU" if same else "the launch binds no rank"
+            notes.change(what, option.value or "set", new)
         else:
             notes.lose(what, "a job file cannot set options of srun")
-
-
-def _binding(option: Option | None) -> str:
-    if option is None:
-        return "the launch binds no rank"
-    return "the profile's cores of each GPU"
 
 
 def _masks(value: str | None) -> tuple[str, ...]:

@@ -294,6 +294,24 @@ def test_each_key_has_its_own_line_whatever_the_job_file_contains() -> None:
         assert all(f"\n{key}:" in text for key in report.keys)
 
 
+CACHES = LUMI.replace(
+    "export NCCL_DEBUG=INFO",
+    "export MIOPEN_USER_DB_PATH=/tmp/db-$USER\n"
+    "mkdir -p $MIOPEN_USER_DB_PATH\nmkdir -p $DATA\nexport NCCL_DEBUG=INFO",
+)
+
+
+def test_a_cache_on_the_node_becomes_the_profiles_folder_of_each_job() -> None:
+    found = imported(CACHES, sites()["lumi"])
+    assert "MIOPEN_USER_DB_PATH" not in found.spec.env
+    changed = [item.words for item in found.changed if item.what == "MIOPEN_USER_DB_PATH"]
+    assert changed == ["/tmp/db-$USER → ${NODE_TMP}/miopen-config (the profile's)"]
+    assert "mkdir -p $MIOPEN_USER_DB_PATH" in {item.what for item in found.derived}
+    assert "mkdir -p $DATA" in lost(found), "the profile does not set it"
+    kept = {item.what.partition("=")[0] for item in found.kept}
+    assert not kept & {item.what.partition("=")[0] for item in found.derived}, "one list each"
+
+
 def test_what_became_no_key_is_not_kept() -> None:
     found = imported(GUIDE, sites()["lumi"])
     assert {item.words.strip("`:").partition(".")[0] for item in found.kept} <= found.keys.keys()
