@@ -250,7 +250,7 @@ def import_lines(report: ImportReport) -> Iterator[str]:
     parts = import_parts(report)
     for title in ("kept", "derived", "changed", "lost"):
         for text in parts[title]:
-            yield from _wrapped(title, text)
+            yield from _wrapped(f"{title}: {text}", _WIDTH)
 
 
 def _change(item: ImportNote) -> str:
@@ -265,10 +265,10 @@ def _brief(text: str, most: int) -> str:
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"
 
 
-def _wrapped(title: str, text: str) -> list[str]:
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(
-        f"{title}: {text}", _WIDTH, subsequent_indent="  ", break_long_words=False,
-        break_on_hyphens=False,
+        text, width, initial_indent=indent, subsequent_indent=f"{indent}  ",
+        break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
 
 
@@ -324,17 +324,10 @@ def _listed(items: Sequence[ImportNote]) -> Iterator[str]:
     for words, parts in by_reason.items():
         several = len(parts) > 1 or "\n" in parts[0].strip()
         if not several:
-            yield from _wrapped_comment(f"{parts[0].strip()}: {words}", "#   ")
+            yield from _wrapped(comment(f"{parts[0].strip()}: {words}"), _TEXT_WIDTH, "#   ")
             continue
-        yield from _wrapped_comment(f"{words}:", "#   ")
+        yield from _wrapped(comment(f"{words}:"), _TEXT_WIDTH, "#   ")
         for part in parts:
             for line in part.strip("\n").split("\n"):
                 shown = spell_out(line, keep="\t")
                 yield f"#     {shown}".rstrip()
-
-
-def _wrapped_comment(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(
-        comment(text), _TEXT_WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ",
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip

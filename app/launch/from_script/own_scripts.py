@@ -1,7 +1,6 @@
 """Writes a job file for a user's own sbatch script or Python program."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -15,6 +14,7 @@ from lumitui.app.knowledge.program.program_facts import ProgramOption
 from lumitui.app.knowledge.program.python_reader import read_python
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.deepspeed_batch import argument_words
+from lumitui.app.launch.from_script.from_script import spec_of
 from lumitui.app.launch.from_script.import_report import ImportReport, import_report, job_file_text
 from lumitui.app.launch.from_script.notes import ImportNote
 from lumitui.app.launch.from_script.wrapper_script import before_program, file_of
@@ -99,7 +99,7 @@ def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") 
         before = read_script(text, site=site, files=texts, folder=str(folder))
     packages = next((name for name in _PACKAGES if (folder / name).is_file()), "")
     report = import_report(before, site, script.stem, packages)
-    report = replace(report, lost=(*report.lost, *_outside(report, folder)))
+    report = _with_outside(report, folder)
     if odd:
         lines = f"characters of line{'s' * (len(odd) > 1)} {', '.join(map(str, odd))}"
         note = ImportNote(lines, "Latin-1 → UTF-8, also in arguments and variables")
@@ -117,11 +117,26 @@ def _config(job: ScriptJob, folder: Path) -> dict[str, str]:
         return {}  # the preview reports the reason
 
 
-def _outside(report: ImportReport, folder: Path) -> Iterator[ImportNote]:
-    """Yield a note on the paths that the program uses outside the script's folder."""
-    if found := outside_paths(report.spec, folder, texts_of(report.spec, folder)):
-        advice = f"{found.advice[0].lower()}{found.advice[1:].rstrip('.')}"
-        yield ImportNote(found.listed, f"outside the project, but {found.file} uses it; {advice}")
+def _with_outside(report: ImportReport, folder: Path) -> ImportReport:
+    """Return the report with the keys that also send what the program uses outside `folder`."""
+    found = outside_paths(report.spec, folder, texts_of(report.spec, folder))
+    if found is None:
+        return report
+    words = f"outside the project, but {found.file} uses it"
+    if not found.keys:
+        lost = ImportNote(found.listed, f"{words}; copy it into the project, or use `stage:`")
+        return replace(report, lost=(*report.lost, lost))
+    keys: dict[str, object] = {}
+    for key, value in report.keys.items():
+        keys |= found.keys if key == "script" else {} if key == "workdir" else {key: value}
+    inside = found.keys["script"].removesuffix(report.spec.script or "")
+    if report.spec.deepspeed:
+        keys["deepspeed"] = {"config": inside + report.spec.deepspeed.config}
+    if "venv" in keys:
+        keys["venv"] = f"{inside}{keys['venv']}"
+    words += f" → sent by `project: {found.keys['project']}`; upload large data with `stage:`"
+    changed = (*report.changed, ImportNote(found.listed, words))
+    return replace(report, keys=keys, spec=spec_of(keys), changed=changed)
 
 
 def _wrappers(job: ScriptJob, folder: Path) -> dict[str, str]:

@@ -15,12 +15,7 @@ from lumitui.app.launch.send.preview import Preview
 from lumitui.app.launch.send.shipment import slug
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.run_folder import (
-    CODE,
-    DEEPSPEED_CONFIG,
-    JOB_SCRIPT,
-    VENV_SCRIPT,
-)
+from lumitui.remote.site.run_folder import CODE, DEEPSPEED_CONFIG, JOB_SCRIPT, VENV_SCRIPT
 from lumitui.remote.source.manifest import ManifestEntry
 from lumitui.remote.source.scan import source_of
 from lumitui.remote.transfer.contents.pieces import content
@@ -61,7 +56,8 @@ def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
     target = Path(os.path.abspath(target))
     part = target.with_name(f".{target.name}.part-{secrets.token_hex(4)}")
     try:
-        if target.is_symlink() or (target.exists() and not _is_empty(target)):
+        empty = not target.exists() or (target.is_dir() and not any(target.iterdir()))
+        if target.is_symlink() or not empty:
             raise InputError(f"{target} already exists.", "Choose a new folder, or an empty one.")
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part.mkdir(mode=0o700)
@@ -76,10 +72,6 @@ def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
             f"Cannot write {target}: {error.strerror}.", "Choose another folder."
         ) from error
     return ExportedFolder(target, len(code.manifest.entries), tuple(map(str, code.kept_back)))
-
-
-def _is_empty(folder: Path) -> bool:
-    return folder.is_dir() and next(folder.iterdir(), None) is None
 
 
 def _write_files(folder: Path, preview: Preview, code: project_files.Code) -> None:
@@ -128,22 +120,20 @@ def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
         f"{3 + len(spec.secrets)}. `sbatch job.sh`",
         "",
     )
+    apart: list[str] = []
     if spec.chain > 1:
-        yield f"The job runs for one time limit: `chain: {spec.chain}` works only with lumitui."
-        yield "To continue from the checkpoint, call `sbatch job.sh` again when the job has ended."
-        yield ""
+        apart += [
+            f"The job runs for one time limit: `chain: {spec.chain}` works only with lumitui.\n"
+            "To continue from the checkpoint, call `sbatch job.sh` again when the job has ended."
+        ]
     if spec.after:
-        yield f"The job does not wait for {', '.join(spec.after.run)} (`after:`)."
-        yield ""
+        apart += [f"The job does not wait for {', '.join(spec.after.run)} (`after:`)."]
     if spec.notify and spec.notify.webhook:
-        yield "It sends no notification: `notify:` works only in a job that lumitui submits."
-        yield ""
+        apart += ["It sends no notification: `notify:` works only in a job that lumitui submits."]
     if spec.relaunch:
-        yield (
-            "The job launches the program once: "
-            f"`relaunch: {spec.relaunch}` works only with lumitui."
-        )
-        yield ""
+        only = f"`relaunch: {spec.relaunch}` works only with lumitui."
+        apart += [f"The job launches the program once: {only}"]
+    yield from (f"{text}\n" for text in apart)
     yield from (
         f"The log is `slurm-{name}-JOB.out`. `$RUN_DIR` is this folder.",
         "",

@@ -341,7 +341,7 @@ def test_deepspeeds_configuration_becomes_its_key_and_the_strategy_of_its_stage(
     assert not any("argument" in what or "deepspeed" in what for what in whats)
 
 
-def test_a_program_that_needs_the_folder_beside_it_is_noted_with_the_keys_that_send_it(
+def test_a_program_that_needs_the_folder_beside_it_gets_the_keys_that_send_it(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "05").mkdir()
@@ -351,11 +351,13 @@ def test_a_program_that_needs_the_folder_beside_it_is_noted_with_the_keys_that_s
         "import sys\nsys.path.append('..')\nfrom resources.data import Images\n"
         "Images('../resources/images.hdf5'); open('../absent.txt')\n"
     )
-    found = import_script(GUIDE.encode(), tmp_path / "05" / "x.sh", Sites([BUILT_IN]))
-    note = next(line for line in lost(found.report).splitlines() if line.startswith("../resources"))
-    assert note.startswith("../resources/images.hdf5, ../resources: outside the project")
-    assert "set `project: ..`, `workdir: 05` and `script: 05/train.py`" in note
-    assert "absent.txt" not in lost(found.report), "an unused default often leads nowhere"
+    script = GUIDE.replace("train.py", "train.py --deepspeed_config ds.json")
+    found = import_script(script.encode(), tmp_path / "05" / "x.sh", Sites([BUILT_IN])).report
+    spec = found.spec
+    assert (spec.project, spec.workdir, spec.script) == ("..", "05", "05/train.py")
+    assert spec.deepspeed and spec.deepspeed.config == "05/ds.json", "paths of the project"
+    assert [item.what for item in found.changed][-1:] == ["../resources/images.hdf5, ../resources"]
+    assert "absent.txt" not in found.changed[-1].what, "an unused default often leads nowhere"
 
 
 @pytest.mark.parametrize("name", ["", "requirements.txt", "uv.lock"])
