@@ -1,5 +1,6 @@
 """A resubmission: the local input of its plan, and the preview."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.run import Run
 from lumitui.app.job.fields.mapping_fields import After
 from lumitui.app.launch.dependency import dependency_of
+from lumitui.app.launch.rules.script_texts import texts_of
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.app.launch.send.preview import Preview, preview_of
@@ -69,16 +71,30 @@ def basis_of(parent: Run, request: ResubmissionRequest) -> Basis:
     return Basis(replace(parent, spec=own), spec, config)
 
 
-def made_ready(plan: RunPlan, site: Site, command: str, hashes: Path) -> Resubmission:
+def made_ready(
+    plan: RunPlan, site: Site, command: str, hashes: Path, snapshots: KnownSnapshots
+) -> Resubmission:
     """Return `plan` with its preview; `command` submits it at `site`.
 
-    `hashes` keeps the hashes of the project's files.
+    `hashes` keeps the hashes of the project's files, `snapshots` those of the files sent last.
     """
     parent, launch, ships_code = plan.parent, plan.launch, plan.request.code == "current"
     project = Path(parent.project)
     files = project_files.look(launch.spec, project, hashes, ships_code=ships_code)
+    if not ships_code:
+        files = replace(files, programs=_unchanged(parent, snapshots))
     job_file = Path(parent.job_file) if parent.job_file else None
     return Resubmission(plan, preview_of(launch, site, command, files, job_file))
+
+
+def _unchanged(run: Run, snapshots: KnownSnapshots) -> dict[str, str]:
+    """Return the texts of the program that are the same in the project as in the run's code."""
+    sent = snapshots.manifest(run.site, run.root) or ""
+    if hashlib.sha256(sent.encode()).hexdigest()[:24] != run.snapshot:
+        return {}
+    texts = texts_of(run.spec, Path(run.project))
+    return {path: text for path, text in texts.items()
+            if hashlib.sha256(text.encode()).hexdigest() in sent}  # fmt: skip
 
 
 def following(basis: Basis, follows: Follows, site: Site, run_of: Callable[[str], Run]) -> Basis:
