@@ -204,8 +204,9 @@ def show_changes(planned: "Resubmission", columns: int) -> None:
 def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
     """Print on stderr the project's changes since the run, and which code lumitui sends."""
     if news.differs:
-        other = " Add `--code current` to send it." if planned.plan.request.code == "same" else ""
-        say(f"note: {news.sentence}{other}")
+        same = "the code that ran; add `--code current` to send the project's"
+        sent = same if planned.plan.request.code == "same" else "the current code"
+        say(f"note: {news.sentence} This sends {sent}.")
 
 
 def agree_to_resubmit(

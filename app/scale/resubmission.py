@@ -25,14 +25,11 @@ from lumitui.app.scale.run_plan import (
     RunPlan,
     wanted_spec,
 )
-from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.source.manifest import Manifest
 
 _MOST_NAMED = 3
-_MAY_BE_BROKEN = (State.FAILED, State.OUT_OF_MEMORY)
-"""End states that the code probably caused."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +116,7 @@ class CodeNews:
     files: tuple[str, ...] = ()
     """The paths that differ, sorted; empty if unknown."""
     first: CodeChoice = "same"
-    """The code that a resubmission should probably use."""
+    """The default: what ran, so that no edit is sent unnoticed; "current" if nothing ran."""
 
     @property
     def sentence(self) -> str:
@@ -155,4 +152,4 @@ def code_news(run: Run, snapshots: KnownSnapshots, hashes: Path) -> CodeNews:
     if before is not None and before.id == run.snapshot:
         old, new = ({one.path: one.sha256 for one in every.files} for every in (before, now))
         files = tuple(change.path for change in changes(old, new))
-    return CodeNews(True, files, "current" if run.state in _MAY_BE_BROKEN else "same")
+    return CodeNews(True, files)

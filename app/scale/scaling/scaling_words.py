@@ -33,17 +33,9 @@ def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
     `speed_up`: also show the columns speed-up and GPU-hours.
     """
     titles = (
-        "nodes",
-        scaling.device.plural,
-        "samples/s",
-        "between",
-        "speed-up",
-        "eff.",
-        "time",
-        scaling.device.hours,
-        "price",
-        "measured from",
-    )
+        "nodes", scaling.device.plural, "samples/s", "between", "speed-up", "eff.", "time",
+        scaling.device.hours, "price", "measured from",
+    )  # fmt: skip
     rows = tuple(_row(size) for size in scaling.sizes)
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
     dropped = {"speed-up", *([scaling.device.hours] if priced else [])} if not speed_up else set()
