@@ -256,7 +256,8 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
         except LumiError as error:
             warnings.append(f"{name}: {error}")
             failed[name] = error
-            requests += int(asking and _was_sent(error))
+            sent = isinstance(error, LinkLost) or not isinstance(error, LinkError)
+            requests += int(asking and sent)  # a failed request left the laptop only over a link
             if isinstance(error, AnswerNeeded):
                 unanswered.append(error)
     return Refreshed(
@@ -300,11 +301,6 @@ def _tell_silent_ends(watcher: Watcher, changed: Sequence[str]) -> list[str]:
 
     ended = filter(ended_silently, map(watcher.history.get, changed))
     return [tell_silent_end(run) for run in ended]
-
-
-def _was_sent(error: LumiError) -> bool:
-    """Return whether a failed request left the laptop, which needs a link."""
-    return isinstance(error, LinkLost) or not isinstance(error, LinkError)
 
 
 def _cancel_recent(watcher: Watcher, site_name: str | None, listed: frozenset[str]) -> int:
