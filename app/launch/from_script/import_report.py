@@ -18,6 +18,7 @@ from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.from_script.from_script import adopt, spec_of
 from lumitui.app.launch.from_script.notes import ImportNote, Notes, safe
 from lumitui.app.launch.from_script.program_keys import directives, launcher_options
+from lumitui.app.launch.placement import placement_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.writer import marked
 from lumitui.remote.site.safe_text import comment, spell_out
@@ -199,7 +200,7 @@ def import_report(before: ScriptJob, site: Site, name: str, requirements: str = 
     _by_default(keys, notes)
     noted = {item.what for item in notes.changed}
     notes.changed += [item for item in differences(before, after) if item.what not in noted]
-    launcher_options(before, after, notes)
+    launcher_options(before, after, placement_of(spec, site).torchrun_binding, notes)
     certain = {item.what for item in (*notes.kept, *notes.changed, *notes.lost)}
     notes.derived = [item for item in notes.derived if item.what not in certain]
     parts = map(safe, (notes.kept, notes.derived, notes.changed, notes.lost))

@@ -444,6 +444,14 @@ def test_an_option_of_the_launcher_is_derived_only_where_the_new_launch_has_the_
     assert {item.what for item in options.lost if item.what.startswith(own)} == lost
 
 
+def test_a_binding_that_the_site_has_not_is_lost_with_the_launcher_that_binds() -> None:
+    site = sites()["lumi"].model_copy(update={"containers": {}, "default_container": None})
+    text = LUMI[: LUMI.index("SIF=")].replace("ntasks-per-node=8", "ntasks-per-node=1")
+    found = imported(f"{text}srun torchrun --numa-binding=exclusive train.py\n", site)
+    (words,) = (item.words for item in found.lost if "numa-binding" in item.what)
+    assert words == "this site's profile binds no rank of torchrun; `launcher: srun` binds each"
+
+
 def test_a_script_that_trains_nothing_is_refused() -> None:
     job = read_script("#!/bin/bash\necho hello\n", site=sites()["lumi"])
     with pytest.raises(InputError, match="starts no program"):
