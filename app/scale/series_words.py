@@ -35,12 +35,8 @@ class Standing:
         rows = [("sent", f"{len(self.sent)} of {total}{_names(run.id for _, run in self.sent)}")]
         if self.open:
             words = _named([member.words for member, _ in self.open])
-            rows.append(
-                (
-                    "unknown",
-                    f"{words}: lumitui checks the site first, and never sends a job twice",
-                )
-            )
+            fate = "lumitui checks the site first, and never sends a job twice"
+            rows.append(("unknown", f"{words}: {fate}"))
         return [*rows, ("not sent", _named([member.words for member in self.left]))]
 
     @property

@@ -199,7 +199,7 @@ def notes(scaling: Scaling) -> Iterator[str]:
             "size's own runs took."
         )
     if scaling.epoch and scaling.whole.samples != scaling.epoch:
-        yield f"An epoch has {scaling.epoch:,} samples."
+        yield f"{scaling.part.words.replace('an epoch of', 'An epoch has')}."
     for size in scaling.measured:
         if size.efficiency and (size.efficiency.likely or 0.0) >= 100.5:
             nodes = words.count(size.nodes, "node")
