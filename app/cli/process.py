@@ -143,7 +143,9 @@ def run_verb(verbs: Verbs, arguments: list[str]) -> int:
     except LumiError as problem:
         error, code = problem, problem.exit_code
     except click.ClickException as problem:
-        error = InputError(problem.format_message(), WAY_OUT)
+        context = getattr(problem, "ctx", None)
+        hint = f"Run `{context.command_path} --help`." if context and context.parent else WAY_OUT
+        error = InputError(problem.format_message(), hint)
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
         hint = "If a job was submitted, it keeps running: `lumitui status` lists it."

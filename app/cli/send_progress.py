@@ -1,5 +1,6 @@
 """A run's printed progress: the steps of its send, its log, its end."""
 
+import math
 import os
 import sys
 import time
@@ -87,7 +88,9 @@ def follow_log(runs: "Runs", run_id: str, last: int) -> None:
     """
     run = runs.history.get(run_id)
     write_log(runs, run.id, last)
-    show_end(runs.history.get(run.id))
+    run = runs.history.get(run.id)
+    runs.mark_told(run)
+    show_end(run)
 
 
 def write_log(runs: "Runs", run_id: str, last: int) -> None:
@@ -120,10 +123,11 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
         )
     if waits:
         stays = "stays in the queue" if run.state is State.QUEUED else "keeps running"
-        seconds = timeout if timeout is not None and timeout < 1 else round(timeout or 0)
+        seconds = math.ceil((timeout or 0) * 10) / 10 if (timeout or 0) < 1 else round(timeout or 0)
         raise WaitTimedOut(
             f"{run.id} is still {run.state} after {seconds:g} s.", f"The job {stays}."
         )
+    runs.mark_told(run)
     show_end(run)
 
 

@@ -100,9 +100,10 @@ def _where(site: Site) -> Iterator[tuple[str, str]]:
         example = site.account.example and f", e.g. {site.account.example}"
         yield _row(site, "account", "account", f"required{default or example}")
     yield _row(site, "runs", "work_root", site.work_root)
-    folders = ", ".join(f"${name} {path}" for name, path in site.folders.items())
-    if folders:
-        yield _row(site, "folders", "folders", folders)
+    items = site.folders.items()
+    if items:
+        each = (f"${name} {path}{_doubt(site, f'folders.{name}')}" for name, path in items)
+        yield "folders", ", ".join(each)
     yield _row(site, "polled", "poll_seconds", f"every {site.poll_seconds:g} s")
 
 
@@ -111,7 +112,7 @@ def _partitions(site: Site) -> Iterator[tuple[str, ...]]:
     for name, item in site.partitions.items():
         key = f"partitions.{name}"
         yield (
-            name + _doubt(site, key),
+            name + (f" {_DOUBT}" if key in site.unverified else ""),
             f"{item.max_nodes:,}" + _doubt(site, f"{key}.max_nodes"),
             _gpus(item),
             "whole" if item.allocation == "node" else "shared",
@@ -236,7 +237,7 @@ def _node_words(site: Site) -> Iterator[str]:
 def _containers(site: Site) -> Iterator[tuple[str, str]]:
     for name, item in site.containers.items():
         default = " (default)" if name == site.default_container else ""
-        yield name + default, item.image + _doubt(site, f"containers.{name}")
+        yield name + default, (item.image or "no image") + _doubt(site, f"containers.{name}")
 
 
 def _container_notes(site: Site) -> Iterator[str]:
@@ -276,6 +277,7 @@ def _row(site: Site, name: str, key: str, value: str) -> tuple[str, str]:
 
 
 def _doubt(site: Site, key: str) -> str:
-    """Return the mark of an unverified value: of its key, or of one above it."""
-    doubted = any(key == one or key.startswith(f"{one}.") for one in site.unverified)
+    """Return the mark of an unverified value: of its key, or of one above or below it."""
+    pairs = [(f"{key}.", f"{one}.") for one in site.unverified]
+    doubted = any(own.startswith(one) or one.startswith(own) for own, one in pairs)
     return f" {_DOUBT}" if doubted else ""

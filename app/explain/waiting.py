@@ -37,6 +37,7 @@ REASONS = {
 BEGINNINGS = {
     "ReqNodeNotAvail": REASONS["ReqNodeNotAvail"],
     "QOSGrp": "all jobs of its quality of service together are at its limit",
+    "QOSMaxGRESPerJob": "it requests more GPUs than a job may have there: cancel it, use fewer",
     "QOSMax": "your jobs are at the limit of its quality of service",
     "AssocGrp": "the account's jobs are at its limit: others must end first, or the project has no "
     "hours left",

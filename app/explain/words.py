@@ -1,5 +1,6 @@
 """Counts, sizes, times, prices and reasons in words, the same in CLI and TUI. Pure."""
 
+import math
 import re
 import time
 from collections.abc import Iterable
@@ -187,9 +188,18 @@ def price(value: float) -> str:
     return f"{value:,.0f}" if value >= 999.995 else f"{value:.2f}".removesuffix(".00")
 
 
+def most(value: float) -> str:
+    """Return an upper limit in the format of `price`: 0.3333 is at most `0.34`."""
+    if not 1e-99 < value < math.inf:
+        return price(value)
+    step = 10 ** max(2, -math.floor(math.log10(value))) if value < 999.995 else 1
+    # Without the factor, 0.1 + 0.2 would be 0.31.
+    return price(math.ceil(value * step * (1 - 1e-12)) / step)
+
+
 def amount(paid: "Price") -> str:
     """Return the cost if the job runs to its time limit: `32 GPU-hours`, `nothing`."""
-    return f"{price(paid.amount)} {paid.unit}" if paid.amount else "nothing"
+    return f"{most(paid.amount)} {paid.unit}" if paid.amount else "nothing"
 
 
 def price_limit(paid: "Price") -> str:
@@ -209,17 +219,17 @@ def billed(run: "Run", now: float) -> str:
     """
     if run.price.amount == 0:
         return "nothing"
-    most = price(run.price.amount)
+    limit = most(run.price.amount)
     spent = run.billed(now)
     about = f"about {price(spent)} {run.price.unit}"
     if run.attempt > 1 and spent and not run.attempts:
         about += " in its last attempt"
-    if run.state.is_final and spent > run.price.amount and price(spent) != most:
-        return f"{about} ({most} for its time limit, which it exceeded)"
+    if run.state.is_final and spent > run.price.amount and most(spent) != limit:
+        return f"{about} ({limit} for its time limit, which it exceeded)"
     if run.state.is_final:
-        return f"{about if spent else 'nothing'} (of at most {most})"
+        return f"{about if spent else 'nothing'} (of at most {limit})"
     so_far = as_of(run, now) or "so far"
-    return f"{about} {so_far}, at most {most}" if spent else price_limit(run.price)
+    return f"{about} {so_far}, at most {limit}" if spent else price_limit(run.price)
 
 
 # -- reasons

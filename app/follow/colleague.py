@@ -69,7 +69,8 @@ def read_colleague(
             "folders above it. For another project, pass --account NAME.",
         )
     runs: dict[str, Run] = {}
-    passed = [PassedOver(path, _closed(user, path)) for path in found.closed]
+    closed = f"you may not read it. {user} can open it with: cd {{}} && {' && '.join(OPENING)}"
+    passed = [PassedOver(path, closed.format(path)) for path in found.closed]
     for folder in found.folders:
         try:
             if folder.linked:
@@ -132,7 +133,3 @@ def _work_roots(
             "Pass one: --account PROJECT.",
         )
     return list(roots)
-
-
-def _closed(user: str, path: str) -> str:
-    return f"you may not read it. {user} can open it with: cd {path} && {' && '.join(OPENING)}"

@@ -256,8 +256,9 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
         except LumiError as error:
             warnings.append(f"{name}: {error}")
             failed[name] = error
-            sent = isinstance(error, LinkLost) or not isinstance(error, LinkError)
-            requests += int(asking and sent)  # a failed request left the laptop only over a link
+            # A request that failed with its link was sent; without a link, it never left.
+            is_sent = isinstance(error, LinkLost) or not isinstance(error, LinkError)
+            requests += int(asking and is_sent)
             if isinstance(error, AnswerNeeded):
                 unanswered.append(error)
     return Refreshed(
@@ -282,7 +283,8 @@ def _keep_log_figures(watcher: Watcher, connection: "Connection", changed: Seque
 
     requests = 0
     for run in map(watcher.history.get, changed):
-        if run.state.is_final and run.spec.metrics and not run.metrics_offset:
+        logged = run.state.is_final and run.log_sizes and run.has_metrics
+        if logged and not run.metrics_offset:
             path = f"{run.folder}/{attempt_log(run.attempt)}"
             end = partial(run_log.read_end, connection.transport, path)
             keep_log_figures(watcher.history, run, log_figures_of(run, end))

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from lumitui.app.history.run_exchange import RunExchange
 
 _TEXTS = tuple(kind for kind in TEXTS if kind not in PARTS)
+_LAST = (
+    "SELECT id FROM runs WHERE rowid >= coalesce((SELECT r.rowid FROM runs r JOIN about"
+    " ON r.id = value AND about.name = 'last'), 0) ORDER BY created DESC, id DESC LIMIT 1"
+)
+"""The run begun last, whatever the clock was, or a newer one that was imported after it."""
 _MEANT = (
     "id = (SELECT id FROM runs WHERE instr(words, ?1) AND name = ?1"
     " ORDER BY created DESC, id DESC LIMIT 1)",
@@ -116,6 +121,7 @@ class History:
         """
         with self._file.transaction() as db:
             insert_row(db, to_row(run) | numbers_of(run))
+            db.execute("INSERT OR REPLACE INTO about VALUES ('last', ?)", (run.id,))
 
     def adopt(self, runs: Sequence[Run]) -> list[Run]:
         """Write and return those of `runs` that the history lacks; others stay unchanged.
@@ -215,7 +221,7 @@ class History:
                 file later, and may raise it too.
         """
         if key == "last":
-            newest = self._file.rows("SELECT id FROM runs ORDER BY created DESC, id DESC LIMIT 1")
+            newest = self._file.rows(_LAST)
             if not newest:
                 raise InputError("There are no runs yet.", "Submit a job file first.")
             return self._whole(str(newest[0][0]))

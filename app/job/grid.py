@@ -68,12 +68,9 @@ def cells(spec: JobSpec) -> tuple[Cell, ...]:
             field="grid",
         )
     keys = [setting_of(spec, key) for key in spec.grid]
-    combinations = itertools.product(*spec.grid.values())
-    runs = [
-        _cell(spec, tuple(zip(keys, values, strict=True)), number)
-        for number, values in enumerate(combinations, 1)
-    ]
-    return tuple(runs)
+    combinations = enumerate(itertools.product(*spec.grid.values()), 1)
+    runs = ((tuple(zip(keys, values, strict=True)), number) for number, values in combinations)
+    return tuple(_cell(spec, *run) for run in runs)
 
 
 def _sequence(spec: JobSpec) -> tuple[Cell, ...]:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 ALL_NODES = 16
 """On more nodes, the probe measures only the first and the last (templates/job/probe.sh)."""
+SHARED = "nodes are shared, and Slurm chooses the cores"
+"""Why a job that shares its nodes has no planned cores."""
 
 
 def measured_nodes(nodes: int) -> int:

@@ -22,7 +22,7 @@ from lumitui.app.job.fields.text_fields import (
     Inside,
     Line,
     Memory,
-    Module,
+    Modules,
     Name,
     Place,
     Places,
@@ -144,7 +144,7 @@ class JobSpec(MappingField):
     container: ContainerChoice = ContainerChoice()
     """The container in which the ranks run: `container: {image: $STAGE_IMAGE}`. Default: the
     site's."""
-    modules: tuple[Module, ...] = ()
+    modules: Modules = ()
     """Modules to load after those of the site's profile: `modules: [rocm/6.2.2]`."""
     python: Place | None = None
     """The Python that starts the program, an absolute path on the site or a command: `python:

@@ -115,6 +115,8 @@ class _Facts:
 
     def _account(self, site: Site) -> int:
         """Return the points for the account; patterns may match any word, so likeness counts."""
+        if self.is_default(site):
+            return 4  # as much as the greatest likeness to an example
         name, example = self.account.lower(), site.account.example
         if not name or re.search(r"[$<]|xx", name):
             return 0

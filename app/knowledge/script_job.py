@@ -123,7 +123,6 @@ class Resources:
     """Whether the GPUs were requested in total (`--gpus=N`), not per node."""
     memory_gib: float | None = None
     """Per node, whichever option requested it."""
-    exclusive: bool = False
     array: str = ""
 
 
@@ -226,6 +225,8 @@ class Rank:
     """Whether it sees only its own GPU (`--gpus-per-task`, `ROCR_USE_SLURM_LOCALID`), or all."""
 
 
+GPU_LISTS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+"""Variables that list the GPUs a program sees."""
 UNKNOWN_RANK = Rank()
 """For a job whose launch does not determine its ranks."""
 
@@ -259,10 +260,6 @@ class ScriptJob:
     """For files that the script writes itself: the positions of their lines in the script."""
     folder: str | None = None
     """The folder from which it is submitted, if known."""
-    strategy: str = ""
-    """`ddp`, `zero3`, `fsdp`, `lightning` …; "" if unknown."""
-    end: Position = NOWHERE
-    """The `exit` or `exec` that always runs; NOWHERE if the script ends after its last line."""
 
     @cached_property
     def training(self) -> tuple[JobStep, ...]:

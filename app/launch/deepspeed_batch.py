@@ -59,32 +59,29 @@ def read_config(text: str, name: str) -> dict[str, object]:
     return data
 
 
-def fitting_worlds(total: int, ranks_per_node: int, nodes: int) -> list[int]:
-    """Return the node counts nearest to `nodes`, below and above, that split `total` evenly."""
-    good = [
-        n
-        for n in range(1, min(total // ranks_per_node, _MOST_NODES) + 1)
-        if total % (n * ranks_per_node) == 0
-    ]
+def fitting_worlds(total: int, ranks: int, nodes: int, most: int = _MOST_NODES) -> list[int]:
+    """Return the node counts nearest to `nodes`, of at most `most`, that split `total` evenly."""
+    good = [n for n in range(1, min(total // ranks, most) + 1) if total % (n * ranks) == 0]
     below = [n for n in good if n < nodes][-1:]
     above = [n for n in good if n > nodes][:1]
     return below + above
 
 
 def indivisible(
-    what: str, total: int, ranks_per_node: int, nodes: int, *, may_grow: bool = False
+    what: str, total: int, ranks: int, nodes: int, most: int = _MOST_NODES, may_grow: bool = False
 ) -> InputError:
-    """Return the error for a batch that cannot be split over the ranks.
+    """Return the error for a batch that cannot be split over `nodes` nodes of `ranks` ranks.
 
-    With `may_grow` (a resubmission), the hint offers `scale:`, which lets the batch grow.
+    The hint names node counts of at most `most`; with `may_grow` (a resubmission), it offers
+    `scale:`, which lets the batch grow.
     """
-    nearest = fitting_worlds(total, ranks_per_node, nodes)
+    nearest = fitting_worlds(total, ranks, nodes, most)
     counts = " or ".join(f"{n} node{'s' if n > 1 else ''}" for n in nearest)
     return InputError(
-        f"{what} {total} cannot be split evenly over {nodes * ranks_per_node} ranks "
-        f"({nodes} nodes x {ranks_per_node}).",
-        (f"Use {counts}" if nearest else "Make the batch a multiple of the ranks")
-        + ", or change the batch"
+        f"{what} {total} cannot be split evenly over {nodes * ranks} ranks "
+        f"({nodes} node{'s' if nodes > 1 else ''} x {ranks}).",
+        (f"Use {counts}, or make" if nearest else "Make")
+        + f" the batch a multiple of {nodes * ranks}"
         + (" (with `scale: {batch: {keep: per_gpu}}`, it grows with the ranks)." * may_grow or "."),
     )
 

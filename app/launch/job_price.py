@@ -17,7 +17,7 @@ def price_of(place: Placement, layout: RankLayout) -> Price:
     """Return the price if the job runs to its time limit, or a chain through all its limits."""
     spec, site, billing = place.spec, place.site, place.partition.billing
     node = site.node
-    if _bills_whole_nodes(billing, spec.nodes):
+    if billing.kind == "sum" and spec.nodes >= (billing.whole_nodes_from or math.inf):
         cores, memory, gpus = len(node.usable_cores), float(node.memory_gib), node.gpus
     elif place.whole_nodes:
         # AllocTRES of such a job, whatever it requests, has all cores and GPUs of its nodes.
@@ -50,10 +50,6 @@ def node_rate(billing: Billing, cores: int, memory: float, gpus: int, disk: int 
         + gpus * billing.per_gpu_hour
         + disk * billing.per_disk_gib_hour
     )
-
-
-def _bills_whole_nodes(billing: Billing, nodes: int) -> bool:
-    return billing.kind == "sum" and nodes >= (billing.whole_nodes_from or math.inf)
 
 
 def held_gpus(spec: JobSpec, site: Site, layout: RankLayout) -> int:

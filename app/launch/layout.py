@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from lumitui.app.explain.words import count
-from lumitui.app.job.launch import RankLayout
+from lumitui.app.job.launch import SHARED, RankLayout
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.launch.placement import Placement
 from lumitui.remote.site.core_sets import format_cores, mask
@@ -188,7 +188,7 @@ def _unplanned(layout: RankLayout, place: Placement) -> str:
     if not site.node.gpu_cores:
         return site.node.no_gpu_cores
     if not layout.whole_nodes:
-        return "nodes are shared, and Slurm chooses the cores"
+        return SHARED
     if launcher.binding == "none":
         return f"the launcher {launcher.name} binds nothing"
     if launcher.binding == "torchrun":

@@ -216,7 +216,5 @@ def program_place(spec: JobSpec, site: Site) -> ProgramPlace:
         return ProgramPlace("", "", "")
     has_venv = bool(spec.venv or spec.container.venv)
     return ProgramPlace(
-        container_call(place),
-        word(place.image, spec.stage),
-        "" if has_venv else container.activate,
+        container_call(place), word(place.image, spec.stage), "" if has_venv else container.activate
     )

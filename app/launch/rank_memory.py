@@ -162,6 +162,8 @@ def _training_of(spec: JobSpec, layout: RankLayout) -> _Training | None:
         return None
     args = spec.args
     alone = strategy == "ddp" and layout.world_size == 1
+    recomputes = any(word.partition("=")[0] == "--recompute" for word in args)
+    recompute = argument_value(args, "--recompute") if recomputes else ""
     training = _Training("single" if alone else strategy, layout.world_size)
     try:
         training = replace(
@@ -171,7 +173,7 @@ def _training_of(spec: JobSpec, layout: RankLayout) -> _Training | None:
             accumulates=int(argument_value(args, "--accumulate") or 1) > 1,
             optimizer=argument_value(args, "--optimizer") or training.optimizer,
             precision=argument_value(args, "--precision") or training.precision,
-            recompute=_recompute(args),
+            recompute="all" if recomputes and recompute != "selective" else recompute or "",
             keep_gradients="--keep-gradients" in args,
             shard_size=int(argument_value(args, "--shard-size") or 0),
         )
@@ -179,12 +181,6 @@ def _training_of(spec: JobSpec, layout: RankLayout) -> _Training | None:
     except (ValueError, KeyError):
         return None
     return training
-
-
-def _recompute(args: tuple[str, ...]) -> str:
-    if argument_value(args, "--recompute") == "selective":
-        return "selective"
-    return "all" if any(word.partition("=")[0] == "--recompute" for word in args) else ""
 
 
 @cache

@@ -59,9 +59,7 @@ def venv_values(place: Placement) -> dict[str, object]:
         raise InputError("`venv:` lists no packages.", "List some, or remove it.", field="venv")
     if place.spec.container.venv:
         raise InputError(
-            "`venv:` and `container.venv:` cannot be combined.",
-            "Remove one of them.",
-            field="venv",
+            "`venv:` and `container.venv:` cannot be combined.", "Remove one of them.", field="venv"
         )
     packages = set(map(package_of, venv.lines))
     python = own_python(place)

@@ -96,6 +96,8 @@ from lumitui.app.job.settings import version as version
 from lumitui.app.job.settings import write_whole as write_whole
 from lumitui.app.job.spec import MOST_NODES as MOST_NODES
 from lumitui.app.job.spec import JobSpec as JobSpec
+from lumitui.app.knowledge.baseline import baseline_text as baseline_text
+from lumitui.app.knowledge.baseline import without_baseline as without_baseline
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis as Diagnosis
 from lumitui.app.knowledge.finding_text import CheckedScript as CheckedScript
 from lumitui.app.knowledge.finding_text import findings_summary as findings_summary
@@ -144,7 +146,6 @@ from lumitui.app.launch.send.preview import Preview as Preview
 from lumitui.app.launch.send.submit import SEND_STEPS as SEND_STEPS
 from lumitui.app.runs.facade import Runs as Runs
 from lumitui.app.scale.changes import PlanChange as PlanChange
-from lumitui.app.scale.changes import change_effect as change_effect
 from lumitui.app.scale.lineage_overview import RunOverview as RunOverview
 from lumitui.app.scale.resubmission import CodeNews as CodeNews
 from lumitui.app.scale.resubmission import Resubmission as Resubmission

@@ -30,21 +30,18 @@ def once_of(
     if resubmission is not None:
         parent = resubmission.plan.parent
         again = [run for run in history.lineage(parent.id) if run.parent == parent.id]
-        again = [run for run in again if _same(run, shipment)]
+        job, snapshot = _job(shipment.run), shipment.snapshot
+        again = [run for run in again if (_job(run), run.snapshot) == (job, snapshot)]
         jobs = [run for run in again if run.state not in NEVER_A_JOB]
         # A history copied during a send lacks job ids that the site knows.
         dead += [run.id for run in (parent, *again) if run.job_id is None]
-        identity = f"{_job(shipment.run)} {shipment.snapshot} {resubmission.plan.start}"
+        identity = f"{job} {snapshot} {resubmission.plan.start}"
         digest = hashlib.sha256(identity.encode()).hexdigest()
         keys.append(f"{parent.id}-{digest[:12]}-{len(jobs) + 1}")
     if not keys:
         return None
     unique = tuple(dict.fromkeys(dead))
     return Once(tuple(keys), unique, shipment.run.id, platform.node().partition(".")[0])
-
-
-def _same(run: Run, shipment: Shipment) -> bool:
-    return run.snapshot == shipment.snapshot and _job(run) == _job(shipment.run)
 
 
 def _job(run: Run) -> str:

@@ -258,6 +258,13 @@ class RunsCore:
         run = self.history.get(run_id)
         return wait(self._watcher, run, timeout=timeout, stop=stop, warn=warn)
 
+    def mark_told(self, run: Run) -> None:
+        """Note that the user saw a run's end, so that the TUI does not report it again."""
+        from lumitui.app.follow.notifications.last_seen import mark_told
+
+        if run.state.is_final:
+            mark_told(self._data / "last-seen", run.id)
+
     def prepare_shell(
         self,
         run_id: str,
@@ -366,8 +373,10 @@ class RunsCore:
 
         return figures_of(self.history, self.history.get(run_id).id)
 
-    def log_figures(self, run_id: str) -> LogFigures:
+    def log_figures(self, run_id: str, tail: bytes | None = None) -> LogFigures:
         """Return the values of the job file's `metrics:` in the run's log; may query its site.
+
+        Given the end of the log as `tail`, it queries no site and stores nothing.
 
         Raises:
             InputError: there is no such run.
@@ -375,7 +384,10 @@ class RunsCore:
         from lumitui.app.follow.results.log_patterns import keep_log_figures, log_figures_of
 
         run = self.history.get(run_id)
-        figures = log_figures_of(run, lambda last: self.read_log(run_id, last=last))
+        if tail is not None:
+            return log_figures_of(run, lambda last: (0, tail))
+        read = partial(self.read_log, run_id)
+        figures = log_figures_of(run, lambda last: read(last=last) if run.log_sizes else None)
         keep_log_figures(self.history, run, figures)
         return figures
 
@@ -391,9 +403,11 @@ class RunsCore:
         from lumitui.app.follow.ending import ending_of
         from lumitui.app.history.listing.state_filter import WENT_WRONG
         from lumitui.app.knowledge.failure.diagnose import diagnose
+        from lumitui.app.launch.rules.outside_project import with_module_advice
 
         run = self.history.get(run_id)
         causes = diagnose(ending_of(self._watcher, run))
+        causes = with_module_advice(causes, run.spec, Path(run.project))
         if run.state in WENT_WRONG and causes and causes[0].brief != run.cause:
             self.history.update(run.id, cause=causes[0].brief)
         return causes

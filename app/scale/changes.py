@@ -1,6 +1,7 @@
 """The before/after table of a resubmission: the differences between two launches. Pure."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from lumitui.app.follow.results.job_rows import differing_rows
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.setting import argument_value, rate_argument, with_argument
 from lumitui.app.job.stop_lead import signal_of
+from lumitui.app.knowledge.program.python_reader import read_python
 from lumitui.app.launch.deepspeed_batch import TRAIN, sent_config
 from lumitui.app.scale import learning_rate
 
@@ -57,14 +59,22 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
     return tuple(rows)
 
 
+_NAMES = {
+    "batch": re.compile(r"(?:(?:train|per_device|micro|global)_)*(?:batch(?:_?size)?|bs)"),
+    "lr": re.compile(r"(?:(?:base|max|peak)_)?(?:lr|learning_rate)"),
+}
+"""The names of a program's options for the batch size and the learning rate, by key of `scale:`."""
 _HOW_TO_NAME = (
     ": name their arguments in the job file, like `scale: {batch: {arg: --batch-size}, "
     "lr: {arg: --lr}}`, and set both in `args:`"
 )
 
 
-def change_effect(changes: Sequence[PlanChange]) -> str:
-    """Return a sentence on the change of the global batch and the learning rate."""
+def change_effect(changes: Sequence[PlanChange], program: str = "") -> str:
+    """Return a sentence on the change of the global batch and the learning rate.
+
+    If both are unknown, it names the arguments in the text of `program`; "" on as many ranks.
+    """
     rows = {change.what: change for change in changes}
     batch, rate = rows["global batch"], rows["learning rate"]
     is_known = "unknown" not in (batch.before, batch.after)
@@ -74,12 +84,25 @@ def change_effect(changes: Sequence[PlanChange]) -> str:
         sentence = f"A step trains {batch.after} samples, before {batch.before}"
     else:
         sentence = f"A step still trains {batch.after} samples"
+    if rate.after == "unknown" and not is_known:
+        end = f" or the learning rate{_how_to_name(program)}."
+        return sentence + end if rows["ranks"].differs else ""
     if rate.after == "unknown":
-        end = "" if is_known else f" or the learning rate{_HOW_TO_NAME}"
-        return f"{sentence}{end}."
+        return f"{sentence}."
     if rate.differs:
         return f"{sentence}; the learning rate changes from {rate.before} to {rate.after}."
     return f"{sentence}; the learning rate stays {rate.after}."
+
+
+def _how_to_name(program: str) -> str:
+    """Return how to name both arguments, in the terms of a program that has them."""
+    flags = {one.name: one.flags[-1] for one in read_python(program, "program").options}
+    found = ((key, next(filter(names.fullmatch, flags), "")) for key, names in _NAMES.items())
+    if not (own := {key: flags[name] for key, name in found if name}):
+        return _HOW_TO_NAME
+    keys = ", ".join(f"{key}: {{arg: {flag}}}" for key, flag in own.items())
+    words = f". The script reads {' and '.join(own.values())}: add `scale: {{{keys}}}` to the job "
+    return words + f"file, and set {'both' if len(own) > 1 else 'it'} in `args:`"
 
 
 def _signal(launch: Launch) -> str:

@@ -52,11 +52,8 @@ def forecast(launch: Launch, history: History, scalings: Scalings) -> Forecast |
     ]
     nodes = launch.layout.nodes
     work = _work(launch, sized=True)
-    same = next(
-        (one for one in named if one.layout.nodes == nodes and _work(one, sized=True) == work),
-        None,
-    )
-    if same is not None:
+    equal = (one for one in named if one.layout.nodes == nodes and _work(one, sized=True) == work)
+    if same := next(equal, None):
         hours = same.ran(time.time()) / 3600
         return _found(launch, launch.price.per_hour * hours, same, other_size=False)
     work = _work(launch, sized=False)

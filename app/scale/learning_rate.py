@@ -43,7 +43,7 @@ def scaled(config: Config, factor: float) -> Config:
     for place, name in _places(config):
         value = place.get(name)
         if value is None:
-            value = _default(config, name)
+            value = _SCHEDULES.get(_type(config), {}).get(name)
         if isinstance(value, list):
             place[name] = [times(item, factor) for item in value]
         elif value is not None and is_number(value):
@@ -108,10 +108,6 @@ def _places(config: Config) -> Iterator[tuple[Config, str]]:
 def _type(config: Config) -> str:
     section = config.get("scheduler")
     return str(section.get("type")) if isinstance(section, dict) else ""
-
-
-def _default(config: Config, name: str) -> float | None:
-    return _SCHEDULES.get(_type(config), {}).get(name)
 
 
 def _parameters(config: Config, section: str) -> Config | None:

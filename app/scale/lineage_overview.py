@@ -95,9 +95,8 @@ class Overviews:
         if metrics is None:
             points = self._history.metrics.of(run.id)
             broken = self._history.metrics.broken(run.id)
-            metrics = _RunMetrics(
-                figures_from(points, broken), attempts_of(points), pace_of(points)
-            )
+            figures = figures_from(points, broken)
+            metrics = _RunMetrics(figures, attempts_of(points), pace_of(points))
             with self._lock:
                 self._read[key] = metrics
                 while len(self._read) > _MOST:

@@ -71,15 +71,16 @@ def rescale(
     spec = changed(spec, {"nodes": target}, f"--nodes {target}")
     spec = _partition(spec, site, notes)
     layout = layout_of(placement_of(spec, site))
+    most = max(one.max_nodes for _name, one in site.partitions_from(spec.partition))
     config = written if has_deepspeed(spec) else None
     knows_batch = config is not None or batch_argument(spec) is not None
     if knows_batch and layout.world_size != earlier.layout.world_size and spec.scale is None:
         notes.append("No `scale:` in the job file: global batch and learning rate stay.")
     if config is None:
-        spec = _batch_and_rate(spec, earlier, layout, held, notes)
+        spec = _batch_and_rate(spec, earlier, layout, held, notes, most)
         config_text = written.text if written else None
         return compose(spec, site, deepspeed_config=config_text, dependency=dependency)
-    spec, text = _rescale_config(spec, earlier, layout, config, held, notes)
+    spec, text = _rescale_config(spec, earlier, layout, config, held, notes, most)
     return compose(spec, site, deepspeed_config=text, dependency=dependency)
 
 
@@ -139,12 +140,18 @@ def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
 
 
 def _batch_and_rate(
-    spec: JobSpec, earlier: Launch, layout: RankLayout, held: frozenset[str], notes: list[str]
+    spec: JobSpec,
+    earlier: Launch,
+    layout: RankLayout,
+    held: frozenset[str],
+    notes: list[str],
+    most: int,
 ) -> JobSpec:
     """Return the job with batch and learning rate arguments changed according to `scale:`.
 
     The learning rate follows the global batch, whatever changed that: ranks, a rule or a user.
-    `held` names the arguments set in this step, which stay, even if set to their old value.
+    `held` names the arguments set in this step, which stay, even if set to their old value. `most`
+    is the largest number of nodes.
     """
     before, old_world, new_world = earlier.spec, earlier.layout.world_size, layout.world_size
     scale, resized = spec.scale or Scale(), new_world != old_world
@@ -168,12 +175,13 @@ def _batch_and_rate(
     old_share, share = (1, 1) if is_batch_global(spec) else (old_world, new_world)
     if resized and old == text and name not in held:
         total = size * old_share
+        grows = total % old_world == 0
         if scale.batch.keep == "per_gpu":
-            total = total * new_world // old_world
+            # A batch that the earlier ranks did not share evenly fits no other number of ranks.
+            total, most, grows = total * new_world // old_world, 0, False
         if total % new_world:
-            raise batches.indivisible(
-                "The global batch", total, layout.ranks_per_node, spec.nodes, may_grow=True
-            )
+            each = layout.ranks_per_node
+            raise batches.indivisible("The global batch", total, each, spec.nodes, most, grows)
         size = total // share
         spec = with_value(spec, name, str(size))
     if not old_size:
@@ -188,6 +196,7 @@ def _rescale_config(
     written: Written,
     held: frozenset[str],
     notes: list[str],
+    most: int,
 ) -> tuple[JobSpec, str]:
     """Return the job and its configuration for the ranks of `layout`, according to `scale:`."""
     scale, world = spec.scale or Scale(), layout.world_size
@@ -198,7 +207,7 @@ def _rescale_config(
     if by_hand:
         batch = batches.Batch(by_hand * old.accumulation * world, by_hand, old.accumulation)
     else:
-        batch = _resized(old, scale, layout, ranks, spec.nodes)
+        batch = _resized(old, scale, layout, ranks, most)
         spec = _with_micro(spec, earlier, batch.micro, layout, notes)
     config = batches.with_batch(config, batch)
     ratio = batch.train / old.train
@@ -215,7 +224,7 @@ def _rescale_config(
 
 
 def _resized(
-    old: batches.Batch, scale: Scale, layout: RankLayout, ranks: int, nodes: int
+    old: batches.Batch, scale: Scale, layout: RankLayout, ranks: int, most: int
 ) -> batches.Batch:
     """Return the batch that the rule gives for the ranks of `layout`."""
     world = layout.world_size
@@ -225,9 +234,8 @@ def _resized(
         return batches.Batch(old.train * world // ranks, old.micro, old.accumulation)
     # The rule applies to the global batch; the micro batch, limited by GPU memory, never grows.
     if old.train % world:
-        raise batches.indivisible(
-            "The global batch", old.train, layout.ranks_per_node, nodes, may_grow=True
-        )
+        each = layout.ranks_per_node
+        raise batches.indivisible("The global batch", old.train, each, layout.nodes, most, True)
     return batches.split(old.train, world, old.micro)
 
 

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from posixpath import normpath
 
 from lumitui.app.explain.words import count
 from lumitui.app.follow.results.comparison import changes
@@ -17,6 +18,7 @@ from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.app.launch.send.preview import Preview, preview_of
 from lumitui.app.launch.send.shipment import Inheritance
 from lumitui.app.launch.site_names import mapped
+from lumitui.app.scale.changes import change_effect
 from lumitui.app.scale.run_plan import (
     Basis,
     CodeChoice,
@@ -38,6 +40,8 @@ class Resubmission:
 
     plan: RunPlan
     preview: Preview
+    effect: str
+    """The change of the global batch and the learning rate in a sentence; may be ""."""
 
     @property
     def inheritance(self) -> Inheritance:
@@ -81,7 +85,9 @@ def made_ready(
     if not ships_code:
         files = replace(files, programs=_unchanged(parent, snapshots))
     job_file = Path(parent.job_file) if parent.job_file else None
-    return Resubmission(plan, preview_of(launch, site, command, files, job_file))
+    programs = files.programs or texts_of(launch.spec, project)
+    effect = change_effect(plan.changes, programs.get(normpath(launch.spec.script or ""), ""))
+    return Resubmission(plan, preview_of(launch, site, command, files, job_file), effect)
 
 
 def _unchanged(run: Run, snapshots: KnownSnapshots) -> dict[str, str]:

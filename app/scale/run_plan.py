@@ -222,10 +222,8 @@ def _has_read(run: Run, text: str) -> bool:
 
 def _reads_same(run: Run, other: Run) -> bool:
     """Return whether both runs used the same DeepSpeed configuration file."""
-    return run.deepspeed_config is not None and (run.spec.deepspeed, run.spec.trainer) == (
-        other.spec.deepspeed,
-        other.spec.trainer,
-    )
+    own, theirs = ((one.spec.deepspeed, one.spec.trainer) for one in (run, other))
+    return run.deepspeed_config is not None and own == theirs
 
 
 def choose_start(

@@ -1,10 +1,10 @@
 """The outcome of sending a grid or ladder, in words. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lumitui.app.explain.run_phrases import time_limit
-from lumitui.app.explain.words import count, price, price_limit
+from lumitui.app.explain.words import count, price_limit, price_sentence
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
 from lumitui.app.scale.resubmission import Resubmission
@@ -35,8 +35,8 @@ class Standing:
         rows = [("sent", f"{len(self.sent)} of {total}{_names(run.id for _, run in self.sent)}")]
         if self.open:
             words = _named([member.words for member, _ in self.open])
-            fate = "lumitui checks the site first, and never sends a job twice"
-            rows.append(("unknown", f"{words}: {fate}"))
+            words += ": lumitui checks the site first, and never sends a job twice"
+            rows.append(("unknown", words))
         return [*rows, ("not sent", _named([member.words for member in self.left]))]
 
     @property
@@ -160,13 +160,10 @@ def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:
         )
         for plan, most in zip(plans, prices, strict=True)
     ]
-    total = sum(most.amount for most in prices)
-    in_all = f"billed at most {price(total)} {prices[0].unit}" if total else "nothing is billed"
-    warnings = sum(
-        finding.severity == "warning" for plan in plans for finding in plan.preview.findings
-    )
-    lines.append(("in all", in_all))
-    return [*lines, ("warnings", str(warnings))] if warnings else lines
+    total = replace(prices[0], amount=sum(most.amount for most in prices))
+    every = [finding.severity for plan in plans for finding in plan.preview.findings]
+    lines.append(("in all", price_sentence(total)))
+    return [*lines, ("warnings", str(warnings))] if (warnings := every.count("warning")) else lines
 
 
 def sent_sentence(sent: Sequence[Run]) -> str:

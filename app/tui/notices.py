@@ -40,7 +40,8 @@ class Notices:
         if seen is None:
             return None
         try:
-            return {*seen.unfinished, *self._app.runs.history.begun_since(seen.at)}
+            begun = self._app.runs.history.begun_since(seen.at)
+            return {*seen.unfinished, *begun} - seen.told
         except LumiError:
             return None  # the first draw shows the error
 

@@ -100,7 +100,7 @@ def json_of(data: bytes | str, *, most: int = MOST_JSON) -> object:
 
 
 def last_words(*texts: bytes | str, default: str = "no reason given") -> str:
-    """Return the last line that is not blank of the first text that has one, for a message.
+    """Return the last line that says something of the first text that has one, for a message.
 
     At most MOST_WORDS characters, without the full stop: the message continues after it.
     """
@@ -108,8 +108,9 @@ def last_words(*texts: bytes | str, default: str = "no reason given") -> str:
         end = text[-4 * MOST_WORDS :]
         plain = end.decode("utf-8", "replace") if isinstance(end, bytes) else end
         rows = [row.strip() for row in plain.splitlines() if row.strip()]
+        said = [row for row in rows if not row.startswith(("tar: Exiting", "tar: Error is not"))]
         if rows:
-            return rows[-1][-MOST_WORDS:].rstrip(".")
+            return (said or rows)[-1][-MOST_WORDS:].rstrip(".")
     return default
 
 

@@ -42,7 +42,7 @@ Bandwidth = Annotated[float, Field(gt=0, le=1e5)]
 """GB/s that every rank of an all-reduce sends: its bus bandwidth."""
 Latency = Annotated[float, Field(ge=0, le=1e5)]
 """Microseconds that each doubling of the ranks adds to a small all-reduce."""
-Precision = Literal["tf32", "bf16", "fp16", "fp8"]
+Precision = Literal["bf16", "fp16"]
 """A format of numbers smaller than fp32, for which GPUs may have matrix units."""
 
 
@@ -141,7 +141,7 @@ class NodeShape(Facts):
                 raise ValueError(f"{key} lists {count} GPUs, but the node has {self.gpus}")
         taken: set[int] = set()
         for rank, cores in enumerate(self.cores_of_gpu):
-            if wrong := sorted(cores - self.usable_cores):
+            if wrong := format_cores(cores - self.usable_cores):
                 raise ValueError(f"gpu_cores of GPU {rank}: {wrong} are reserved or do not exist")
             if twice := sorted(cores & taken):
                 raise ValueError(f"gpu_cores of GPU {rank}: {twice} belong to another GPU")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 import stat
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,11 +128,11 @@ class Sites:
 
     def _merged(
         self, name: str, seen: tuple[Path, ...]
-    ) -> tuple[Document, dict[str, object], object]:
+    ) -> tuple[Document, dict[str, object], float]:
         """Return a profile's document, its data with those it inherits, and its least pause.
 
         The `poll_seconds` of a profile in the system's folder is the least for those that extend
-        it: the administrator, not each user, decides how often a login node is polled.
+        or hide it: the administrator, not each user, decides how often a login node is polled.
         """
         from lumitui.remote.site.reading.yaml_document import Document, read_document
 
@@ -140,7 +141,7 @@ class Sites:
         if not candidates:
             raise InputError(f"The profile {name!r} extends itself.", "Remove its `extends:`.")
         path = candidates[0]
-        if path.parent in self._folders[1:] and path.parent != BUILT_IN:
+        if self._is_system(path):
             _refuse_writable(path)
         text = self._texts.get(path)
         document = read_document(path) if text is None else Document(text, str(path))
@@ -151,30 +152,47 @@ class Sites:
                 f"{document.where(('name',))}: the profile calls itself {data['name']!r}.",
                 f"Write {name!r}, the name of its file, or omit `name:`.",
             )
-        parent = data.pop("extends", None)
+        if self._is_system(path):
+            _without_person(data)
+        parent, least = data.pop("extends", None), 0.0
         if parent is not None:
             document.below, inherited, least = self._merged(str(parent), (*seen, path))
             data = merge(inherited, data)
-            _keep_pause(data, least)
-        else:
-            least = None
-        is_system = path.parent in self._folders[1:] and path.parent != BUILT_IN
-        return document, data, data.get("poll_seconds", least) if is_system else least
+        if parent != name and any(map(self._is_system, candidates[1:])):
+            with suppress(InputError):  # what is hidden may be broken
+                least = max(least, self._merged(name, (*seen, path))[2])
+        _keep_pause(data, least)
+        sets = "poll_seconds" in data and self._is_system(path)
+        return document, data, max(least, _pause(data)) if sets else least
+
+    def _is_system(self, path: Path) -> bool:
+        return path.parent in self._folders[1:] and path.parent != BUILT_IN
 
 
-def _keep_pause(data: dict[str, object], least: object) -> None:
+def _pause(data: Mapping[str, object]) -> float:
+    """Return the pause between two polls; 0 for one that the validation reports."""
+    from lumitui.remote.site.profile import Site
+
+    with suppress(ValueError):
+        pause = float(str(data.get("poll_seconds", Site.model_fields["poll_seconds"].default)))
+        return pause if 0 < pause <= 86_400 else 0.0
+    return 0.0
+
+
+def _keep_pause(data: dict[str, object], least: float) -> None:
     """Raise `poll_seconds` to `least`, with a note for the user."""
-    try:
-        wanted, floor = float(str(data.get("poll_seconds"))), float(str(least))
-    except ValueError:
-        return  # one of them is missing or not a number, which the validation reports
-    if wanted < floor:
-        words = (
-            f"lumitui polls every {floor:g} s: the system's profile does not allow {wanted:g} s."
-        )
+    if 0 < (wanted := _pause(data)) < least:
         notes = data.get("notes", [])
-        data |= {"poll_seconds": floor}
-        data |= {"notes": [*notes, words]} if isinstance(notes, list) else {}
+        note = f"lumitui polls every {least:g} s: the system's profile does not allow {wanted:g} s."
+        data |= {"poll_seconds": least}
+        data |= {"notes": [*notes, note]} if isinstance(notes, list) else {}
+
+
+def _without_person(data: dict[str, object]) -> None:
+    """Remove from a profile for all users its author's account and login name."""
+    for key, own in (("account", "default"), ("hosts", "user")):
+        if isinstance(block := data.get(key), dict) and block.pop(own, None) and key == "account":
+            block.setdefault("example", "PROJECT")
 
 
 def _refuse_writable(path: Path) -> None:

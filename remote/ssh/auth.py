@@ -149,6 +149,10 @@ class LogIn:
         else:
             why = f"was refused; offered: {offered}"
             hint = "Register one of these public keys at the site, or set User and IdentityFile."
+            files = self._host.identities
+            if not self._offered and not any(path.is_file() for path in files):
+                names = ", ".join(map(str, files[:3]))
+                hint = f"No key was found at {names}: set IdentityFile to your key."
             hint += f" The site accepts: {', '.join(self._accepted)}." if self._accepted else ""
             hint += f" {self._host.renew}" if self._host.renew else ""
         off = [name for name in self._accepted if name in METHODS.difference(self._host.methods)]

@@ -141,7 +141,8 @@ def dial(
             reason = error.strerror or str(error)
     raise LinkError(
         f"{host} did not answer on port {port}: {reason}.",
-        "Check your network, and whether the site has announced maintenance.",
+        "Check the port (`hosts: port:`), your network, and whether the site has announced "
+        "maintenance.",
     )
 
 

@@ -25,6 +25,9 @@ MOST_ROWS = 20_000
 """Maximum number of associations or QOS that are read; a large site has some thousands of QOS."""
 ENDLESS = frozenset({"UNLIMITED", "INFINITE", "NONE", "N/A", "(null)", "", "0"})
 """Slurm's words for no limit."""
+QOS = "name,maxwall,maxtres,maxjobspu,mintres"
+QOS_LIMITS = f"$t sacctmgr -n -P show qos format={QOS} 2>/dev/null"
+"""Prints the limits of each QOS."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,10 @@ class PartitionRecord:
     """The price of each of its resources."""
     preempts: bool = False
     """Whether a partition of higher priority may end its jobs."""
+    defaults: tuple[tuple[str, str], ...] = ()
+    """What a job gets with each GPU without a request: `defmempergpu` (MiB), `defcpupergpu`."""
+    forced: bool = False
+    """Whether Slurm puts several jobs on the same cores (OverSubscribe=FORCE)."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,8 @@ def _partition(record: Mapping[str, str], every: Sequence[Mapping[str, str]]) ->
         groups=_names(record.get("AllowGroups", "ALL")),
         weights=tuple(tres(record.get("TRESBillingWeights", "")).items()),
         preempts=preempts(record, every),
+        defaults=tuple(tres(record.get("JobDefaults", "")).items()),
+        forced=record.get("OverSubscribe", "").startswith("FORCE"),
     )
 
 

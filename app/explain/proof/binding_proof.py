@@ -14,7 +14,7 @@ from lumitui.app.explain.proof.rank_proof import (
 )
 from lumitui.app.explain.words import count, ranks_named
 from lumitui.app.history.run import Run
-from lumitui.app.job.launch import ALL_NODES, RankLayout, measured_nodes
+from lumitui.app.job.launch import ALL_NODES, SHARED, RankLayout, measured_nodes
 
 _STOPPED = 124  # timeout(1): the time limit was reached
 
@@ -101,6 +101,7 @@ def _conclude(
     if not layout.planned_cores:
         why = layout.unplanned or "none were planned"
         words = f"{count(len(rows), 'rank')} reported, without cores to compare: {why}."
+        words += " For a proof, set `exclusive: true`, then resubmit." if why == SHARED else ""
         return "not measured", words + _silent(rows, layout) + _absent(missing, report)
     if not any(row.found for row in rows):
         return (

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 
 import regex
 
+from lumitui.app.follow.results.summary import Figures, figures_from
 from lumitui.app.history.history import History
+from lumitui.app.history.metric_points import parse_line
 from lumitui.app.history.run import Run
 from lumitui.remote.site.errors import InputError, LumiError
 
@@ -35,20 +37,24 @@ class LogFigures:
     series: Mapping[str, Sequence[float]] = field(default_factory=dict)
     warning: str = ""
     """Why the log could not be searched."""
+    figures: Figures = field(default_factory=lambda: figures_from(()))
+    """The values as those of a metrics.jsonl."""
 
 
 def log_figures_of(run: Run, read: Callable[[int], tuple[int, bytes] | None]) -> LogFigures:
     """Search the end of a run's log for the patterns of its job file's `metrics:`.
 
-    `read` returns the requested number of bytes from the log's end, with their offset; it is called
-    at most once.
+    `read` returns the requested number of bytes from the log's end, with their offset, or None if
+    there is no log; it is called at most once.
     """
-    if not run.log_sizes or not run.has_metrics:
+    if not run.has_metrics:
         return LogFigures()
     try:
-        end = read(LOG_BYTES)
-        log = end[1].decode("utf-8", "replace") if end else ""
-        return LogFigures(series_of(log, run.spec.metrics))
+        if (end := read(LOG_BYTES)) is None:
+            return LogFigures()
+        series = series_of(end[1].decode("utf-8", "replace"), run.spec.metrics)
+        points = [point for line in lines_of(series) if (point := parse_line(line))]
+        return LogFigures(series, figures=figures_from(points))
     except LumiError as error:
         return LogFigures(warning=f"lumitui cannot read `metrics:` from the log: {error}")
 

@@ -209,7 +209,7 @@ def figures_of(history: History, run_id: str) -> Figures:
     return figures_from(history.metrics.of(run_id), history.metrics.broken(run_id))
 
 
-def figures_from(points: Sequence[MetricPoint], broken: int) -> Figures:
+def figures_from(points: Sequence[MetricPoint], broken: int = 0) -> Figures:
     """Return the metrics from a run's points, and the number of broken lines."""
     return Figures(summarize(points), curve(points), len(points), broken, series_of(points))
 

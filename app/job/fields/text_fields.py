@@ -16,6 +16,7 @@ from lumitui.remote.site import walltime
 from lumitui.remote.site.safe_text import UNSEEN
 
 _BREAKS = re.compile("[\t\n]")
+_LOADS = re.compile(r"(?<!\S)(?:ml(?:\s+load)?|module\s+(?:load|add))\s+(?!purge)")
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,13 @@ def _a_minute(text: str) -> str:
     return text
 
 
+def module_names(value: Any) -> Any:
+    """Return `value` without the `ml` or `module load` of a shell line."""
+    items = [value] if isinstance(value, str) else value
+    text = " ".join(map(str, items)) if isinstance(items, list | tuple) else ""
+    return _LOADS.sub("", text).split() if _LOADS.search(text) else items
+
+
 def _formed(pattern: str, words: str, max_length: int | None = None) -> Any:
     """Return the type of texts of the form `pattern`; `words` end the error for other texts."""
 
@@ -124,18 +132,18 @@ Word = _formed(
 )
 """Text that is safe as a word of an #SBATCH line."""
 MODULE = r"^[A-Za-z0-9._@+][A-Za-z0-9._@:/+-]*$"
-Module = _formed(MODULE, "is not a module like rocm/6.2.2", max_length=200)
+Module = _formed(MODULE, "is not a module like PyTorch/2.7.1", max_length=200)
 """An argument of `module load`: a name, optionally with a version."""
 Place = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_one_line),
                   AfterValidator(_place)]  # fmt: skip
 """An absolute path on the site, or a name there. A relative path would mean a different folder on
 the login node than in the job, and conda would take it for a name."""
-Places = Annotated[
-    tuple[Place, ...],
-    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
-    Field(json_schema_extra={"type": ["array", "string"]}),
-]
+_LIST = Field(json_schema_extra={"type": ["array", "string"]})
+_ONE = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+Places = Annotated[tuple[Place, ...], _ONE, _LIST]
 """Several such folders or names, or a single one."""
+Modules = Annotated[tuple[Module, ...], BeforeValidator(module_names), _LIST]  # type: ignore[valid-type]
+"""Several modules, or a line of the shell that loads them."""
 # The length comes first: after a validator, pydantic's message would count "items".
 Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_one_line)]
 """A job's name: one line of at most 100 characters."""

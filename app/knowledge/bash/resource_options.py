@@ -17,15 +17,12 @@ _COUNT = re.compile(r"(?:(?P<type>[A-Za-z][^:,]*):)?(?P<count>\d+)$")
 
 def resources_of(options: CommandOptions, site: Site) -> Resources:
     """Return the resources that a job with these options requests at `site`."""
-    partition = options.value("partition")
-    facts = site.partitions.get(partition or "")
     nodes = nodes_of(options.value("nodes"))
     tasks, per_node = _tasks(options, nodes)
     cpus = options.number("cpus-per-task")
     gpus, kind, total = gpus_of(options, nodes, per_node)
-    whole = options.has("exclusive") and options.value("exclusive") not in ("user", "mcs", "topo")
     return Resources(
-        partition=partition,
+        partition=options.value("partition"),
         account=options.value("account"),
         qos=options.value("qos"),
         seconds=_seconds(options.value("time")),
@@ -37,7 +34,6 @@ def resources_of(options: CommandOptions, site: Site) -> Resources:
         gpu_type=kind,
         gpus_total=total,
         memory_gib=_memory(options, per_node, cpus, gpus, site),
-        exclusive=whole or (facts is not None and facts.allocation == "node"),
         array=options.value("array") or "",
     )
 

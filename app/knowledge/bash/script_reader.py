@@ -13,8 +13,9 @@ from lumitui.app.knowledge.bash.parsed_text import Tree
 from lumitui.app.knowledge.bash.resource_options import count_of, gpus_of, nodes_of, resources_of
 from lumitui.app.knowledge.bash.scope import Scope
 from lumitui.app.knowledge.bash.shell_state import Reading
-from lumitui.app.knowledge.bash.syntax_mistakes import early_end, troubles_of
+from lumitui.app.knowledge.bash.syntax_mistakes import troubles_of
 from lumitui.app.knowledge.script_job import (
+    GPU_LISTS,
     NO_OPTIONS,
     UNKNOWN_RANK,
     CommandOptions,
@@ -27,9 +28,8 @@ from lumitui.app.knowledge.script_job import (
     Variable,
 )
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.source_position import NOWHERE, Position
+from lumitui.remote.site.source_position import Position
 
-_VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 _COUNTS = {
     "torchrun": "nproc-per-node",
     "deepspeed": "num-gpus",
@@ -168,7 +168,7 @@ def _visible(
 ) -> Literal["one", "all", "none"] | None:
     srun = step.srun or NO_OPTIONS
     if step.srun is not None and step.launcher == "plain":
-        if any(v.name in _VISIBLE and "SLURM_LOCALID" in v.value for v in variables):
+        if any(v.name in GPU_LISTS and "SLURM_LOCALID" in v.value for v in variables):
             return "one"
         bind = srun.value("gpu-bind") or options.value("gpu-bind") or ""
         if bind.startswith(("single:1", "per_task:1", "map_gpu", "closest", "mask_gpu")):
@@ -176,7 +176,7 @@ def _visible(
         each = srun.value("gpus-per-task") or options.value("gpus-per-task")
         if each is not None and bind != "none":
             return "one" if (count_of(each) or ("", 0))[1] == 1 else None
-    if any(v.name in _VISIBLE for v in variables):
+    if any(v.name in GPU_LISTS for v in variables):
         return None
     count, _, total = gpus_of(srun, request.nodes, request.tasks_per_node)
     if count or total or request.gpus_per_node or request.gpus_total:
@@ -210,7 +210,6 @@ def read_script(
     if not _is_odd(clean):
         tree = Tree(ParsedSource.of(File(clean)))
         reading.troubles += troubles_of(tree)
-        reading.end = early_end(tree) or NOWHERE
         Interpreter(reading, tree, Scope()).walk()
     else:
         message = "The script is too long; lumitui reads only its #SBATCH lines."
@@ -237,8 +236,6 @@ def read_script(
         files=MappingProxyType({**(files or {}), **written}),
         written=MappingProxyType({name: _lines(each) for name, each in reading.written.items()}),
         folder=folder,
-        strategy="deepspeed" if main is not None and main.launcher == "deepspeed" else "",
-        end=reading.end,
     )
 
 

@@ -13,7 +13,7 @@ from lumitui.app.knowledge.bash.origins import File, ParsedSource, Pieces, plain
 from lumitui.app.knowledge.bash.parsed_text import Tree
 from lumitui.app.knowledge.bash.scope import UNKNOWN, Scope, Value
 from lumitui.app.knowledge.script_job import Command, JobStep, Shell, Trouble, Variable
-from lumitui.remote.site.source_position import NOWHERE, Position
+from lumitui.remote.site.source_position import Position
 
 _NO_WORDS = {"comment", "file_redirect", "herestring_redirect", "heredoc_redirect"}
 _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?=")
@@ -37,7 +37,6 @@ class Reading:
     """Files that the script writes with a heredoc."""
     at_exit: list[ExpandedWord] = field(default_factory=list)
     """Commands that `trap … EXIT` runs when the script ends."""
-    end: Position = NOWHERE
     loops: int = 0
     """Number of loops around the current position."""
     count: int = 0

@@ -86,8 +86,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|does not match the number of nodes|\bdevices=\S+ .{0,60}--ntasks-per-node",
         "The variables that identify a rank are not set.",
         "Start the program with a `launcher:` that sets "
-        "them, read RANK, LOCAL_RANK and WORLD_SIZE, and call "
-        "init_process_group first.",
+        "them, read RANK, LOCAL_RANK and WORLD_SIZE, and call init_process_group first.",
     ),
     _rule(
         "collective-mismatch",
@@ -107,6 +106,14 @@ COMMUNICATION: tuple[LogRule, ...] = (
 """Errors before the ranks communicate."""
 
 CONSEQUENCES: tuple[LogRule, ...] = (
+    _rule(
+        "exit-abort",
+        r"terminate called without an active exception",
+        "A process aborted, usually at its normal exit: a thread of gloo (PyTorch on CPUs) may "
+        "still hold the last tensor then.",
+        "If the log shows that training had finished, flush the output, then end the program with "
+        "`os._exit(0)`, as `lumitui docs scripts` explains.",
+    ),
     _rule(
         "collective-timeout",
         r"(?i:collective operation timeout|due to a collective timeout|collective \w+ timed out)"
@@ -217,7 +224,7 @@ CRASHES: tuple[LogRule, ...] = (
     _rule(
         "killed-by-signal",
         r"terminate called after throwing an instance of '(?P<thrown>[^']{1,200})"
-        r"|(?P<active>terminate called without an active exception|pure virtual method called)"
+        r"|(?P<active>pure virtual method called)"
         r"|^(?P<check>Check failed: .{1,200})|\b(?P<signal>SIG(?:SEGV|ABRT|BUS|FPE|ILL))\b",
         "A process crashed outside of Python ({what}).",
         "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",

@@ -37,8 +37,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"not been properly configured to use 'conda activate'|[Rr]un 'conda init' before"
         r"|Could not find conda environment|EnvironmentNameNotFound|EnvironmentLocationNotFound"
         r"|Not a conda environment|/bin/activate: No such file"
-        r"|[Cc]ould not find environment(?! variable)"
-        r"|(?:^|[\s:])(?:\S*/)?activate: [Nn]o such file"
+        r"|[Cc]ould not find environment(?! variable)|(?:^|[\s:])(?:\S*/)?activate: [Nn]o such file"
         r"|[Nn]o such file or directory: \S*/activate\b",
         "The Python environment could not be activated.",
         "Use `container: {venv: …}`, or write the environment's full path.",
@@ -114,8 +113,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|docker: Error response from daemon: (?P<docker>.+)"
         r"|(?P<nvidia>nvidia-container-cli: .+|OCI runtime (?:error|create failed).*"
         r"|container_linux\.go.+|\bcrun: .+|newuidmap: .+|failed to solve: .+)"
-        r"|(?P<loop>[Nn]o (?:more )?(?:available )?loop devices.*)"
-        r"|ch-run\[\d+\]: error: (?P<ch>.+)"
+        r"|(?P<loop>[Nn]o (?:more )?(?:available )?loop devices.*)|ch-run\[\d+\]: error: (?P<ch>.+)"
         r"|(?P<hpc>(?:shifter|sarus|podman-hpc)\w*: .*(?:[Ff]ail|[Ee]rror).*)"
         r"|pyxis: +\[ERROR\] (?P<hook>.+)",
         "The container did not start: {what}.",

@@ -77,8 +77,7 @@ SLURM: tuple[LogRule, ...] = (
         r"|Invalid generic resource|Requested nodes? .*not available|can't (?:run|satisfy)).*)"
         r"|^srun: fatal: (?P<fatal>(?!Can not execute).+)"
         r"|srun: error: (?P<only>Only allocated .+|(?:CPU|Node|Task) count .+|Arbitrary dist.+"
-        r"|.*mutually exclusive.*)"
-        r"|(?P<layout>Unable to layout tasks on given cpus)"
+        r"|.*mutually exclusive.*)|(?P<layout>Unable to layout tasks on given cpus)"
         r"|srun: (?P<option>(?:unrecognized|ambiguous|invalid|unknown) option.*)",
         "srun could not start the ranks inside the job ({what}).",
         "Compare the job's tasks, cores and memory with a node's.",

@@ -64,6 +64,7 @@ _CRASHED = (135, 137, 139)
 
 _SIGNAL_9 = 137
 _BY_SIGNAL = "killed-by-signal"
+_ABORT = re.compile(r"Abort|SIGABRT|-6\b")
 _NOT_STARTED = (126, 127)
 """Exit codes of a shell that could not start a program (bash(1), EXIT STATUS)."""
 
@@ -88,6 +89,8 @@ _BARE = re.compile(
 def diagnose(ending: RunEnd) -> list[Diagnosis]:
     """Return the reasons why a run failed, the likeliest first; empty if it did not fail.
 
+    For a running job, return the exception that ended a rank, if its log shows one.
+
     The scheduler's decision comes first, then the exception of the first failed rank, explained by
     the matching rule. Without an exception, causes follow in log order. The usual consequences of
     another rank's end come last, with the exit code. Exit codes 85 to 88 and 78 are lumitui's own
@@ -111,6 +114,8 @@ def _reasons(ending: RunEnd) -> list[Diagnosis]:
     state, rc = ending.state, ending.rc
     if state is State.RUNNING and HANGS.match(ending.reason):
         return [Diagnosis(HANG.id, ending.reason, WAITING)]
+    if state in (State.RUNNING, State.FINISHING):
+        return _so_far(ending)
     if state is State.DONE or not (state.is_final or state is State.UNKNOWN):
         return []
     log = read(ending.log, ending.before)
@@ -129,24 +134,18 @@ def _reasons(ending: RunEnd) -> list[Diagnosis]:
     reasons = [_LATE] if chained and state is State.TIMEOUT else []
     reasons += list(_of_state(state, ending.word, ending.reason, known_rc, failed_rank, stop))
     reasons += _of_hang(known_rc, evidence)
-    ended_by = culprit(log, failed_rank)
-    if ended_by is not None and ended_by.its_own and not crashed:
-        reasons += matches(RULES, evidence, only_slurm=True)
-        reasons += _exceptions(ended_by, evidence)
-        reasons += _killed(reasons, ending, evidence)
-    else:
-        reasons += matches(RULES, evidence)
-        if ended_by is not None and not crashed:
-            reasons += _exceptions(ended_by, evidence)
-        reasons += _killed(reasons, ending, evidence)
+    ended_by = None if crashed else culprit(log, failed_rank)
+    reasons += matches(RULES, evidence, only_slurm=ended_by is not None and ended_by.its_own)
+    reasons += [] if ended_by is None else _exceptions(ended_by, evidence)
+    reasons += _killed(reasons, ending, evidence)
     reasons += _bare(evidence) if not reasons else []
     reasons += matches(CONSEQUENCES, evidence)
     reasons += _weak(evidence) if not reasons else []
     if _by_launcher(ending):
         reasons = [_with_rank(one, failed_rank) for one in reasons]
-    reasons = [one for one in reasons if not _follows(one, reasons, chained=chained)]
     if known_rc and known_rc not in (1, STOPPED_EARLY, HUNG):
         reasons += _of_code(known_rc, failed_rank, reasons)
+    reasons = [one for one in reasons if not _follows(one, reasons, chained=chained)]
     reasons.sort(key=lambda one: one.id != STEP_WAITED)
     reasons = [_with_option(one, evidence.lines) for one in reasons]
     if ending.spec is not None:
@@ -155,6 +154,16 @@ def _reasons(ending: RunEnd) -> list[Diagnosis]:
         _nothing_known(state, rc, failed_rank, evidence),
         *_distinct(list(_perhaps(evidence)), evidence),
     ]
+
+
+def _so_far(ending: RunEnd) -> list[Diagnosis]:
+    """Return the exception that ended a rank of a running job; Slurm reports the end later."""
+    log = read(ending.log, ending.before)
+    if (ended_by := culprit(log, None)) is None:
+        return []
+    evidence = Evidence(log, None, ending.world_size)
+    found = _distinct(_exceptions(ended_by, evidence), evidence)
+    return found if ending.spec is None else [_with_keys(one, ending.spec) for one in found]
 
 
 _SPLIT = ("(`strategy: zero2` or `zero3`)", "(FSDP or DeepSpeed in your program)")
@@ -196,6 +205,8 @@ def _follows(one: Diagnosis, reasons: Sequence[Diagnosis], *, chained: bool) -> 
     """Return whether a reason is normal for its job or follows from another reason."""
     if one.id == STATE_RULES[State.PREEMPTED].id:
         return chained and "DUE TO JOB REQUEUE" in one.line  # a chain requeues its own job
+    if one.id == "aborted" or (one.id == _BY_SIGNAL and _ABORT.search(one.line)):
+        return any(other.id == "exit-abort" for other in reasons)
     return one.id == "launch-failed" and any(other.id.startswith("cpu-bind") for other in reasons)
 
 

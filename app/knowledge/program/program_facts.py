@@ -34,14 +34,8 @@ class Expression:
     constant: bool = False
     """Whether the value is known: a literal, or a name that the module sets once, to a literal."""
     value: Value = None
-    role: Role = ""
     mentions: frozenset[Role] = frozenset()
     """The roles of all its parts: `f"cuda:{rank}"` mentions the rank."""
-
-    @property
-    def number(self) -> int | None:
-        """The value if it is known to be a whole number, otherwise None."""
-        return self.value if self.constant and type(self.value) is int else None
 
 
 @dataclass(frozen=True)
@@ -110,7 +104,6 @@ class Assignment:
     value: Expression
     at: Position
     guards: tuple[LineGuard, ...] = ()
-    function: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,7 +114,6 @@ class ProgramOption:
     name: str
     """The attribute in which argparse stores the value."""
     default: Expression | None
-    at: Position
     required: bool = False
     """Whether argparse exits if the option is missing."""
 

@@ -27,7 +27,6 @@ from lumitui.app.knowledge.program.roles import (
     looked_up,
     mentioned,
     names_with_roles,
-    role_of,
     variable_read,
 )
 from lumitui.remote.site.source_position import Position
@@ -257,9 +256,7 @@ class _ModuleReader:
         name, _must = variable_read(target)
         text = f"environ[{name}]" if name else ast.unparse(target)[:_LONGEST]
         place = self._at(target)
-        self.settings.append(
-            Assignment(text, self._expression(value), place, self.guards, self.function)
-        )
+        self.settings.append(Assignment(text, self._expression(value), place, self.guards))
 
     def _values(self, nodes: Iterable[ast.expr]) -> None:
         for node in nodes:
@@ -334,7 +331,7 @@ class _ModuleReader:
             name = str(given.value)
         default = self._expression(words["default"]) if "default" in words else None
         must = isinstance(word := words.get("required"), ast.Constant) and word.value is True
-        self.options.append(ProgramOption(flags, name, default, self._at(node), must))
+        self.options.append(ProgramOption(flags, name, default, must))
 
     def _argument(self, node: ast.expr, name: str) -> CallArgument:
         if isinstance(node, ast.Starred):
@@ -344,9 +341,7 @@ class _ModuleReader:
     def _expression(self, node: ast.expr) -> Expression:
         text = ast.unparse(node)[:_LONGEST]
         constant, value = self._constant(node)
-        return Expression(
-            text, constant, value, role_of(node, self.roles), mentioned(node, self.roles)
-        )
+        return Expression(text, constant, value, mentioned(node, self.roles))
 
     def _constant(self, node: ast.expr) -> tuple[bool, Value]:
         if isinstance(node, ast.Constant):

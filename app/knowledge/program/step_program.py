@@ -15,7 +15,6 @@ from lumitui.app.knowledge.program.program_facts import (
     Expression,
     Fault,
     PythonFile,
-    Text,
     Value,
 )
 from lumitui.app.knowledge.program.python_reader import read_python
@@ -32,10 +31,8 @@ _NAMES = (
 )
 _LIBRARIES = frozenset(_NAMES.split())
 """Installed packages whose effect on ranks and checkpoints the rules know."""
-_RANKED = (
-    "torch.distributed", "accelerate", "deepspeed", "horovod", "lightning", "pytorch_lightning",
-    "mpi4py", "jax", "tensorflow", "trl", "submitit",
-)  # fmt: skip
+_RANKED = ("torch.distributed", "accelerate", "deepspeed", "horovod", "lightning",
+           "pytorch_lightning", "mpi4py", "jax", "tensorflow", "trl", "submitit")  # fmt: skip
 """Packages that handle ranks."""
 _read = lru_cache(maxsize=64)(read_python)
 _config = lru_cache(maxsize=64)(read_config)
@@ -97,11 +94,6 @@ class StepProgram:
         """Yield the assignments to these environment variables in its files."""
         return (one for program in self.files for one in program.environment(*names))
 
-    @property
-    def texts(self) -> Iterator[Text]:
-        """The strings of its files."""
-        return (text for program in self.files for text in program.texts)
-
     @cached_property
     def lightning(self) -> bool:
         """Whether PyTorch Lightning runs its ranks."""
@@ -134,15 +126,6 @@ class StepProgram:
     def world(self) -> int:
         """The number of ranks; 0 if unknown."""
         return self.job.rank.world_size or 0
-
-    @cached_property
-    def cores(self) -> int | None:
-        """The cores of a rank; None if unknown."""
-        request, job = self.job.resources, self.job
-        if job.rank.cores is not None or request.cpus_per_task is None or not job.rank.per_node:
-            return job.rank.cores
-        tasks = request.tasks_per_node or (1 if request.tasks == job.nodes else job.rank.per_node)
-        return request.cpus_per_task * tasks // job.rank.per_node
 
     def given(self, *names: str) -> Given | None:
         """Return the last of these arguments on the command line; `-` and `_` are the same."""

@@ -29,8 +29,7 @@ _ELSEWHERE = ("overlap", "jobid", "het-group", "pack-group", "nodelist", "relati
     why="When the script ends, Slurm ends the job and all steps that still run.",
     source="sbatch(1); bash(1) wait",
 )
-def missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun … &` without a later `wait`."""
+def _missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
     waits = [item.at.line for item in job.commands if item.program == "wait"]
     foreground = [step.at.line for step in job.steps if not step.background]
     foreground += [
@@ -58,8 +57,7 @@ def missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "one waits, with `Step creation temporarily disabled, retrying`.",
     source="srun(1) --exact, --mem, --gpus; measured with Slurm 22.05.8 (CR_CORE_MEMORY)",
 )
-def background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find several `srun … &` without their own resources."""
+def _background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
     beside = [step for step in job.training if step.background and step.srun]
     before: JobStep | None = None
     for step in beside[:_MOST]:
@@ -154,8 +152,7 @@ def _waits_in_loop(job: ScriptJob, step: JobStep) -> bool:
     source="pytorch, torch/distributed/run.py --master-port, --standalone; "
     "github.com/pytorch/pytorch/issues/126510",
 )
-def same_port_twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find a loop over `torchrun --master_port=29500 … &`."""
+def _same_port_twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if job.nodes > 1:
         return
     taken = set[str]()
@@ -237,8 +234,7 @@ def _entry(job: ScriptJob, text: str, task: int, depth: int = 0) -> int | None:
     "or with the wrong file.",
     source="bash(1), Arrays; sbatch(1) --array",
 )
-def array_beyond_list(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `--array=0-9` with `${LIST[$SLURM_ARRAY_TASK_ID]}` of eight entries."""
+def _array_beyond_list(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option, tasks = job.options.get("array"), numbers_of(job.resources.array)
     if option is None or not tasks:
         return

@@ -9,12 +9,14 @@ from lumitui.app.knowledge.rules.phrases import removal, rewrite, some
 from lumitui.app.knowledge.script_job import NO_OPTIONS, JobStep, Option, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import (
     cores_of_node,
+    generation_of,
     gpu_option,
     gpus_of_node,
     is_exclusive,
     queue_of,
     whole_nodes,
 )
+from lumitui.app.knowledge.site_facts.process_counts import PER_NODE_LAUNCHERS, tasks_per_node_of
 from lumitui.remote.site.finding import Cure, Severity
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
@@ -214,8 +216,8 @@ def _workers(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 )
 
 
-_ONE_TASK = ("torchrun", "accelerate", "deepspeed")
-"""Launchers whose single task starts all ranks of a node."""
+_NUMA = "numa-binding"
+"""torchrun's option that binds its workers to the cores near their GPUs."""
 _SOURCE = "srun(1) --cpu-bind; the site's profile, node.gpu_cores"
 
 
@@ -228,20 +230,11 @@ def _mask_binds(job: ScriptJob, name: str = "cpu-bind") -> Iterator[tuple[JobSte
             yield step, option, bind
 
 
-def _tasks(job: ScriptJob, step: JobStep) -> int:
-    """Return the number of tasks that a step starts on a node."""
-    options = step.srun
-    total = options.number("ntasks") if options else None
-    each = options.number("ntasks-per-node") if options else None
-    if total is not None:
-        return -(-total // job.nodes)
-    return each or job.tasks_per_node
-
-
 def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[Option, MaskMistake]]:
     for name in ("cpu-bind", "gpu-bind"):
         for step, option, bind in _mask_binds(job, name):
-            tasks, workers = _tasks(job, step), step.launcher in _ONE_TASK
+            tasks = tasks_per_node_of(job, step) or job.tasks_per_node
+            workers = step.launcher in PER_NODE_LAUNCHERS
             if workers and tasks > 1:
                 continue
             starter: Starter = "torchrun" if workers else "srun"
@@ -286,6 +279,28 @@ def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"{whole[0] + ', or ' if whole else ''}--exclusive{memory}.",
                 option.at,
                 removal(job, option),
+            )
+
+
+@rule(
+    "numa-binding-shared",
+    "warning",
+    "--numa-binding of torchrun on shared nodes",
+    why="Slurm may give the job no core near its GPU. torchrun then fails with `Must bind to a "
+    "non-empty set of CPU indices`.",
+    source="pytorch, torch/numa/binding.py; LUMI user guide, distribution-binding",
+)
+def _numa_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    shared = (cores_of_node(job) or 0) < len(site.node.usable_cores)
+    if whole_nodes(job, site) is not False or not shared or len(set(site.node.gpu_numa)) < 2:
+        return
+    for step in job.steps:
+        if step.launcher == "torchrun" and (option := step.launcher_options.get(_NUMA)):
+            yield Hit(
+                "--numa-binding needs cores near each GPU, but on shared nodes Slurm gives the "
+                "job arbitrary cores.",
+                "Omit it, or use whole nodes.",
+                option.at,
             )
 
 
@@ -391,23 +406,36 @@ def _bound_otherwise(job: ScriptJob, step: JobStep) -> bool:
     "warning",
     "ranks on whole nodes without binding to the cores near their GPUs",
     why="Slurm gives rank i the i-th cores of the node, which are near another GPU: each copy "
-    "between memory and GPU crosses the node.",
-    source="LUMI-AI-Guide, 05-multi-gpu-and-node; LUMI user guide, distribution-binding",
+    "between memory and GPU crosses the node. The ranks of one torchrun share all cores.",
+    source="LUMI-AI-Guide, 05-multi-gpu-and-node, and its pull request 100; LUMI user guide, "
+    "distribution-binding",
 )
 def _unbound(job: ScriptJob, site: Site) -> Iterator[Hit]:
     gpus = gpus_of_node(job)
-    ranks = job.resources.tasks_per_node
-    if gpus != site.node.gpus or ranks != gpus or whole_nodes(job, site) is not True:
+    if gpus != site.node.gpus or whole_nodes(job, site) is not True:
         return
     cores = [core for own in site.node.cores_of_gpu for core in sorted(own)]
     if not site.node.gpu_cores or cores == sorted(cores):
         return  # cores and GPUs have the same order: GPU i is nearest to the i-th block
     for step in job.training:
-        if step.srun is None or step.launcher not in ("srun", "plain"):
-            continue
-        option = step.srun.get("cpu-bind")
+        option = step.srun.get("cpu-bind") if step.srun else None
         value = (option.value or "") if option else ""
         if (option and "none" not in value) or _bound_otherwise(job, step):
+            continue
+        if step.launcher == "torchrun" and job.rank.per_node == gpus and job.origin == "script":
+            image = step.container.image if step.container else None
+            generation = generation_of(image.known, site) if image else None
+            binds = generation is not None and generation[1].torchrun_binding == "numa"
+            if binds and not step.launcher_options.has(_NUMA, "no-python"):
+                yield Hit(
+                    f"torchrun binds none of its {gpus} ranks, so all share all cores of a node.",
+                    "Pass --numa-binding=exclusive to torchrun.",
+                    step.at,
+                    severity="note",
+                )
+        if step.srun is None or step.launcher not in ("srun", "plain"):
+            continue
+        if job.resources.tasks_per_node != gpus:
             continue
         yield Hit(
             (

@@ -7,8 +7,9 @@ from lumitui.app.knowledge.program.program_facts import Call, Role
 from lumitui.app.knowledge.program.step_program import StepProgram, runs
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import removal, some
-from lumitui.app.knowledge.script_job import Option, ScriptJob, Variable
+from lumitui.app.knowledge.script_job import GPU_LISTS, Option, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, site_says
+from lumitui.app.knowledge.site_facts.process_counts import has_one_rank, shows_own_gpu
 from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
 
@@ -160,8 +161,6 @@ def _unused(job: ScriptJob, site: Site) -> Iterator[Hit]:
             )
 
 
-_AMD = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
-_VISIBLE = ("CUDA_VISIBLE_DEVICES", *_AMD)
 _OWN_GPU = ("gpus-per-task", "cpus-per-gpu", "ntasks-per-gpu", "tasks-per-gpu")
 _SHARES_AGAIN = "allow-task-sharing"
 
@@ -225,7 +224,7 @@ def _numbers(text: str) -> list[int] | None:
 )
 def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
     has = gpus_of_node(job)
-    for variable in job.settings(*_VISIBLE):
+    for variable in job.settings(*GPU_LISTS):
         numbers = _numbers(variable.value)
         if site_says(site, variable.name):
             continue
@@ -276,3 +275,47 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
 def _several(job: ScriptJob, variable: Variable) -> bool:
     """Return whether the script sets the variable again, for simultaneous programs."""
     return len({each.value for each in job.settings(variable.name)}) > 1
+
+
+_ADAPTS = re.compile(r"VISIBLE_DEVICES|device_count")
+"""A program that may read how many GPUs it sees."""
+_USUAL = re.compile(r"is_available|distributed|world_size")
+"""A condition that holds in a run of several ranks."""
+_KEEPS_LIST = ("plain", "srun", "torchrun")
+"""Launchers that do not change the list of visible GPUs."""
+
+
+@rule(
+    "hidden-gpus",
+    "error",
+    "ranks that see only their own GPU, and select it by LOCAL_RANK",
+    why="A rank that sees one GPU knows it as number 0, so cuda:LOCAL_RANK fails with `invalid "
+    "device ordinal` in every other rank.",
+    source="LUMI user guide, lumig-job: select_gpu; github.com/deepspeedai/DeepSpeed/pull/3165; "
+    "github.com/ACEsuit/mace/issues/435",
+)
+def _hidden(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    told = any("$" not in one.value for one in job.settings("LOCAL_RANK", "SLURM_LOCALID"))
+    if told or (job.rank.per_node or 1) < 2:
+        return
+    for run in runs(job):
+        lists = [
+            one
+            for one in job.settings(*GPU_LISTS)
+            if one.shell != "batch" and one.step in (None, job.steps.index(run.step))
+        ]
+        adapts = any(_ADAPTS.search(job.files.get(one.file, "")) for one in run.files)
+        given = adapts or run.given("local_rank", "gpu", "device") or not lists
+        if given or run.step.launcher not in _KEEPS_LIST or has_one_rank(job, run.step):
+            continue
+        for file, call in _takes(run, "local"):
+            plain = all(_USUAL.search(one.text) for one in call.guards)
+            if plain and shows_own_gpu(lists[-1]):
+                name = lists[-1].name
+                yield Hit(
+                    f"{name} shows each rank one GPU, as number 0, but {file} uses the number "
+                    f"LOCAL_RANK, {_words(call)}: `invalid device ordinal`.",
+                    f"Remove {name}, or make the program always use GPU 0.",
+                    lists[-1].at,
+                )
+                break

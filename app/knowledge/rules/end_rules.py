@@ -43,8 +43,7 @@ def _signal(job: ScriptJob) -> tuple[str, bool]:
     "waits for srun until Slurm ends both: nothing is saved.",
     source="bash(1), SIGNALS; sbatch(1) --signal",
 )
-def trap_behind_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `trap save USR1` with `--signal=B:USR1@300` and `srun …` in the foreground."""
+def _trap_behind_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     signal, to_batch = _signal(job)
     if not to_batch or signal in _ENDING or not list(_traps(job, signal)):
         return

@@ -29,8 +29,7 @@ _COPIES = ("tar", "cp", "rsync", "unzip", "unsquashfs", "pigz", "zstd", "mv", "g
     "other ranks do not find the files.",
     source="csc-user-guide, ml-multi.md; LUMI-AI-Guide pull request 108",
 )
-def first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `tar xf data.tar -C $LOCAL_SCRATCH` without srun on two nodes."""
+def _first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if job.nodes < 2:
         return
     for variable in job.variables:
@@ -89,8 +88,7 @@ def _written(job: ScriptJob, command: Command) -> str:
     why="The site empties local disks and /tmp when the job ends: checkpoints are lost.",
     source="the site's profile, node.local_disk; docs.csc.fi, disk",
 )
-def results_on_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `--output_dir /tmp/run` without a command that copies it back."""
+def _results_on_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
     trained = {number for number, step in enumerate(job.steps) if step.trains}
     launch = max((n for n, each in enumerate(job.commands) if each.step in trained), default=-1)
     back = any(
@@ -122,8 +120,7 @@ def _place(job: ScriptJob, text: str) -> str:
     why="Output fills the small quota of home; at some sites, compute nodes cannot write there.",
     source="LUMI user guide, storage; docs.csc.fi, disk",
 )
-def runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `cd $HOME/project` before the launch."""
+def _runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option = job.options.get("chdir")
     first = min((step.at.line for step in job.training), default=0)
     folders = [(option.value or "", option.at)] if option else []
@@ -151,8 +148,7 @@ def runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
     why="From another folder, or from a snapshot of the project, the job does not find the file.",
     source="sbatch(1) --chdir",
 )
-def outside_the_project(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `../resources/image.sif`."""
+def _outside_the_project(job: ScriptJob, site: Site) -> Iterator[Hit]:
     moves = job.options.has("chdir") or any(
         command.program == "cd" and command.shell == "batch" for command in job.commands
     )
@@ -188,8 +184,7 @@ def logs_of(job: ScriptJob) -> Iterator[tuple[Option, str]]:
     "lines.",
     source=f"{_OUTPUT}; LUMI-training-materials, 201-Slurm",
 )
-def output_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `#SBATCH --output=train.log`."""
+def _output_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if job.origin != "script" or job.options.value("open-mode") == "append":
         return
     if job.options.has("array"):
@@ -217,8 +212,7 @@ def _with_number(path: str) -> str:
     why="Slurm opens the log before the script starts: the job ends immediately, without a log.",
     source=_OUTPUT,
 )
-def output_folder_late(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `--output=logs/%j.out` with `mkdir -p logs` in the script."""
+def _output_folder_late(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for option, path in logs_of(job):
         folder = path.rpartition("/")[0].removeprefix("./")
         if not folder or "%" in folder:
@@ -245,8 +239,7 @@ def output_folder_late(job: ScriptJob, site: Site) -> Iterator[Hit]:
     why="The batch script is one task on one node: %t and %n are always 0.",
     source=_OUTPUT,
 )
-def output_of_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `#SBATCH --output=log-%t.out`."""
+def _output_of_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for option, path in logs_of(job):
         if pattern := re.search(r"(?<!%)%\d*([tns])", path):
             yield Hit(
@@ -264,8 +257,7 @@ def output_of_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     why="A requeued job opens its log again: everything written before the failure is lost.",
     source="sbatch(1) --open-mode; LUMI-training-materials, 201-Slurm",
 )
-def log_truncated(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `#SBATCH --requeue` without `--open-mode=append`."""
+def _log_truncated(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option = job.options.get("requeue")
     if option is not None and job.options.value("open-mode") != "append":
         yield Hit(

@@ -31,8 +31,7 @@ _TCP = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
     why="Ranks of newer images hang in the first collective.",
     source="the site's profile, forbidden_environment",
 )
-def container_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find a variable that the image's generation forbids."""
+def _container_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for image, name, container in generations_of(job, site):
         forbidden = container.forbidden_environment
         for variant in container.variants:
@@ -58,8 +57,7 @@ def container_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     why="Ranks look up the interfaces by name, and fail with `no socket interface found`.",
     source=f"{_NCCL}, NCCL_SOCKET_IFNAME; {_PROFILE}",
 )
-def foreign_interface(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `NCCL_SOCKET_IFNAME=ib0` where interfaces are called hsn0 to hsn3."""
+def _foreign_interface(job: ScriptJob, site: Site) -> Iterator[Hit]:
     known = site.environment.get("NCCL_SOCKET_IFNAME", "")
     kinds = {re.sub(r"\d.*", "", name) for name in known.split(",") if name}
     for variable in job.settings("NCCL_SOCKET_IFNAME"):
@@ -87,8 +85,7 @@ def foreign_interface(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "memory, several times slower.",
     source=f"{_NCCL}, NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, NCCL_IB_DISABLE, NCCL_NET",
 )
-def network_off(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `NCCL_P2P_DISABLE=1`."""
+def _network_off(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in job.settings("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"):
         between = variable.name == "NCCL_IB_DISABLE"
         if variable.value not in _ON or (between and (job.nodes < 2 or _slingshot(site))):
@@ -102,19 +99,12 @@ def network_off(job: ScriptJob, site: Site) -> Iterator[Hit]:
             f"Remove {variable.name}.",
             variable.at,
         )
-    for variable in job.settings("NCCL_NET"):
-        if variable.value.lower() == "socket" and job.nodes > 1:
+    slow = {"NCCL_NET": ("socket",), "FI_PROVIDER": _TCP if _slingshot(site) else ()}
+    for variable in job.settings(*slow):
+        if variable.value.lower() in slow[variable.name] and job.nodes > 1:
             yield Hit(
-                "NCCL_NET=Socket makes nodes exchange gradients over TCP.",
-                "Remove NCCL_NET.",
-                variable.at,
-            )
-    for variable in job.settings("FI_PROVIDER"):
-        if variable.value.lower() in _TCP and job.nodes > 1 and _slingshot(site):
-            yield Hit(
-                f"FI_PROVIDER={variable.value} makes nodes exchange gradients over TCP instead "
-                "of Slingshot (cxi).",
-                "Remove FI_PROVIDER.",
+                f"{variable.name}={variable.value} makes nodes exchange gradients over TCP.",
+                f"Remove {variable.name}.",
                 variable.at,
             )
 
@@ -133,12 +123,12 @@ def _slingshot(site: Site) -> bool:
     "its speed.",
     source="PyTorch documentation, CUDA environment variables; torch.distributed, debug mode",
 )
-def debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `CUDA_LAUNCH_BLOCKING=1`."""
+def _debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
     slow = {
         "CUDA_LAUNCH_BLOCKING": _ON,
         "HIP_LAUNCH_BLOCKING": _ON,
         "AMD_SERIALIZE_KERNEL": ("1", "2", "3"),
+        "NCCL_DEBUG": ("TRACE", "trace"),
         "TORCH_DISTRIBUTED_DEBUG": ("DETAIL",),
         "NCCL_BLOCKING_WAIT": _ON,
         "TORCH_NCCL_BLOCKING_WAIT": _ON,
@@ -150,13 +140,6 @@ def debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"Remove {variable.name} from training jobs.",
                 variable.at,
             )
-    for variable in job.settings("NCCL_DEBUG"):
-        if variable.value.upper() == "TRACE":
-            yield Hit(
-                "NCCL_DEBUG=TRACE writes a line for every call of every rank.",
-                "Write NCCL_DEBUG=INFO, or WARN.",
-                variable.at,
-            )
 
 
 @rule(
@@ -166,8 +149,7 @@ def debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
     why=("It waits for a server that it cannot reach, and fails after minutes of retries."),
     source="the site's profile, internet_on_compute_nodes",
 )
-def offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `WANDB_MODE=online` at a site whose nodes have no internet access."""
+def _offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if site.internet_on_compute_nodes:
         return
     for name, wrong, right in (
@@ -194,8 +176,7 @@ def offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
     why="It waits for an answer that never comes.",
     source="the site's profile, internet_on_compute_nodes",
 )
-def download_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `wget` or `git clone` at a site whose nodes have no internet access."""
+def _download_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if site.internet_on_compute_nodes:
         return
     for command in job.commands:
@@ -238,8 +219,7 @@ def _addresses(job: ScriptJob) -> Iterator[Variable]:
     "that meet elsewhere.",
     source=_ADDRESS,
 )
-def address_of_each_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun bash -c 'export MASTER_ADDR=$(hostname); …'`."""
+def _address_of_each_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in _addresses(job):
         inside = variable.shell in ("task", "container")
         if inside and re.search(r"\bhostname\b|\$HOSTNAME|SLURMD_NODENAME", variable.value):
@@ -282,8 +262,7 @@ def _holds_own_name(job: ScriptJob, name: str) -> bool:
     why=("Images have no Slurm commands, so the address is empty."),
     source="laifs-container-tests 7600dfc; LUMI-AI-Guide, 05-multi-gpu-and-node",
 )
-def scontrol_in_container(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `singularity run … bash -c 'MASTER_ADDR=$(scontrol …); …'`."""
+def _scontrol_in_container(job: ScriptJob, site: Site) -> Iterator[Hit]:
     places = [item.at for item in job.variables
               if item.shell == "container" and "scontrol" in item.value]  # fmt: skip
     if not places:
@@ -305,8 +284,7 @@ def scontrol_in_container(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "out.",
     source=_ADDRESS,
 )
-def local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `MASTER_ADDR=localhost` on two nodes."""
+def _local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if not _spans(job):
         return
     last = {item.name: item for item in _addresses(job)}
@@ -333,8 +311,7 @@ def local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "fails with `environment variable … expected, but not set`.",
     source="pytorch, torch/distributed/rendezvous.py",
 )
-def missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find an `srun` that exports RANK in a script that never sets MASTER_PORT."""
+def _missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if has_unknown_sources(job):
         return
     needed = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")
@@ -428,8 +405,7 @@ def _listed(names: Sequence[str]) -> str:
     source="pytorch, torch/distributed/run.py --rdzv-endpoint, --master-addr; "
     "github.com/mlc-ai/pith-train/pull/91",
 )
-def rendezvous_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun torchrun --nnodes=2` with neither --rdzv_endpoint nor --master_addr."""
+def _rendezvous_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     names = ("rdzv-endpoint", "master-addr", "standalone")
     if job.variable("PET_RDZV_ENDPOINT") or job.variable("PET_MASTER_ADDR"):
         return
@@ -452,8 +428,7 @@ def rendezvous_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     why="Extra ranks are refused; with too few, all wait for the missing ones.",
     source="pytorch, torch.distributed.init_process_group; github.com/pytorch/pytorch/issues/52848",
 )
-def world_size(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `WORLD_SIZE=8` in a job of sixteen tasks."""
+def _world_size(job: ScriptJob, site: Site) -> Iterator[Hit]:
     variable = job.variable("WORLD_SIZE")
     plain = [step for step in job.training if step.launcher in ("srun", "plain") and step.srun]
     if variable is None or len(plain) != 1 or not re.fullmatch(r"\d{1,9}", variable.value):

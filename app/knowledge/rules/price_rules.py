@@ -161,10 +161,11 @@ def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if queue is None or not gpus or option is None or queue.partition.allocation != "shared":
         return
     if gpus < site.node.gpus:
+        own = job.origin == "job file" and site.node.gpu_cores
         yield Hit(
             f"--exclusive takes whole nodes, but the job uses only {gpus} of their "
             f"{site.node.gpus} GPUs.",
-            "Remove --exclusive, or request all GPUs.",
+            f"Remove --exclusive{', and with it the proof,' if own else ','} or request all GPUs.",
             option.at,
         )
 
@@ -178,14 +179,20 @@ def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="LUMI user guide, distribution-binding; slurm.conf(5), OverSubscribe",
 )
 def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    part = _part(job, site)
-    if part and part[1] == site.node.gpus and site.node.gpu_cores and not site.cores_fixed:
+    part, own = _part(job, site), job.origin == "job file"
+    least = 2 if own else site.node.gpus  # a job file loses its proof with any number of ranks
+    if part and part[1] >= least and site.node.gpu_cores and not site.cores_fixed:
         queue, option = part[0], job.options.get("partition", "qos")
         whole = [name for name, one in site.partitions.items() if one.allocation == "node"]
-        yield Hit(
-            f"Nodes of {queue.name} are shared: Slurm chooses the cores, so masks are impossible.",
-            (f"Use {whole[0]} for whole nodes, " if whole else "Request all cores of the node, ")
-            + "or write --exclusive"
-            + (f" and --mem={site.memory_per_node}." if site.memory_per_node else "."),
-            option.at if option else NOWHERE,
-        )
+        because = f"Nodes of {queue.name} are shared: Slurm chooses the cores, so "
+        if own:
+            because += "lumitui cannot prove the binding."
+            do = f"For a proof, {f'use {whole[0]}, or ' if whole else ''}set `exclusive: true`; "
+            do += "the site then bills whole nodes."
+        else:
+            because += "masks are impossible."
+            do = f"Use {whole[0]} for whole nodes, " if whole else "Request all cores of the node, "
+            memory = f" and --mem={site.memory_per_node}" if site.memory_per_node else ""
+            do += f"or write --exclusive{memory}."
+        at = option.at if option else NOWHERE
+        yield Hit(because, do, at, cure=Cure("exclusive", "true"))

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from lumitui.app.knowledge.program.deepspeed_config import TRAIN, Config, Offload
 from lumitui.app.knowledge.program.program_facts import Call
@@ -429,6 +428,7 @@ def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 _TRUE = (None, "True", "true", "1", "yes")
+_PRECISIONS: tuple[Precision, ...] = ("fp16", "bf16")
 
 
 @dataclass(frozen=True)
@@ -438,7 +438,8 @@ class _Use:
     precision: Precision
     words: str
     at: Position
-    by: Literal["argument", "autocast", "trainer", "config", "fp8", "switch"]
+    of_object: bool = False
+    """Whether an object of the program selects it for itself, such as one `autocast` block."""
 
 
 def _uses(run: StepProgram) -> Iterator[_Use]:
@@ -447,34 +448,30 @@ def _uses(run: StepProgram) -> Iterator[_Use]:
     yield from _calls(run)
     for config in run.configs:
         if config.fp16 is True:
-            yield _Use("fp16", "fp16.enabled", config.at("fp16", "enabled"), "config")
+            yield _Use("fp16", "fp16.enabled", config.at("fp16", "enabled"))
         if config.bf16 is True:
-            yield _Use("bf16", "bf16.enabled", config.at("bf16", "enabled"), "config")
-    for program in run.files:
-        for one in program.settings:
-            if one.target.endswith("allow_tf32") and one.value.value is True:
-                yield _Use("tf32", program.file, one.at, "switch")
+            yield _Use("bf16", "bf16.enabled", config.at("bf16", "enabled"))
 
 
 def _arguments(run: StepProgram) -> Iterator[_Use]:
-    for name in ("fp16", "bf16", "tf32"):
-        given = run.given(name)
+    for precision in _PRECISIONS:
+        given = run.given(precision)
         if given and given.value in _TRUE:
-            yield _Use(name, f"--{name}", given.at, "argument")
+            yield _Use(precision, f"--{precision}", given.at)
     for name in ("mixed_precision", "precision", "dtype", "torch_dtype"):
         given = run.given(name)
         if given and given.value and (found := _named(given.value)):
-            yield _Use(found, f"--{name}={given.value}", given.at, "argument")
+            yield _Use(found, f"--{name}={given.value}", given.at)
     launched = run.step.launcher_options.get("mixed-precision", "mixed_precision")
     if run.step.launcher == "accelerate" and launched and (found := _named(launched.value or "")):
-        yield _Use(found, f"--mixed_precision={launched.value}", launched.at, "argument")
+        yield _Use(found, f"--mixed_precision={launched.value}", launched.at)
 
 
 def _calls(run: StepProgram) -> Iterator[_Use]:
     for _program, call in run.calls("TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig"):
-        for name in ("fp16", "bf16", "tf32"):
+        for name in _PRECISIONS:
             if call.is_true(name):
-                yield _Use(name, f"{name}=True", call.at, "trainer")
+                yield _Use(name, f"{name}=True", call.at)
     for _program, call in run.calls("autocast", "Trainer", "Accelerator", "Fabric"):
         if call.last == "Trainer" and not run.lightning:
             continue
@@ -483,9 +480,7 @@ def _calls(run: StepProgram) -> Iterator[_Use]:
             text = known if isinstance(known, str) else one.text
             wanted = one.name in ("dtype", "precision", "mixed_precision") or not one.name
             if wanted and (found := _named(text)):
-                yield _Use(found, f"{call.last}({text})", call.at, "autocast")
-    for _program, call in run.calls("fp8_autocast", "convert_to_float8_training"):
-        yield _Use("fp8", f"{call.last}(…)", call.at, "fp8")
+                yield _Use(found, f"{call.last}({text})", call.at, of_object=True)
 
 
 def _named(text: str) -> Precision | None:
@@ -493,8 +488,6 @@ def _named(text: str) -> Precision | None:
     lowered = text.lower()
     if "bf16" in lowered or "bfloat16" in lowered:
         return "bf16"
-    if "fp8" in lowered or "float8" in lowered:
-        return "fp8"
     plain = re.fullmatch(r"(?:torch\.)?(?:fp16|float16|half|16(?:-mixed|-true)?)", lowered)
     return "fp16" if plain else None
 
@@ -510,7 +503,7 @@ def _named(text: str) -> Precision | None:
 )
 def _both(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run in launched(job):
-        uses = [use for use in _uses(run) if use.by != "autocast"]
+        uses = [use for use in _uses(run) if not use.of_object]
         chosen = {use.precision: use for use in uses}
         if "fp16" in chosen and "bf16" in chosen:
             one, other = chosen["fp16"], chosen["bf16"]

@@ -43,8 +43,7 @@ def _written(job: ScriptJob, at: Position) -> str:
     why="sbatch refuses it: the first line must be `#!` and the path of an interpreter.",
     source="sbatch(1), DESCRIPTION: `This does not look like a batch script`",
 )
-def bad_shebang(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find a script without `#!/bin/bash`."""
+def _bad_shebang(job: ScriptJob, trouble: Trouble) -> Hit:
     if trouble.fact == "byte order mark":
         edit = Fix("remove the byte order mark", trouble.at, "")
         do = "Save it as UTF-8 without BOM, or run sed -i '1s/^\\xef\\xbb\\xbf//' SCRIPT."
@@ -61,8 +60,7 @@ def bad_shebang(job: ScriptJob, trouble: Trouble) -> Hit:
     why="sbatch refuses the script: `Batch script contains DOS line breaks`.",
     source="sbatch: `Batch script contains DOS line breaks (\\r\\n) instead of expected UNIX`",
 )
-def windows_line_ends(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find CR LF."""
+def _windows_line_ends(job: ScriptJob, trouble: Trouble) -> Hit:
     lines = job.text.split("\n")
     whole = Position(1, 1, len(lines), len(lines[-1]) + 1)
     edit = Fix("write Unix line ends", whole, job.text.replace("\r\n", "\n"))
@@ -76,8 +74,7 @@ def windows_line_ends(job: ScriptJob, trouble: Trouble) -> Hit:
     why="sbatch refuses it: the script was saved as UTF-16, or is not a script.",
     source="sbatch: `The Slurm controller does not allow scripts that contain a NULL character`",
 )
-def not_text(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find NUL characters."""
+def _not_text(job: ScriptJob, trouble: Trouble) -> Hit:
     return Hit(trouble.message, "Save it as UTF-8.", trouble.at)
 
 
@@ -89,8 +86,7 @@ def not_text(job: ScriptJob, trouble: Trouble) -> Hit:
     "matching`.",
     source="bash(1), QUOTING",
 )
-def unclosed_quote(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find `"…` without its second quote."""
+def _unclosed_quote(job: ScriptJob, trouble: Trouble) -> Hit:
     do = "Close it. Also check the lines above: an earlier quote may be open."
     return Hit(trouble.message, do, trouble.at)
 
@@ -103,8 +99,7 @@ def unclosed_quote(job: ScriptJob, trouble: Trouble) -> Hit:
     "log.",
     source="bash(1), Here Documents",
 )
-def heredoc_open(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find `cat >run.py <<EOF` whose `EOF` is indented, or missing."""
+def _heredoc_open(job: ScriptJob, trouble: Trouble) -> Hit:
     word = re.sub(r"^<<-?\s*|['\"\\]", "", _written(job, trouble.at)).split(" ")[0]
     if not trouble.fact:
         return Hit(trouble.message, f"Write {word} on its own line.", trouble.at)
@@ -123,8 +118,7 @@ def heredoc_open(job: ScriptJob, trouble: Trouble) -> Hit:
     "treats the test as false.",
     source="bash(1), Compound Commands; test(1)",
 )
-def bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find `if [$RANK -eq 0 ]`."""
+def _bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
     sign = _written(job, trouble.at)
     before = trouble.fact == "before"
     where, right = ("before", f" {sign}") if before else ("behind", f"{sign} ")
@@ -140,8 +134,7 @@ def bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
     "with `syntax error: unexpected end of file`.",
     source="bash(1), Compound Commands",
 )
-def syntax_error(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find `if …; then` without `fi`."""
+def _syntax_error(job: ScriptJob, trouble: Trouble) -> Hit:
     do = f"Add the missing `{trouble.fact}`."
     if trouble.fact == "elif":
         do = "Write elif instead of else if."
@@ -155,8 +148,7 @@ def syntax_error(job: ScriptJob, trouble: Trouble) -> Hit:
     why="sbatch reads #SBATCH lines only up to the first command. Later ones are comments.",
     source="sbatch(1), DESCRIPTION: `sbatch will stop processing further #SBATCH directives`",
 )
-def directive_after_command(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find `module load X` above `#SBATCH --time=…`."""
+def _directive_after_command(job: ScriptJob, trouble: Trouble) -> Hit:
     return Hit(trouble.message, "Move it above the first command.", trouble.at)
 
 
@@ -168,8 +160,7 @@ def directive_after_command(job: ScriptJob, trouble: Trouble) -> Hit:
     "before or within it.",
     source="sbatch(1), DESCRIPTION",
 )
-def nearly_a_directive(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find `# SBATCH --nodes=2`."""
+def _nearly_a_directive(job: ScriptJob, trouble: Trouble) -> Hit:
     text = _written(job, trouble.at)
     right = re.sub(r"^\s*#+\s*\w+:?", "#SBATCH", text)
     edit = Fix(f"write {right}", trouble.at, right)
@@ -184,8 +175,7 @@ def nearly_a_directive(job: ScriptJob, trouble: Trouble) -> Hit:
     "does not exist.",
     source="sbatch(1), filename pattern; DESCRIPTION",
 )
-def directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find `#SBATCH --output=$HOME/x.out`."""
+def _directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:
     text = _written(job, trouble.at)
     option = next(
         (each for each in job.options.all if each.at.line == trouble.at.line
@@ -207,21 +197,12 @@ def directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:
     "or ignores the rest of the line.",
     source="sbatch: `Invalid directive found in batch script`",
 )
-def stray_word(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find `#SBATCH --nodes = 2`."""
+def _stray_word(job: ScriptJob, trouble: Trouble) -> Hit:
     word = _written(job, trouble.at)
     do = "Remove the spaces around `=`." if word.startswith("=") else "Remove it, or quote it."
-    edit = None
-    if found := re.match(r"[\u2012-\u2015\u2212]+(?=[A-Za-z])", word):  # by a word processor
-        name = word[found.end() :]
-        right = f"{'-' if len(name.partition('=')[0]) == 1 else '--'}{name}"
-        do, edit = (
-            f"Write {right}, with plain minus signs.",
-            Fix(f"write {right}", trouble.at, right),
-        )
     if re.match(r"<.*|.*>$", word):
         do = "Replace the text between `<` and `>` with your own value."
-    return Hit(trouble.message, do, trouble.at, edit)
+    return Hit(trouble.message, do, trouble.at)
 
 
 @_about(
@@ -231,8 +212,7 @@ def stray_word(job: ScriptJob, trouble: Trouble) -> Hit:
     why="sbatch refuses it, as it does an option without its value, or an ambiguous abbreviation.",
     source="sbatch(1), OPTIONS",
 )
-def unknown_directive(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find `#SBATCH --gpu-per-node=8`."""
+def _unknown_directive(job: ScriptJob, trouble: Trouble) -> Hit:
     return _unknown(job, trouble, SBATCH.long, only_on=("cpu-bind", "kill-on-bad-exit", "label"))
 
 
@@ -243,8 +223,7 @@ def unknown_directive(job: ScriptJob, trouble: Trouble) -> Hit:
     why="srun fails before the program starts.",
     source="srun(1), OPTIONS",
 )
-def unknown_srun_option(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find `srun --task=8`."""
+def _unknown_srun_option(job: ScriptJob, trouble: Trouble) -> Hit:
     return _unknown(job, trouble, SRUN.long, only_on=("array", "wrap", "parsable"))
 
 
@@ -264,8 +243,10 @@ def _unknown(
         return Hit(trouble.message, f"Pass it to {other}, which supports it.", trouble.at)
     meant = nearest(name.replace("_", "-"), names)
     if meant is None:
+        # The user chose an entry of `sbatch:` for this job; a script may be a centre's template.
+        severity: Severity = "warning" if trouble.at.field == "sbatch" else "note"
         do = "Remove it, unless one of the site's plugins adds it."
-        return Hit(trouble.message, do, trouble.at, severity="note")
+        return Hit(trouble.message, do, trouble.at, severity=severity)
     right = f"--{meant}{equals}{value}"
     edit = Fix(f"write {right}", trouble.at, right)
     return Hit(trouble.message, f"Write {right}.", trouble.at, edit)
@@ -279,8 +260,7 @@ def _unknown(
     "parser does not support.",
     source="lumitui's own script parser",
 )
-def not_understood(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Report a part that lumitui cannot parse."""
+def _not_understood(job: ScriptJob, trouble: Trouble) -> Hit:
     return Hit(trouble.message, "Check this part yourself.", trouble.at)
 
 
@@ -309,8 +289,7 @@ def _sets(job: ScriptJob, option: str, letter: str) -> Command | None:
     "job COMPLETED although the program failed.",
     source=f"{_BASH}, pipefail",
 )
-def exit_code_lost(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun python train.py | tee train.log` without pipefail."""
+def _exit_code_lost(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if _sets(job, "pipefail", ""):
         return
     if "PIPESTATUS" in job.text:
@@ -343,8 +322,7 @@ def _is_piped(job: ScriptJob, command: Command) -> bool:
     why="`$*` and `$@` without quotes split every argument at its spaces.",
     source=f"{_BASH}, special parameters",
 )
-def arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun python train.py $*`."""
+def _arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in job.training:
         for word in step.arguments:
             if word.text in ("$*", "${*}") or (word.text in ("$@", "${@}") and not word.quotes):
@@ -363,8 +341,7 @@ def arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "bash runs only `a;`, and the step exits with 0.",
     source=f"{_BASH}, special parameters",
 )
-def command_split(job: ScriptJob, trouble: Trouble) -> Hit:
-    """Find `exec $*` in a wrapper that the launch passes a `bash -c '…'`."""
+def _command_split(job: ScriptJob, trouble: Trouble) -> Hit:
     do = 'Write exec "$@" in the wrapper, or "\\$@" in a heredoc without quotes around its EOF.'
     return Hit(trouble.message, do, trouble.at)
 
@@ -390,8 +367,7 @@ def _ends(job: ScriptJob) -> Iterator[tuple[Command, str, str]]:
     why="The comment ends the command: the next line is a separate command.",
     source="bash(1), COMMENTS",
 )
-def comment_in_command(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    r"""Find `# --option \` below `srun … \`."""
+def _comment_in_command(job: ScriptJob, site: Site) -> Iterator[Hit]:
     lines = job.text.split("\n")
     for command, rest, following in _ends(job):
         line = command.at.end_line + 1
@@ -421,8 +397,7 @@ _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)")
     "path does not exist.",
     source="bash(1), REDIRECTION; HPC4AIbook, Chapter.12/ddp_job_template.slurm",
 )
-def placeholder(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `DATA=/scratch/<project>/data` and `python /path/to/train.py`."""
+def _placeholder(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for number, line in _commands(job.text):
         for found in (*_angles(line), *_PATH.finditer(line)):
             at = Position(number, found.start() + 1, number, found.end() + 1)

@@ -30,8 +30,7 @@ _PURGES = ("purge", "reset")
     "runs.",
     source="conda documentation, conda activate; docs.csc.fi, Python",
 )
-def conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `conda activate env` in a script that does not source conda.sh."""
+def _conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if re.search(r"\s-\w*[li]", job.shebang) or re.search(
         r"shell(\.\w+)? .*hook|shell\.bash", job.text
     ):
@@ -63,8 +62,7 @@ def conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "and the site bills the GPUs meanwhile.",
     source="csc-user-guide, python; the site's profile, internet_on_compute_nodes",
 )
-def install_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `pip install -r requirements.txt` in a job."""
+def _install_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for command in job.commands:
         words = [word.known for word in command.words]
         installs = _installs(command.program, words)
@@ -115,8 +113,7 @@ def _installs(program: str, words: list[str]) -> str:
     why="pip uses ~/.local, which every other image with that version of Python then reads too.",
     source="pip documentation, user installs; docs.csc.fi, Python",
 )
-def image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `singularity exec image.sif pip install` without a target folder."""
+def _image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for command in job.commands:
         words = [word.known for word in command.words]
         step = job.steps[command.step] if command.step is not None else None
@@ -149,8 +146,7 @@ def _has_place(job: ScriptJob, words: list[str]) -> bool:
     "submits it.",
     source="sbatch(1) --export; LUMI-AI-Guide, May 2026",
 )
-def inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `module load` without a purge at a site whose own jobs purge."""
+def _inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
     used = [container for _image, _name, container in generations_of(job, site)]
     lines = [line for item in used for line in item.modules] if used else [*site.modules]
     purges = any(
@@ -173,8 +169,7 @@ def inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
     why="A container has its own PATH, so its own Python starts.",
     source="singularity(1), environment; LUMI-AI-Guide, chapter 2",
 )
-def activation_outside_image(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `source venv/bin/activate` before `srun singularity exec … python`."""
+def _activation_outside_image(job: ScriptJob, site: Site) -> Iterator[Hit]:
     inside = [step.container is not None for step in job.training]
     prepends = any(item.name.endswith("_PREPEND_PATH") for item in job.variables)
     for command in job.commands:
@@ -215,8 +210,7 @@ def _has_gpu_flag(job: ScriptJob, call: ContainerCall, *names: str) -> bool:
     why="Without --nv, torch.cuda.is_available() is False: the program fails or trains on the CPU.",
     source=f"{_CALL} --nv; docs.csc.fi, containers",
 )
-def no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `apptainer exec image.sif python train.py` at a site with NVIDIA GPUs."""
+def _no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if site.node.gpu_vendor != "nvidia" or not job.resources.gpus_per_node:
         return
     for step, call, _ in _calls(job):
@@ -240,8 +234,7 @@ def no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "puts the wrong libraries first.",
     source=f"{_CALL} --nv, --rocm",
 )
-def wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `singularity exec --nv` on AMD GPUs."""
+def _wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     wrong = {"amd": "nv", "nvidia": "rocm"}.get(site.node.gpu_vendor)
     for step, call, _ in _calls(job):
         option = call.options.get(wrong) if wrong else None
@@ -260,8 +253,7 @@ def wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     why=("Its PyTorch finds no GPU, or fails at the first operation."),
     source="PyTorch documentation, get started; ROCm documentation",
 )
-def image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find an image with rocm in its name at a site with NVIDIA GPUs."""
+def _image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     other = {
         "amd": re.compile(r"nvcr\.io|nvidia|[-_.:/]cu(da)?[-_]?1[12]\d?", re.IGNORECASE),
         "nvidia": re.compile(r"rocm|(?<![a-z])amdgpu", re.IGNORECASE),
@@ -284,8 +276,7 @@ def image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     why="Each task creates its own copy, which costs minutes of billed time and fills home.",
     source="singularity pull(1); docs.csc.fi, containers",
 )
-def image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `singularity exec docker://…` in a job."""
+def _image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
     said = {rule.id for rule in site.rules if rule.field == "container.image"}
     for step, call, image in _calls(job):
         if not _REGISTRY.match(image) or call.image is None:
@@ -316,8 +307,7 @@ def image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
     why="The call ends with `FATAL: permission denied`.",
     source="LUMI-training-materials, ai-20251008, extra_03, question 6",
 )
-def python_forgotten(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `singularity exec image.sif train.py`."""
+def _python_forgotten(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step, call, _ in _calls(job):
         program = step.program.known if step.program else ""
         image = call.image.known if call.image else ""
@@ -406,8 +396,7 @@ def _lacks_bind(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "For data and programs elsewhere, it reports `No such file or directory`.",
     source="the site's profile, containers.modules; LUMI user guide, storage",
 )
-def no_binds(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find a use of a site image without the site's bindings module or without -B."""
+def _no_binds(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if has_unknown_sources(job) or any(job.variable(name) for name in _BIND_VARIABLES):
         return
     yield from _lacks_bind(job, site)

@@ -109,8 +109,7 @@ _MATRIX = "csc-user-guide, ml-multi.md; sbatch(1) --ntasks-per-node"
     "compete for GPUs and ports.",
     source=_MATRIX,
 )
-def launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun --ntasks-per-node=8 torchrun`."""
+def _launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in job.training:
         tasks = tasks_per_node_of(job, step)
         if starts_one_rank_each(job, step):
@@ -132,8 +131,7 @@ def launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "until the time limit.",
     source=_MATRIX,
 )
-def more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find eight tasks on four GPUs."""
+def _more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     gpus = job.resources.gpus_per_node
     # A script that assigns each task a rank starts one task per GPU.
     ranked = any("SLURM_PROCID" in variable.value for variable in job.settings("RANK"))
@@ -164,8 +162,7 @@ def more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     why="The program runs once, on the first node. The other tasks and nodes are idle but billed.",
     source="sbatch(1); LUMI-training-materials, AI course of June 2026",
 )
-def no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `singularity exec … python train.py` in a job of eight tasks."""
+def _no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
     request = job.resources
     tasks = request.tasks or (request.tasks_per_node or 1) * job.nodes
     if any(step.srun is not None for step in job.training):
@@ -196,8 +193,7 @@ def no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "slots`; fewer leave GPUs idle.",
     source="Open MPI, mpirun(1) --np; other_sites, launcher matrix",
 )
-def mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `mpirun -np 8` in a job of four tasks."""
+def _mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
     request = job.resources
     tasks = request.tasks or (
         request.tasks_per_node * job.nodes if request.tasks_per_node else None
@@ -229,8 +225,7 @@ def mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "one node.",
     source="the site's profile, launchers",
 )
-def launcher_of_site(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find mpirun at a site that starts MPI programs with srun."""
+def _launcher_of_site(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in job.training:
         if step.mpirun and "mpirun" not in site.launchers:
             yield Hit(
@@ -303,8 +298,7 @@ def _counted(job: ScriptJob, step: JobStep, *names: str) -> tuple[int, str] | No
     why="Every node opens its own rendezvous and trains its own copy.",
     source=f"{_RUN} --standalone",
 )
-def torchrun_standalone(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `torchrun --standalone` in a step of two nodes."""
+def _torchrun_standalone(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in _spanning(job, "torchrun"):
         option = step.launcher_options.get("standalone")
         if option is not None:
@@ -323,10 +317,9 @@ def torchrun_standalone(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "the other nodes are refused or train alone.",
     source=f"{_RUN} --nnodes; {_ACCELERATE}",
 )
-def launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `--nnodes=2` in a job of four nodes."""
+def _launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in job.training:
-        if step.launcher not in ("torchrun", "accelerate"):
+        if step.launcher not in ("torchrun", "accelerate") or starts_one_rank_each(job, step):
             continue
         told, nodes = _counted(job, step, *_NODES), nodes_of(job, step)
         if told is not None and told[0] != nodes and (step.srun or told[0] != job.nodes):
@@ -346,8 +339,7 @@ def launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "files.",
     source=f"{_RUN} --nnodes (default 1:1); {_ACCELERATE}",
 )
-def launcher_nodes_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun torchrun --nproc_per_node=8` in a job of two nodes."""
+def _launcher_nodes_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in _spanning(job, "torchrun", "accelerate"):
         options = step.launcher_options
         configured = options.has("config-file", "standalone") or job.variable("PET_NNODES")
@@ -369,8 +361,7 @@ def launcher_nodes_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "idle but billed.",
     source=f"{_RUN} --nproc-per-node",
 )
-def torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `--nproc_per_node=8` with four GPUs."""
+def _torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     gpus = job.resources.gpus_per_node
     for step in job.training:
         if step.launcher != "torchrun" or not gpus or (tasks_per_node_of(job, step) or 2) > 1:
@@ -414,8 +405,7 @@ def _chooses_gpus(job: ScriptJob, step: JobStep) -> bool:
     source=f"{_RUN}, static rendezvous, --node-rank (default 0); "
     "github.com/meta-pytorch/torchx/pull/751",
 )
-def no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `--master_addr` on several nodes without `--node_rank`, or with one rank for all."""
+def _no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in _spanning(job, "torchrun", "accelerate"):
         options = step.launcher_options
         name = "node-rank" if step.launcher == "torchrun" else "machine-rank"
@@ -447,26 +437,17 @@ def no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "number of nodes, so most GPUs stay idle.",
     source=_ACCELERATE,
 )
-def accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `--num_processes 8` on two nodes of eight GPUs."""
+def _accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     gpus = job.resources.gpus_per_node
     for step in job.training:
         told = amount(job, step.launcher_options.value("num-processes"))
         nodes = nodes_of(job, step)
         if step.launcher != "accelerate" or not gpus or told is None or told == gpus * nodes:
             continue
-        if told % nodes:
-            yield Hit(
-                f"--num_processes={told} cannot be divided among {nodes} nodes.",
-                f"Write --num_processes={gpus * nodes}: {gpus} on each of {nodes} nodes.",
-                step.at,
-            )
-        else:
-            fewer = told < gpus * nodes
-            yield Hit(
-                f"--num_processes={told} counts the ranks of all {nodes} nodes: "
-                f"{told // nodes} on each, which has {gpus} GPUs.",
-                f"Write --num_processes={gpus * nodes}.",
-                step.at,
-                severity="warning" if fewer and nodes == 1 else None,
-            )
+        yield Hit(
+            f"--num_processes={told} counts the ranks of all {nodes} nodes: {told / nodes:g} on "
+            f"each, which has {gpus} GPUs.",
+            f"Write --num_processes={gpus * nodes}.",
+            step.at,
+            severity="warning" if told < gpus and nodes == 1 else None,
+        )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.known_names import NAMES
 from lumitui.app.knowledge.rules.phrases import setting
-from lumitui.app.knowledge.script_job import CommandWord, JobStep, ScriptJob, Variable
+from lumitui.app.knowledge.script_job import GPU_LISTS, JobStep, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import has_unknown_sources
 from lumitui.app.knowledge.site_facts.expansions import (
     Use,
@@ -48,8 +48,7 @@ _READ_BY_PROGRAMS = re.compile(
     why="Only the batch script has it, not the ranks.",
     source="bash(1), export; srun(1) --export",
 )
-def not_exported(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `MASTER_PORT=29500` without export."""
+def _not_exported(job: ScriptJob, site: Site) -> Iterator[Hit]:
     lines = job.text.split("\n")
     launched = any(step.launcher in PER_NODE_LAUNCHERS for step in job.training)
     for variable in job.variables:
@@ -88,8 +87,7 @@ def _export(variable: Variable) -> Fix:
     why="Slurm and the project's history store the script: the key is no longer secret.",
     source="gitleaks, config/gitleaks.toml; scontrol(1) write batch_script",
 )
-def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `export HF_TOKEN=hf_…`."""
+def _secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if job.origin == "job file":  # compose reports it with the job file's key
         return
     lines_reported = set[int]()
@@ -115,8 +113,7 @@ def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "torchrun sets one thread per rank by default.",
     source="csc-user-guide, ml-multi.md; OpenMP, OMP_NUM_THREADS",
 )
-def threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find eight ranks per node without OMP_NUM_THREADS."""
+def _threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
     ranks = job.rank.per_node
     if job.variable("OMP_NUM_THREADS") or job.variable("SRUN_CPUS_PER_TASK"):
         return
@@ -147,8 +144,7 @@ _NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
     why="Programs get the variable's name instead of its value, and create a folder of that name.",
     source="bash(1), quoting",
 )
-def literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `export HF_HOME='$SCRATCH/hf'`."""
+def _literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in job.variables:
         image = variable.at.field == "container.image"
         if variable.quoted != "'" or not (variable.exported or image) or variable.shell != "batch":
@@ -165,18 +161,6 @@ def literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 variable.at,
                 setting(variable, f'"{variable.value}"', "write double quotes"),
             )
-    for word in _arguments(job):
-        if word.expanded_in == "never" and word.quotes == "'" and _PATH.fullmatch(word.text):
-            yield Hit(
-                f"The program gets the literal text {word.text}, because single quotes keep the "
-                "dollar sign.",
-                "Write double quotes.",
-                word.at,
-            )
-
-
-def _arguments(job: ScriptJob) -> Iterator[CommandWord]:
-    return (word for step in job.steps for word in step.arguments)
 
 
 @rule(
@@ -187,12 +171,11 @@ def _arguments(job: ScriptJob) -> Iterator[CommandWord]:
     "a folder named ~.",
     source="bash(1), tilde expansion",
 )
-def literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `--data=~/imagenet` and `export HF_HOME="~/hf"`."""
+def _literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in job.variables:
         if variable.quoted in ('"', "'") and variable.value.startswith("~/"):
             yield _of_variable(job, variable)
-    for word in _arguments(job):
+    for word in (word for step in job.steps for word in step.arguments):
         quoted = word.quotes in ('"', "'") and word.text.startswith("~/")
         if quoted or re.match(r"--?[\w-]+=~/", word.text):
             yield Hit(
@@ -231,8 +214,7 @@ def _of_job_file(variable: Variable, sign: str) -> Hit:
     why="The job no longer finds the system's commands (including srun) or the modules' libraries.",
     source="bash(1), PATH; ld.so(8), LD_LIBRARY_PATH",
 )
-def path_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `export PATH=/projappl/env/bin`."""
+def _path_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in job.settings("PATH", "LD_LIBRARY_PATH"):
         source = source_at(job, variable.at) or variable.value
         if variable.shell != "batch" or variable.step is not None or "$" in variable.value:
@@ -266,8 +248,7 @@ _OF_JOB = re.compile(r"SLURM_JOB|SLURM_ARRAY|\$\{?USER|TMPDIR|NODE_TMP|LOCAL_SCR
     why="If another user's job on the node has created the folder, yours cannot write to it.",
     source="LUMI-AI-Guide pull request 108",
 )
-def cache_name_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `MIOPEN_USER_DB_PATH=/tmp/miopen`."""
+def _cache_name_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in job.settings(*_WEIGHTS, *_KERNELS):
         fixed = variable.value.startswith(("/tmp/", "/dev/shm/", "/var/tmp/"))
         if job.origin == "job file":  # where a value may contain the user's name
@@ -311,8 +292,7 @@ _MOST = 300
     why="Setting this one has no effect, and reading it gives nothing.",
     source="sbatch(1), srun(1), NCCL, PyTorch, OpenMP and others: known_names.py",
 )
-def misspelt_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `$SLURM_PROCD`, and `export OMP_NUM_THREAD=7`."""
+def _misspelt_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     yield from _misspelt_settings(job)
     every = {item.name for item in job.variables}
     own = set[str]() if has_unknown_sources(job) else every - NAMES
@@ -375,17 +355,27 @@ _OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK")
     "rank-set-in-batch",
     "error",
     "a rank that the batch script sets for all tasks",
-    why="Every task gets the batch script's 0, assumes that it is rank 0, and waits for ranks "
-    "that never come.",
+    why="Every task gets the batch script's 0: all assume that they are rank 0, and wait for "
+    "ranks that never come, or all share GPU 0.",
     source=_RANKS,
 )
-def rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `export RANK=$SLURM_PROCID` before srun."""
+def _rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if not any(step.srun for step in job.training):
         return
-    for variable in job.settings(*_OF_RANKS, *_GIVEN.findall(job.text)):
+    own_gpu = job.options.has("gpus-per-task", "ntasks-per-gpu") or job.options.has("gpu-bind")
+    for variable in job.settings(*_OF_RANKS, *GPU_LISTS, *_GIVEN.findall(job.text)):
         of_task = [name for name in names_in(variable.value) if name in RANK_VARIABLES]
-        if variable.shell == "batch" and of_task and loses_ranks(job, of_task[0]):
+        if variable.shell != "batch" or not of_task:
+            continue
+        if variable.name in GPU_LISTS:
+            if (job.rank.per_node or 1) > 1 and not own_gpu:
+                yield Hit(
+                    f"{variable.name} is set in the batch script, where ${of_task[0]} is 0: all "
+                    f"{job.rank.per_node} ranks of a node see only GPU 0.",
+                    "Remove it; ranks select their GPU by LOCAL_RANK.",
+                    variable.at,
+                )
+        elif loses_ranks(job, of_task[0]):
             yield Hit(
                 f"{variable.name} is set in the batch script, where ${of_task[0]} is 0 for all "
                 "tasks.",
@@ -411,8 +401,7 @@ def _outer_words(step: JobStep) -> list[tuple[str, Position]]:
     "assumes that it is the first.",
     source=_RANKS,
 )
-def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun bash -c "RANK=$SLURM_PROCID …"` and `srun torchrun --node_rank $SLURM_NODEID`."""
+def _rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     said = set[str]()
     for variable in job.variables:
         source = source_at(job, variable.at) or variable.value
@@ -453,8 +442,7 @@ def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "`&&` after it is a syntax error.",
     source="LUMI-training-materials, 205-Containers; the site's profile, containers",
 )
-def container_variable_outside(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `bash -c "$WITH_CONDA; python …"`."""
+def _container_variable_outside(job: ScriptJob, site: Site) -> Iterator[Hit]:
     own = {name for item in site.containers.values() for name in names_in(item.activate)}
     for step in job.steps:
         for text in step.shells[:1]:

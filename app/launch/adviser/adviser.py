@@ -9,12 +9,18 @@ import re
 from collections.abc import Iterator, Mapping
 
 from lumitui.app.job.launch import Launch
-from lumitui.app.job.setting import argument_value
+from lumitui.app.job.setting import argument_value, is_batch_global
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.knowledge.program.python_reader import read_python
 from lumitui.app.launch import rank_memory
 from lumitui.app.launch.adviser import lint_findings
-from lumitui.app.launch.deepspeed_batch import MICRO, argument_words, sent_config, whole
+from lumitui.app.launch.deepspeed_batch import (
+    MICRO,
+    argument_words,
+    indivisible,
+    sent_config,
+    whole,
+)
 from lumitui.app.launch.placement import Placement, placement_of
 from lumitui.app.launch.rules import launcher_rules, mistakes, offline_rules, slurm_rules
 from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
@@ -122,23 +128,21 @@ def _two_micro_batches(launch: Launch, place: Placement) -> Iterator[Finding]:
         )
 
 
+def _batch_split(launch: Launch, place: Placement) -> Iterator[Finding]:
+    layout, batch = launch.layout, launch.global_batch
+    if batch and is_batch_global(launch.spec) and batch % layout.world_size:
+        each, most = layout.ranks_per_node, place.partition.max_nodes
+        error = indivisible("The global batch", batch, each, layout.nodes, most)
+        yield hit("batch-split", "args", error.message, error.hint)
+
+
 RULES: tuple[LaunchRule, ...] = (
-    *slurm_rules.RULES,
-    *launcher_rules.RULES,
-    *offline_rules.RULES,
-    *mistakes.RULES,
-    _image,
-    *rank_memory.RULES,
-    _strategy_stage,
-    _config_in_args,
-    _two_micro_batches,
+    *slurm_rules.RULES, *launcher_rules.RULES, *offline_rules.RULES, *mistakes.RULES, _image,
+    *rank_memory.RULES, _strategy_stage, _config_in_args, _two_micro_batches, _batch_split,
     _lightning_name,
     _keys_in_words,
-)
-_ALSO = {
-    "launcher": "launcher-of-site",
-    "own-option": "option-twice",
-}
+)  # fmt: skip
+_ALSO = {"launcher": "launcher-of-site", "own-option": "option-twice"}
 """Rules of this module, each with the script rule that would repeat its finding."""
 
 

@@ -46,6 +46,8 @@ def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = N
     spec, site = place.spec, place.site
     script = plain_script(launch, site, _NAME)
     job = read_script(script, site=site)
+    lines = enumerate(script.splitlines(), 1)
+    own = {number for number, line in lines if line.removeprefix("#SBATCH ") in spec.sbatch}
     texts = dict(files or {})
     if config := launch.texts.get(DEEPSPEED_CONFIG):
         texts[_config_name(spec)] = config  # as sent, with the batch of these ranks
@@ -53,12 +55,15 @@ def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = N
         job,
         origin="job file",
         name=spec.name,
-        options=_options(job.options, spec),
+        troubles=tuple(
+            replace(one, at=_at(one.at, "sbatch")) if one.at.line in own else one
+            for one in job.troubles
+        ),
+        options=CommandOptions(tuple(_option(option, spec) for option in job.options.all)),
         variables=tuple(_variable(item, spec) for item in job.variables),
         commands=(*job.commands, *_links(spec)),
         steps=tuple(_steps(job.steps, place)),
         files=MappingProxyType(texts),
-        strategy=spec.strategy,
     )
 
 
@@ -80,21 +85,12 @@ def _at(place: Position, field: str) -> Position:
     return replace(place, field=field)
 
 
-def _options(options: CommandOptions, spec: JobSpec) -> CommandOptions:
-    return CommandOptions(tuple(_option(option, spec) for option in options.all))
-
-
 def _option(option: Option, spec: JobSpec) -> Option:
     if option.name == "job-name":
         return replace(option, value=spec.name, at=_at(option.at, "name"))
-    own = any(_same(option, text) for text in spec.sbatch)
+    own = any(option.raw.strip() == text.strip() for text in spec.sbatch)
     field = "sbatch" if own else KEY_OF_OPTION.get(option.name, "")
     return replace(option, at=_at(option.at, field))
-
-
-def _same(option: Option, text: str) -> bool:
-    """Return whether `text`, an entry of `sbatch:`, sets this option."""
-    return option.raw.strip() == text.strip()
 
 
 def _variable(variable: Variable, spec: JobSpec) -> Variable:

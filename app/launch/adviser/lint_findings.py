@@ -69,14 +69,16 @@ def _launches(text: str, site: Site) -> Iterator[JobStep]:
 
 _OPTIONS = (
     "account", "partition", "nodes", "time", "cpus-per-task", "mem", "mem-per-gpu",
-    "gpus-per-node", "job-name", "local-disk",
+    "gpus-per-node", "job-name", "local-disk", "exclusive",
 )  # fmt: skip
 """Options with the same value as their key, so that a hint can name the key."""
 _OPTION = re.compile(rf"(?:#SBATCH )?--({'|'.join(_OPTIONS)})=([^\s,]*[^\s,.])")
 _SHARES = ("cpus_per_task", "memory")
 """Keys to omit so that the job gets the site's share per GPU."""
+_WRITTEN = ("gpus_per_node", "sbatch", "exclusive")  # their hint says more than the value
 _FIELDS = {
     "account": "account", "retired": "site", "local-disk-missing": "local_disk",
+    "shared-cores": "exclusive",
 }  # fmt: skip
 """The keys of findings without an option, or with an option that several keys set."""
 
@@ -101,8 +103,9 @@ def _of_job_file(finding: Finding, spec: JobSpec, field: str) -> Finding:
     do = _named(finding.do, field)
     if fix and fix.at.field == "partition":
         do = f"Use {fix.value}."
-    elif fix and fix.at.field not in ("gpus_per_node", "sbatch") and "." not in fix.at.field:
-        do = f"{_set(fix)}.{_in_parts(fix, spec)}"
+    elif fix and fix.at.field not in _WRITTEN and "." not in fix.at.field:
+        key = f"`{fix.at.field}:" + ("`" if fix.value is None else f" {fix.value}`")
+        do = f"{'Omit' if fix.value is None else 'Set'} {key}.{_in_parts(fix, spec)}"
     where = f"{finding.at.file}, line {finding.at.line}: " if finding.at.file else ""
     return replace(finding, message=f"{where}{finding.message}", do=do,
                    at=replace(finding.at, field=field), fix=fix)  # fmt: skip
@@ -129,7 +132,8 @@ def _cured(cure: Cure, field: str, spec: JobSpec) -> Fix | None:
     key = KEY_OF_OPTION[cure.option] if cure.option in _OPTIONS else ""
     if key in _SHARES:
         return Fix("leave it to the site", at_key(key), None)
-    return Fix(f"use {cure.value}", at_key(key), cure.value) if key else None
+    what = cure.value if key != "exclusive" else key
+    return Fix(f"use {what}", at_key(key), cure.value) if key else None
 
 
 def _named(do: str, field: str) -> str:
@@ -145,12 +149,6 @@ def _named(do: str, field: str) -> str:
     if key in ("args", "sbatch"):
         return f"Remove it from `{key}:`{tail}"
     return f"Remove `{field}:`{tail}"
-
-
-def _set(fix: Fix) -> str:
-    if fix.value is None:
-        return f"Omit `{fix.at.field}:`"
-    return f"Set `{fix.at.field}: {fix.value}`"
 
 
 def _fix(edit: Fix, field: str) -> Fix | None:

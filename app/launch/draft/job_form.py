@@ -8,7 +8,9 @@ from typing import Literal
 
 from lumitui.app.job import edit
 from lumitui.app.job.edit import Value
+from lumitui.app.job.fields.text_fields import module_names
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.app.launch.draft.printed_series import undrawn_series
 from lumitui.app.launch.launcher_templates import launchers
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.finding import RANK, Finding, Fix
@@ -173,6 +175,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("binding", "choice", "auto", "whether to bind each rank to the cores near its GPU"),
     ("proof", "choice", "on", "whether the job measures its binding"),
     ("fetch", "words", "none", "the results that `lumitui fetch` copies"),
+    ("metrics", "pairs", "none", "curves from the log, NAME=REGEX …: 'loss=loss ([0-9.]+)'"),
     ("notify", "text", "none", "your laptop's variable with the address to notify of the end"),
     ("after", "words", "none", "runs that must be done first, by id, name or `last`"),
     ("at_once", "number", "all", "the maximum number of the grid's runs at a time"),
@@ -203,7 +206,7 @@ _ON_CPU = {
 
 def fields(
     data: Mapping[str, object], site: Site | None, sites: Mapping[str, str],
-    problems: Iterable[Finding], images: Sequence[FieldChoice] = (),
+    problems: Iterable[Finding], images: Sequence[FieldChoice] = (), program: str = "",
 ) -> tuple[Field, ...]:  # fmt: skip
     """Return the form of a job file, with the problems of each field.
 
@@ -213,6 +216,7 @@ def fields(
         sites: The names of all sites, with a short description.
         problems: The file's problems.
         images: The site's known images.
+        program: The text of its script, if known.
     """
     left = list(problems)
     rows = []
@@ -222,6 +226,7 @@ def fields(
         own = tuple(item for item in left if _is_at(item.at.field, key))
         left = [item for item in left if item not in own]
         value = written(data, key)
+        own += tuple(undrawn_series(program, value)) if key == "metrics" else ()
         options = _choices(key, site, sites)
         if key == "container.image" and site and (images or site.containers):
             options = _image_choices(site, images)
@@ -329,7 +334,7 @@ def read(field: Field, text: str) -> Value | None:
         message = f"{field.key}: {text} has a quote that is not closed."
         raise InputError(message, "Close the quote.") from error
     if field.kind == "words":
-        return words
+        return words if field.key != "modules" else module_names(words)
     pairs = [word.partition("=") for word in words]
     if wrong := next((name for name, sign, _ in pairs if not sign), None):
         raise InputError(f"{field.key}: {wrong} has no value.", f"Write {wrong}=VALUE.")

@@ -152,7 +152,7 @@ def gpu_word(site: Site) -> str:
     if site.node.on_cpu:
         return site.node.device.noun
     word = site.node.gpu.split()[0] if site.node.gpu.split() else ""
-    return word if word.isalnum() and len(word) <= 4 else "GPU"
+    return word if word.isalpha() and len(word) <= 4 else "GPU"  # `a1000` is another GPU
 
 
 def node_map_lines(drawing: NodeMap, width: int, gpu: str = "GPU") -> tuple[MapLine, ...]:

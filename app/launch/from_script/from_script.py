@@ -1,6 +1,7 @@
 """Turns a script into a job file, and notes kept, derived, changed and lost parts."""
 
 import math
+import posixpath
 import re
 
 from lumitui.app.job.spec import JobSpec
@@ -30,12 +31,13 @@ from lumitui.remote.site.reading.yaml_document import Document
 
 
 def adopt(
-    job: ScriptJob, site: Site, name: str, notes: Notes, requirements: str = ""
+    job: ScriptJob, site: Site, name: str, notes: Notes, requirements: str = "", home: str = ""
 ) -> dict[str, object]:
     """Return the keys of a script's job file, in their order in the file.
 
     `name` is the job's name if the script sets none. `notes` collects the fate of each part.
-    `requirements` is the project's file with packages, if it has one.
+    `requirements` is the project's file with packages, if it has one. `home` is the job file's
+    folder; "": the submit folder, and nothing above it belongs to the project.
 
     Raises:
         InputError: the script starts no training, or its request is not valid in a job file.
@@ -47,7 +49,10 @@ def adopt(
     names = tuple(name for name in all_names if name not in settings)
     data: dict[str, object] = {"name": _name(job, name, notes)}
     data |= request_of(job, site, notes)
-    data |= program_of(job, step, parts, site, Values(variables, {}), notes)
+    data |= program_of(job, step, parts, site, Values(variables, {}), notes, home)
+    if requirements and home:
+        root = posixpath.join(home, str(data.get("project", ".")))
+        requirements = posixpath.relpath(posixpath.join(home, requirements), root)
     data = _fitting(data, notes, site)
     data |= _share(job, placement_of(spec_of(data), site), notes)
     place = placement_of(spec_of(data), site)

@@ -184,20 +184,25 @@ class ImportReport:
     lost: tuple[ImportNote, ...]
 
 
-def import_report(before: ScriptJob, site: Site, name: str, requirements: str = "") -> ImportReport:
+def import_report(
+    before: ScriptJob, site: Site, name: str, requirements: str = "", home: str = ""
+) -> ImportReport:
     """Return a script's job file, and the differences of the script that lumitui writes.
 
-    `requirements` is the project's file with packages, if it has one.
+    `requirements` and `home`: see `adopt`.
 
     Raises:
         InputError: as for `adopt`, or lumitui cannot compose the job.
     """
     notes = Notes()
-    keys = adopt(before, site, name, notes, requirements)
+    keys = adopt(before, site, name, notes, requirements, home)
     spec = spec_of(keys)
     composed = compose(composable(spec), site)
     after = read_script(plain_script(composed, site, "job"), site=site)
-    _by_default(keys, notes)
+    for item in [*notes.kept]:
+        if item.words.strip("`:").partition(".")[0] not in keys:
+            notes.kept.remove(item)
+            notes.derive(item.what, f"{item.words.rstrip('`:')}` has this by default")
     noted = {item.what for item in notes.changed}
     notes.changed += [item for item in differences(before, after) if item.what not in noted]
     launcher_options(before, after, placement_of(spec, site).torchrun_binding, notes)
@@ -214,17 +219,6 @@ def composable(spec: JobSpec) -> JobSpec:
         words = ("--deepspeed", "--deepspeed_config", spec.deepspeed.config)
         changes |= {"args": (*spec.args, *words), "deepspeed": None, "strategy": "ddp"}
     return spec.model_copy(update=changes)
-
-
-def _by_default(keys: Mapping[str, object], notes: Notes) -> None:
-    """Note as derived the parts whose keys the job file omits."""
-    for item in [item for item in notes.kept if _key(item) not in keys]:
-        notes.kept.remove(item)
-        notes.derive(item.what, f"{item.words.rstrip('`:')}` has this by default")
-
-
-def _key(item: ImportNote) -> str:
-    return item.words.strip("`:").partition(".")[0]
 
 
 def import_parts(report: ImportReport) -> dict[str, tuple[str, ...]]:

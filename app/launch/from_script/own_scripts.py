@@ -1,5 +1,6 @@
 """Writes a job file for a user's own sbatch script or Python program."""
 
+import os
 import re
 from dataclasses import dataclass, replace
 from datetime import date
@@ -77,8 +78,13 @@ class ImportedScript:
         return f"{self.site.name}, by {self.because}" if self.because else self.site.name
 
 
-def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") -> ImportedScript:
+def import_script(
+    data: bytes, script: Path, sites: Sites, site_name: str = "", home: Path | None = None
+) -> ImportedScript:
     """Return the job file of an sbatch script with the contents `data`.
+
+    `home` is the job file's folder, by default the script's. The script runs where it is submitted:
+    in `home`, this process's folder or its own, the first that has the program.
 
     Raises:
         InputError: it is empty, its site is unknown, or lumitui cannot compose its job.
@@ -91,20 +97,37 @@ def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") 
     except UnicodeDecodeError:
         text = data.decode("latin-1")
         split = enumerate(data.split(b"\n"), 1)
-        odd = [number for number, line in split if line.decode(errors="ignore").encode() != line]
+        odd = [number for number, line in split if "\ufffd" in line.decode(errors="replace")]
     site, because = _site_of(text, sites, site_name)
     folder = script.resolve().parent
-    before = read_script(text, site=site, folder=str(folder))
-    if texts := _wrappers(before, folder) | _config(before, folder):
-        before = read_script(text, site=site, files=texts, folder=str(folder))
-    packages = next((name for name in _PACKAGES if (folder / name).is_file()), "")
-    report = import_report(before, site, script.stem, packages)
-    report = _with_outside(report, folder)
+    home, found = (home or folder).resolve(), dict[Path, ImportReport]()
+    for submit in dict.fromkeys((home, Path.cwd(), folder)):
+        report = _report(text, site, script, submit, str(home))
+        root = Path(os.path.normpath(home / report.spec.project))
+        program = root / (report.spec.script or "")
+        if program.is_file() and root not in (Path.home(), Path(root.anchor)):
+            found.setdefault(program, _with_outside(report, root))
+    if not found:
+        found[folder] = _with_outside(_report(text, site, script, folder), folder)
+    program, report = next(iter(found.items()))
+    for other in [*found][1:]:
+        words = f"{other} has the same path; which one runs depends on where you call sbatch"
+        report = replace(report, lost=(*report.lost, ImportNote(str(program), words)))
     if odd:
         lines = f"characters of line{'s' * (len(odd) > 1)} {', '.join(map(str, odd))}"
         note = ImportNote(lines, "Latin-1 → UTF-8, also in arguments and variables")
         report = replace(report, changed=(*report.changed, note))
     return ImportedScript(job_file_text(report, script.name), report, site, because)
+
+
+def _report(text: str, site: Site, script: Path, submit: Path, home: str = "") -> ImportReport:
+    """Return the report on a script that is submitted in the folder `submit`."""
+    before = read_script(text, site=site, folder=str(submit))
+    if texts := _wrappers(before, submit) | _config(before, submit):
+        before = read_script(text, site=site, files=texts, folder=str(submit))
+    beside = Path(home or submit)
+    packages = next((name for name in _PACKAGES if (beside / name).is_file()), "")
+    return import_report(before, site, script.stem, packages, home)
 
 
 def _config(job: ScriptJob, folder: Path) -> dict[str, str]:
@@ -128,7 +151,7 @@ def _with_outside(report: ImportReport, folder: Path) -> ImportReport:
         return replace(report, lost=(*report.lost, lost))
     keys: dict[str, object] = {}
     for key, value in report.keys.items():
-        keys |= found.keys if key == "script" else {} if key == "workdir" else {key: value}
+        keys |= found.keys if key == "script" else {} if key in found.keys else {key: value}
     inside = found.keys["script"].removesuffix(report.spec.script or "")
     if report.spec.deepspeed:
         keys["deepspeed"] = {"config": inside + report.spec.deepspeed.config}

@@ -63,16 +63,24 @@ def program_of(
     site: Site,
     values: Values,
     notes: Notes,
+    home: str,
 ) -> dict[str, object]:
-    """Return launcher, strategy, container, workdir and program."""
+    """Return launcher, strategy, container, project, workdir and program; see `adopt`."""
     data: dict[str, object] = {"launcher": _launcher(job, step, site, notes)}
     if job.rank.world_size == 1:
         data["strategy"] = "single"
     data |= _container(job, step.container, site, values, notes)
-    workdir = _workdir(job, step, parts, values, notes)
-    if workdir != ".":
-        data["workdir"] = workdir
-    return data | {"script": _script(job, step, workdir, values, notes)}
+    workdir = _workdir(job, step, parts, values, notes, above=bool(home))
+    script = _script(job, step, workdir, values, notes, above=bool(home))
+    paths = [
+        posixpath.normpath(posixpath.join(job.folder or "", each)) for each in (workdir, script)
+    ]
+    root = posixpath.commonpath([home, paths[0], posixpath.dirname(paths[1])]) if home else ""
+    if home:
+        workdir, script = (posixpath.relpath(each, root) for each in paths)
+    project = posixpath.relpath(root, home) if home else "."
+    data |= {key: each for key, each in (("project", project), ("workdir", workdir)) if each != "."}
+    return data | {"script": script}
 
 
 def _launcher(job: ScriptJob, step: JobStep, site: Site, notes: Notes) -> str:
@@ -92,8 +100,10 @@ def _launcher(job: ScriptJob, step: JobStep, site: Site, notes: Notes) -> str:
     return "plain"
 
 
-def _script(job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: Notes) -> str:
-    """Return the program's path inside the project."""
+def _script(
+    job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: Notes, *, above: bool
+) -> str:
+    """Return the program's path from the submit folder; `above` allows one that leads out of it."""
     program = _HERE.sub("", values.put(step.program.known)) if step.program else ""
     folder = (job.folder or "").rstrip("/")
     inside = bool(folder) and program.startswith(f"{folder}/")
@@ -106,19 +116,15 @@ def _script(job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: 
         )
         return path
     path = posixpath.normpath(program if inside else posixpath.join(workdir, program))
-    outside = program.startswith(("/", "~")) or "$" in program or ".." in path.split("/")
+    outside = program.startswith(("/", "~")) or "$" in program
+    outside = outside or (".." in path.split("/") and not above)
     if outside or not program:
         name = re.sub(r"[^\w.-]", "", posixpath.basename(program)) or "train.py"
         what = step.program.known if step.program else "the program"
         notes.lose(what, f"it is outside the project; copy it there as {name}")
         return name
     beside = step.program is not None and step.program.known.startswith("./")
-    if (
-        not step.python
-        and not beside
-        and "/" not in program
-        and not program.endswith((".py", ".sh"))
-    ):
+    if not (step.python or beside or "/" in program or program.endswith((".py", ".sh"))):
         notes.lose(program, "the script finds it in PATH; a job file needs a file of the project")
     elif step.python and not path.endswith(".py"):
         notes.lose(program, "lumitui runs only *.py with Python; rename it")
@@ -190,9 +196,15 @@ def deepspeed_of(
 
 
 def _workdir(
-    job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], values: Values, notes: Notes
+    job: ScriptJob,
+    step: JobStep,
+    parts: Sequence[OtherStatement],
+    values: Values,
+    notes: Notes,
+    *,
+    above: bool,
 ) -> str:
-    """Return the folder of the project in which the program starts, after each `cd` before it."""
+    """Return the folder in which the program starts, after each `cd` before it; see `_script`."""
     path = "."
     for command in job.commands:
         moves = command.program == "cd" and command.shell == "batch" and command.step is None
@@ -214,7 +226,7 @@ def _workdir(
         elif folder.startswith(("/", "~")) or re.search(r"[$`]|^-$", folder):
             path = "."
             notes.lose(written, "each run has its own folder, with a copy of the project")
-        elif ".." in posixpath.normpath(posixpath.join(path, folder)).split("/"):
+        elif not above and ".." in posixpath.normpath(posixpath.join(path, folder)).split("/"):
             notes.lose(written, "each run has its own folder, with a copy of the project")
         else:
             path = posixpath.normpath(posixpath.join(path, folder))
@@ -332,7 +344,8 @@ def launcher_options(before: ScriptJob, after: ScriptJob, binding: str, notes: N
     for option in step.launcher_options.all if step else ():
         what = f"{step.launcher if step else ''} {option.raw.strip() or '--' + option.name}"
         ours = theirs.get(option.name)
-        if option.name in _NODES and _nodes(option, before) == after.nodes:
+        nodes = _value(option, before).rpartition(":")[2] if option.name in _NODES else ""
+        if nodes.isdecimal() and int(nodes) == after.nodes:
             notes.derive(what, "the launch has the job's nodes")
         elif option.name in _COUNTS and before.rank.world_size == after.rank.world_size:
             notes.derive(what, "the launch has the job's ranks")
@@ -350,11 +363,6 @@ def launcher_options(before: ScriptJob, after: ScriptJob, binding: str, notes: N
         else:
             new = with_numbers(ours.value or "", after)
             notes.change(what, option.value or "set", new or "set")
-
-
-def _nodes(option: Option, job: ScriptJob) -> int | None:
-    text = _value(option, job).partition(":")[2] or _value(option, job)
-    return int(text) if text.isdecimal() else None
 
 
 def _srun(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
@@ -383,8 +391,8 @@ def _srun(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
         elif same is not None and _masks(same.value) == _masks(option.value):
             notes.derive(what, "the new launch has the same")
         elif option.name == "cpu-bind":
-            new = "the profile's cores of each GPU" if same else "the launch binds no rank"
-            notes.change(what, option.value or "set", new)
+            cores = "the profile's cores of each GPU" if same else "the launch binds no rank"
+            notes.change(what, option.value or "set", cores)
         else:
             notes.lose(what, "a job file cannot set options of srun")
 
@@ -521,8 +529,8 @@ def _left(
     words: list[str] = []
     for word in (first, *command.words):
         place = command.at if word is first else word.at
-        plain = word.text in _NOTHING or (word is first and _is_plain(word.text))
-        plain = plain or bool(PYTHON.match(word.text))
+        plain = word.text in _NOTHING or bool(PYTHON.match(word.text))
+        plain = plain or (word is first and bool(re.search("singularity|apptainer", word.text)))
         plain = plain or (shells and bool(_SHELL.match(word.text)))
         plain = plain or (word.text in ("exec", "run", "shell") and bool(explained))
         if plain or (word is not first and any(within(place, each) for each in explained)):
@@ -542,7 +550,3 @@ def _program(job: ScriptJob, command: Command) -> str:
         if word.strip("\"'").rstrip("/").rsplit("/", 1)[-1] == command.program:
             return str(word.strip("\"'"))
     return command.program
-
-
-def _is_plain(text: str) -> bool:
-    return text in _NOTHING or "singularity" in text or "apptainer" in text

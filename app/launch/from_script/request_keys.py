@@ -176,7 +176,7 @@ def _others(
     profiles = {*site.sbatch_arguments, *(partition.arguments if partition else ())}
     options: list[str] = []
     for option in job.options.all:
-        text = _text(option)
+        text = f"--{option.name}" + ("" if option.value is None else f"={option.value}")
         own = option.name in _READ and not (
             (option.name == "qos" and not _is_queue(option, partition))
             or (option.name == "exclusive" and option.value in ("user", "mcs", "topo"))
@@ -197,7 +197,3 @@ def _others(
             notes.keep(text, "sbatch")
             options.append(text)
     return {"sbatch": options} if options else {}
-
-
-def _text(option: Option) -> str:
-    return f"--{option.name}" + ("" if option.value is None else f"={option.value}")

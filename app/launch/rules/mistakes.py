@@ -91,15 +91,17 @@ def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
     if place.container or site.modules or own or not program:
         return
     if site.python_on_compute_nodes is False and not spec.modules:
-        named = next((f"{{generation: {name}}}" for name in site.containers), "{image: /path.sif}")
+        having = (f"{{generation: {name}}}" for name, one in site.containers.items() if one.image)
+        named = next(having, "{image: /path.sif}")
         yield hit(
             "bare-python",
-            "container.image",
+            "modules",
             f"The nodes of {site.name} have no {site.python}, so a job without a container or "
             "modules immediately exits with 127.",
-            f"Run in an image (`container: {named}`), load a module that has Python (`modules: "
-            "[NAME]`), or use your own environment (`activate: FOLDER`). If the nodes do have a "
-            "Python, write its path into the profile (`python:`).",
+            "Load a module that has Python (`modules: [NAME]`), run in an image (`container: "
+            f"{named}`), or use your own environment (`activate: FOLDER`). What every job loads "
+            "goes into the profile: `modules: [module load NAME]`. If the nodes do have a Python, "
+            "write its path there (`python:`).",
         )
     elif spec.container.none and not spec.venv:
         yield hit(

@@ -6,16 +6,18 @@ A path counts only if it exists on this machine: an unused default often points 
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lumitui.app.job.spec import JobSpec
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis
 from lumitui.app.knowledge.program.program_facts import PythonFile
 from lumitui.app.knowledge.program.python_reader import read_python
 from lumitui.app.launch.rules.job_file_catalogue import hit
 from lumitui.remote.site.finding import Finding
 
 _ABOVE = re.compile(r"[\"']\.\.[\"'/]")
+_NO_MODULE = re.compile(r"No module named '?(\w+)")
 _MOST = 3
 """Maximum number of paths listed by name."""
 
@@ -77,6 +79,19 @@ def outside_findings(spec: JobSpec, root: Path, texts: Mapping[str, str]) -> Ite
             severity="warning",
             source="docs/scripts.md",
         )
+
+
+def with_module_advice(causes: list[Diagnosis], spec: JobSpec, root: Path) -> list[Diagnosis]:
+    """Return `causes`; for a missing module beside the project at `root`, with how to send it."""
+    up = "../" * (len(Path(spec.workdir).parts) + 1)
+    for at, cause in enumerate(causes):
+        name = _NO_MODULE.search(cause.line) if cause.id == "no-module" else None
+        paths = (f"{up}{name[1]}", f"{up}{name[1]}.py") if name and root.name else ()
+        if found := [each for path in paths for each in _outside(spec, root, path)]:
+            words = f"{found[0]} is outside the project, so lumitui did not send it."
+            advice = OutsidePaths(tuple(found), "", _keys(spec, root, found)).advice
+            causes[at] = replace(cause, do=f"{words} {advice}")
+    return causes
 
 
 def _program(script: str, texts: Mapping[str, str]) -> Iterator[PythonFile]:

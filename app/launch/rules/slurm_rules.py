@@ -63,17 +63,14 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
     if partition.allocation == "node" and partial and layout.world_size == 1 and one:
         yield _one_rank(launch, place)
     elif partition.allocation == "node" and partial:
+        gpus = place.site.node.gpus
         yield hit(
             "idle-gpus",
             "gpus_per_node",
-            f"{spec.partition} allocates and bills whole nodes: "
-            f"{place.site.node.gpus - layout.gpus_per_node} GPUs per node stay idle.",
-            f"Use all {place.site.node.gpus}, or a shared partition.",
-            fix=Fix(
-                f"use all {place.site.node.gpus}",
-                at_key("gpus_per_node"),
-                str(place.site.node.gpus),
-            ),
+            f"{spec.partition} allocates and bills whole nodes: {gpus - layout.gpus_per_node} GPUs "
+            "per node stay idle.",
+            f"Use all {gpus}, or a shared partition.",
+            fix=Fix(f"use all {gpus}", at_key("gpus_per_node"), str(gpus)),
         )
 
 
@@ -85,14 +82,9 @@ def _one_rank(launch: Launch, place: Placement) -> Finding:
     keys += [("strategy", "ddp")] if single else []
     keys += [("gpus_per_node", str(gpus))] if spec.gpus_per_node else []
     written = " and ".join(f"`{key}: {value}`" for key, value in keys)
-    shared = next(
-        (
-            name
-            for name, one in place.site.partitions.items()
-            if one.allocation == "shared" and not one.preempts and not one.too_small(spec.nodes, 1)
-        ),
-        None,
-    )
+    parts = place.site.partitions.items()
+    kept = ((name, one) for name, one in parts if one.allocation == "shared" and not one.preempts)
+    shared = next((name for name, one in kept if not one.too_small(spec.nodes, 1)), None)
     what = f"strategy: {spec.strategy}" if single else f"launcher: {place.launcher.name}"
     others = f". For one rank, use the shared partition {shared}" if shared else ""
     fixes = [("partition", shared)] if shared and place.launcher.tasks == "one" else keys
@@ -123,7 +115,8 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
     for option in launch.spec.sbatch:
         for word, name in _named(option):
             if name in ours:
-                fix = Fix(f"remove {option}", at_key("sbatch"), _others(launch.spec.sbatch, option))
+                others = tuple(other for other in launch.spec.sbatch if other != option) or None
+                fix = Fix(f"remove {option}", at_key("sbatch"), others)
                 # Final: another name or array would keep lumitui from finding its job.
                 yield hit("own-option", "sbatch", _own(word, name), _key(name), fix=fix, final=True)
 
@@ -193,18 +186,10 @@ def _key(name: str) -> str:
     return f"Omit --{name}."
 
 
-def _others(options: tuple[str, ...], option: str) -> tuple[str, ...] | None:
-    return tuple(other for other in options if other != option) or None
-
-
 def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec = launch.spec
-    if (
-        spec.script
-        and not spec.signal
-        and spec.chain == 1
-        and walltime.seconds_of(spec.time) > 4 * 3600
-    ):
+    long = walltime.seconds_of(spec.time) > 4 * 3600
+    if spec.script and not spec.signal and spec.chain == 1 and long:
         yield hit(
             "no-checkpoint-signal",
             "signal",

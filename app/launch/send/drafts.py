@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
+from posixpath import normpath
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
@@ -34,8 +36,8 @@ from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.site.source_position import at_key
 
-_FILES = ("project", "trainer", "strategy", "script", "secrets", "workdir",
-          "ship_secrets", "follow_links", "links", "deepspeed", "fetch")  # fmt: skip
+_FILES = attrgetter("project", "trainer", "strategy", "script", "secrets", "workdir",
+                    "ship_secrets", "follow_links", "links", "deepspeed", "fetch")  # fmt: skip
 """The keys that determine which files are sent."""
 
 _STAND_INS = {"name": "job", "time": "00:01:00"}
@@ -140,9 +142,9 @@ class Drafts:
             named = self.with_names(billed, site)
             dependency = dependency_of(named, site, self.history.get, lane, follows=follows)
             root = project_files.project_folder(folder, cell.spec.project)
-            same = next(
-                (item for item in (*previews, *recent) if _same_files(item, cell.spec, root)), None
-            )
+            sent = _FILES(cell.spec)
+            alike = (one for one in (*previews, *recent) if _FILES(one.launch.spec) == sent)
+            same = next((one for one in alike if one.project == root), None)
             # Inspect a project once: a grid may have a hundred runs with the same files.
             own = with_requirements(dependency.spec, root)
             name = own.deepspeed.config if own.deepspeed else ""
@@ -187,7 +189,9 @@ class Drafts:
         findings = job_form.worst_problems_first(findings)
         site = previews[0].site if previews else self._site(document.data)
         images = self.images(site.name) if site else ()
-        rows = job_form.fields(document.data, site, self._offered(), findings, images)
+        programs = previews[0].files.programs if previews else {}
+        program = programs.get(normpath(str(document.data.get("script"))), "")
+        rows = job_form.fields(document.data, site, self._offered(), findings, images, program)
         # The form may add a fix that the rule lacks.
         better = {(p.at.field, p.message): p for row in rows for p in row.problems}
         findings = tuple(better.get((item.at.field, item.message), item) for item in findings)
@@ -402,13 +406,6 @@ def _of_follower(
             fix = item.fix and replace(item.fix, at=at_key(f"then.{name}.{item.fix.at.field}"))
             own.append(replace(item, message=f"{name}: {item.message}", at=at, fix=fix))
     return tuple(own)
-
-
-def _same_files(preview: Preview, spec: JobSpec, root: Path) -> bool:
-    own = preview.launch.spec
-    return preview.project == root and all(
-        getattr(own, key) == getattr(spec, key) for key in _FILES
-    )
 
 
 _MOST_ROUNDS = 10

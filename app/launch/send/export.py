@@ -56,8 +56,8 @@ def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
     target = Path(os.path.abspath(target))
     part = target.with_name(f".{target.name}.part-{secrets.token_hex(4)}")
     try:
-        empty = not target.exists() or (target.is_dir() and not any(target.iterdir()))
-        if target.is_symlink() or not empty:
+        is_empty = target.is_dir() and next(target.iterdir(), None) is None
+        if target.is_symlink() or (target.exists() and not is_empty):
             raise InputError(f"{target} already exists.", "Choose a new folder, or an empty one.")
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part.mkdir(mode=0o700)

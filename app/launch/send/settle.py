@@ -134,6 +134,11 @@ _HINTS = (
         "Check `account:`: the project may be wrong, expired, or out of GPU-hours.",
     ),
     (
+        r"QOSMax\w*PerJob",
+        "One job may not request so much there: `lumitui site show` lists the limits of each "
+        "partition, such as the GPUs of a job.",
+    ),
+    (
         r"accounting/QOS policy|AssocMaxSubmit|QOSMaxSubmit",
         "The account has no hours left, or too many of your jobs are waiting; see `lumitui "
         "status`.",

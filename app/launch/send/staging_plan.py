@@ -124,7 +124,9 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
             yield _error(error.message, error.hint, "the files here", key)
             continue
         yield from _private(staged, place, project, site, key)
-        files, total = _weighed(staged)
+        files, total = count(len(staged.files), "file"), size(staged.size)
+        if len(staged.files) + len(staged.links) >= _COUNTED:
+            files, total = f"more than {_COUNTED:,} files", f"more than {total}"
         apart = os.path.relpath(place, project) in left_out(spec, project)
         yield Finding(
             "stage-size",
@@ -199,12 +201,6 @@ def _origin(staged: StagedFiles, place: Path) -> str:
 
 
 _COUNTED = 20_000  # maximum number of files that a preview counts, since it runs at each key press
-
-
-def _weighed(staged: StagedFiles) -> tuple[str, str]:
-    if len(staged.files) + len(staged.links) >= _COUNTED:
-        return f"more than {_COUNTED:,} files", f"more than {size(staged.size)}"
-    return count(len(staged.files), "file"), size(staged.size)
 
 
 def ship(staging: Staging | str | None, connection: Connection, say: Say) -> dict[str, str]:

@@ -99,7 +99,7 @@ class RecordedRuns(Runs):
             state=State.QUEUED,
             note=facts.note,
         )
-        self.history.begin(run)
+        self.history.adopt([run])  # long ago, in any order
         first = self._jobs[facts.parent].file if facts.parent else None
         file = first or self._recording.jobs[facts.job]
         self._jobs[run.id] = RecordedJob(facts, file, run, opened)

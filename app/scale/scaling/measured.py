@@ -150,6 +150,12 @@ def measured_sizes(
             sizes.setdefault((item.gpus, item.run.layout.nodes), []).append(item)
         elif key := item.training.missing:
             omissions.append(LeftOut(item.run.id, f"its lines in metrics.jsonl have no `{key}`"))
+    for of_size in sizes.values():
+        done = [item.training.steps for item in of_size if item.run.state is State.DONE]
+        for item in [item for item in of_size if 2 * item.training.steps < min(done, default=0)]:
+            of_size.remove(item)
+            steps = f"{item.training.steps:,} of {words.count(min(done), 'step')}"
+            omissions.append(LeftOut(item.run.id, f"it is {item.run.state}, with {steps}"))
     return [_size(gpus, nodes, runs) for (gpus, nodes), runs in sorted(sizes.items())], omissions
 
 

@@ -10,6 +10,8 @@ The uncertainty of the prediction depends on the number of measured sizes:
 - one: it lies between no gain and the ideal line; nothing is more likely than the rest;
 - two: the model fits both exactly, so nothing checks it: the same bounds, from the sizes nearest;
 - three or more: Student's t interval of the fit, which holds 8 of 10 runs, within those bounds.
+
+If more GPUs were slower, the law does not hold: beyond the largest size only bounds are known.
 """
 
 import math
@@ -42,7 +44,7 @@ class Estimate:
     low: float
     high: float
     likely: float | None
-    """None: a single measured size does not determine it."""
+    """None: the measured sizes do not determine it."""
 
     @property
     def middle(self) -> float:
@@ -77,10 +79,16 @@ class Model:
         """Share of a sample's time on the smallest size that more GPUs do not shorten."""
         return None if self.sizes < 2 else self._serial / (self._parallel + self._serial)
 
+    @property
+    def falls(self) -> bool:
+        """Whether the largest size is slower than a smaller one, which the law excludes."""
+        speeds = list(map(self._mean, self._sizes))
+        return speeds[-1] * (1 + self._noise) < max(speeds)
+
     def at(self, gpus: int) -> Estimate:
         """Return the throughput on `gpus` GPUs, in samples per second."""
         low, high = self._bounds(gpus)
-        if self.sizes == 1:
+        if self.sizes == 1 or (self.falls and gpus > self._sizes[-1]):
             return Estimate(low, high, low if low == high else None)
         likely = min(self._likely(gpus), self._ideal(gpus))
         half = self._half_width(gpus)
@@ -165,7 +173,7 @@ class Model:
             low, high = speeds[below], speeds[below] * gpus / below
         if above is not None:
             low, high = max(low, speeds[above] * gpus / above), min(high, speeds[above])
-        elif self._sizes[1:] and speeds[self._sizes[-1]] < speeds[self._sizes[-2]]:
+        elif speeds[self._sizes[-1]] < max(speeds.values()):
             # More GPUs were slower, so even more may be slower still.
             low, high = low * self._sizes[-1] / gpus, low
         low, high = min(low, high), max(low, high)

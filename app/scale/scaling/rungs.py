@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lumitui.app.explain.words import price
+from lumitui.app.explain.words import most, price
 from lumitui.app.scale.scaling import scaling_words
 from lumitui.app.scale.scaling.study import Scaling, ScalingSize
 
@@ -52,9 +52,9 @@ def _cells(size: ScalingSize, scaling: Scaling) -> tuple[str, ...]:
     efficiency = scaling_words.efficiency(size).removesuffix(" %")
     origin = "measured" if size.measured else scaling_words.PREDICTED
     if size.whole is None or not scaling.knows_work:
-        most = f"at most {price(offer.most)}" if offer.most else "nothing"
+        limit = f"at most {most(offer.most)}" if offer.most else "nothing"
         told = size.whole is not None
-        return (*start, "-", efficiency, most, origin if told else "")
+        return (*start, "-", efficiency, limit, origin if told else "")
     paid = scaling_words.middle(size.whole.price, price)
     return (
         *start,

@@ -103,6 +103,13 @@ def basis(scaling: Scaling) -> str:
             "Only one size was measured, so each other size is a range from no speed-up to ideal "
             "scaling. Run one more size for a prediction."
         )
+    if scaling.falls:
+        speeds = [(size.speed.middle, size.nodes) for size in scaling.measured if size.speed]
+        (best, nodes), (last, most) = max(speeds), speeds[-1]
+        return (
+            f"More nodes make it slower: {short(best)} samples/s on {words.count(nodes, 'node')}, "
+            f"{short(last)} on {most:,}. So larger sizes are a range up to the latter speed."
+        )
     percent = float(f"{100 * share:.2g}")  # 100, where `.2g` alone says 1e+02
     still = f"{percent:g} % of the time on {words.count(scaling.measured[0].nodes, 'node')}"
     law = f"The prediction is Amdahl's law, fitted to {_number(count)} sizes: {still} stays, "

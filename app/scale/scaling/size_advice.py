@@ -60,9 +60,8 @@ def advise_size(scaling: Scaling, goal: SizeGoal) -> SizeAdvice:
     """Return the recommended size for `goal`."""
     sizes = [size for size in scaling.sizes if size.whole and not size.refused]
     if not sizes:
-        return SizeAdvice(
-            None, "none", "lumitui has not measured any size yet, so it cannot recommend one."
-        )
+        why = "lumitui has not measured any size yet, so it cannot recommend one."
+        return SizeAdvice(None, "none", why)
     if goal.deadline is None and goal.budget is None:
         return _worthwhile(scaling, sizes)
     for certainty, end in (("sure", "high"), ("likely", "likely"), ("at best", "low")):
@@ -90,11 +89,8 @@ def _chosen(fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str) -> S
         return size.whole.price.middle, size.whole.gpu_hours.middle, size.nodes
 
     size = min(fitting, key=order)
-    what = " and ".join(
-        word
-        for word, limit in (("deadline", goal.deadline), ("budget", goal.budget))
-        if limit is not None
-    )
+    limits = {"deadline": goal.deadline, "budget": goal.budget}
+    what = " and ".join(word for word, limit in limits.items() if limit is not None)
     how = "fastest" if goal.deadline is None else "cheapest"
     why = {
         "sure": f"It is the {how} size that meets the {what} even at the slow end of its interval.",

@@ -65,10 +65,9 @@ class Scalings:
 
         query = question or ScalingQuestion()
         run = self._history.get(run_id)
-        root = self._history.lineage(run.id)[0]
-        family = [
-            MeasuredRun(item, self._training(item)) for item in self._history.lineage(root.id)
-        ]
+        lineage = self._history.lineage
+        runs = lineage(lineage(run.id)[0].id)
+        family = [MeasuredRun(item, self._training(item)) for item in runs]
         samples = query.samples
         if query.epochs is not None:
             if (epoch := epoch_of(family)) is None:
@@ -123,10 +122,8 @@ def _unpredictable(item: MeasuredRun, links: Links | None) -> InputError:
     """Return why lumitui cannot predict from this run alone."""
     run, training = item.run, item.training
     if training.speed is None:
-        why, do = (
-            f"{run.id} has reported no samples/s.",
-            "Wait until it has trained some steps.",
-        )
+        why = f"{run.id} has reported no samples/s."
+        do = "Wait until it has trained some steps."
     elif links is None:
         why = f"The profile of {run.site} does not contain the speed of its links."
         do = "Add `links:` to its node, or run the job on one more size and omit --predict."
@@ -165,9 +162,7 @@ def _offer(run: Run, spec: JobSpec, site: Site, nodes: int) -> Offer:
     except InputError as error:
         return _refused(run, nodes, error)
     partition = site.partitions.get(launch.spec.partition)
-    whole_nodes = (
-        partition is not None and partition.allocation == "node" and not launch.layout.on_cpu
-    )
+    whole_nodes = partition and partition.allocation == "node" and not launch.layout.on_cpu
     return Offer(
         nodes,
         nodes * launch.layout.gpus_per_node,

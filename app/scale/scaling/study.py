@@ -130,6 +130,8 @@ class Scaling:
     """The model, if the predictions are based on one size; None: Amdahl's law."""
     partition: str = ""
     """That of the run."""
+    falls: bool = False
+    """Whether the largest measured size is slower than a smaller one."""
 
     def moves_to(self, size: ScalingSize) -> str:
         """Return the partition that a job of `size` moves to; '' if it stays."""
@@ -167,36 +169,22 @@ def scaling_of(
     by_nodes = {offer.nodes: offer for offer in offers}
     base = measured[0] if measured else None
     priced = [
-        _with_costs(
-            _measured(size, by_nodes.get(size.nodes)),
-            base,
-            part,
-            whole,
-            _overhead([size], overhead),
-        )
+        _with_costs(_measured(size, by_nodes.get(size.nodes)), base, part, whole,
+                    _overhead([size], overhead))
         for size in measured
-    ]
+    ]  # fmt: skip
     priced += [
         _with_costs(_predicted(offer, model, steps), base, part, whole, overhead)
         for offer in offers
         if (offer.gpus, offer.nodes) not in {(size.gpus, size.nodes) for size in measured}
     ]
+    sizes = tuple(sorted(priced, key=lambda size: (size.gpus, size.nodes)))
+    doubtful, share = tuple(doubts(measured, run)), model.serial_share if model else None
     return Scaling(
-        run.id,
-        run.site,
-        run.price.unit,
-        tuple(sorted(priced, key=lambda size: (size.gpus, size.nodes))),
-        tuple(omissions),
-        tuple(doubts(measured, run)),
-        part,
-        whole,
-        overhead,
-        run.layout.device,
-        model.serial_share if model else None,
-        epoch_of(family),
-        steps,
-        run.spec.partition,
-    )
+        run.id, run.site, run.price.unit, sizes, tuple(omissions), doubtful, part, whole, overhead,
+        run.layout.device, share, epoch_of(family), steps, run.spec.partition,
+        model is not None and model.falls,
+    )  # fmt: skip
 
 
 def _step_model(size: MeasuredSize, links: Links) -> StepModel | None:

@@ -73,7 +73,8 @@ def _with_sources(text: str, measured: NodeFacts, guessed: Sequence[str]) -> str
     rows = text.split("\n")
     day = datetime.now(UTC).date()
     confirmed = [one for one in measured.said if ".".join(one.place) in guessed]
-    at = {document.line(one.place): one for one in (*confirmed, *measured.changes) if one.value}
+    at = {document.line(one.place): one for one in (*confirmed, *measured.changes)
+          if one.value is not None}  # fmt: skip
     for line, change in sorted(at.items(), reverse=True):
         row = rows[line - 1]
         if change in confirmed and not row.lstrip().startswith(f"{change.place[-1]}:"):
@@ -84,7 +85,7 @@ def _with_sources(text: str, measured: NodeFacts, guessed: Sequence[str]) -> str
         if old and line < len(rows) and _shares(rows[line], indent) and line + 1 not in at:
             rows[line:line] = old  # the next line had the same comment
         rows[start : line - 1] = [f"{indent}# source: {measured.host}, {day}: {_plain(change.why)}"]
-    gone = [f"# missing: {one.place[-1]}:" for one in measured.changes]
+    gone = [f"{'  ' * (len(one.place) - 1)}# missing: {one.place[-1]}:" for one in measured.changes]
     return "\n".join(_without(rows, gone))
 
 
@@ -119,7 +120,7 @@ def _without(rows: Sequence[str], beginnings: Sequence[str]) -> Iterator[str]:
     dropping = False
     for row in rows:
         words = row.strip()
-        if any(words.startswith(beginning) for beginning in beginnings):
+        if any(row.startswith(beginning) for beginning in beginnings):
             dropping = True
             continue
         if dropping and words.startswith("#") and not re.match(r"# \w+: ", words):

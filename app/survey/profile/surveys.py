@@ -212,6 +212,8 @@ class Surveys:
 def _image_words(cluster: Cluster) -> str:
     """Return a sentence on the images that a survey found; "": there is nothing to say."""
     images = cluster.images
+    for module in cluster.modules:
+        return f"Jobs load the module {module}, unless a job file names others or an image."
     for image in images.working:
         return (
             f"Jobs run in {image.path} (torch {image.torch}), unless a job file names another "

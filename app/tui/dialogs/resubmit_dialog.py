@@ -26,7 +26,6 @@ from lumitui.app.runs import (
     Scaling,
     ScalingQuestion,
     StartPoint,
-    change_effect,
     problem_of,
     rungs,
     walltime,
@@ -389,7 +388,7 @@ def described(made: Resubmission, basis: str = "", width: int = 100) -> Renderab
         table.add_row(Text("settings", style="dim"), Text("all the same"))
     notes = [styled.plain(f"note  {note}", "cyan") for note in plan.notes]
     findings = findings_text(made.preview) if made.preview.findings else []
-    said = [Text(), styled.plain(change_effect(plan.changes))]
+    said = [Text(), styled.plain(made.effect)] if made.effect else []
     rest = [styled.plain(basis, "dim")] if basis else []
     if made.preview.errors:  # what prevents the send comes first
         return Group(*findings, table, *said, *notes, *rest)

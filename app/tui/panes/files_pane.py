@@ -113,12 +113,8 @@ class FilesPane(Vertical):
             self._say("Fetching the list of files from the site …")
             run_id = self._run.id
             failed = "lumitui could not list the files. Press r to try again."
-            ask(
-                self,
-                lambda runs: runs.files.list(run_id),
-                self._files_found,
-                failed=lambda _: self._say(failed),
-            )
+            ask(self, lambda runs: runs.files.list(run_id), self._files_found,
+                failed=lambda _: self._say(failed))  # fmt: skip
 
     def _files_found(self, found: FileList) -> None:
         from lumitui.app.runs import FileGroup, group_of

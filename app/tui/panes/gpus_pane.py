@@ -50,13 +50,8 @@ class GpusPane(RowList):
             self._asked = now
             if not tui(self).schedule.is_idle(now):
                 self._waiting = True
-                ask(
-                    self,
-                    lambda runs: runs.clusters.gpus(run.id),
-                    self._read,
-                    failed=self._not_read,
-                    quietly=True,
-                )
+                ask(self, lambda runs: runs.clusters.gpus(run.id), self._read,
+                    failed=self._not_read, quietly=True)  # fmt: skip
 
     def read_again(self) -> None:
         """Read the GPUs at the next draw."""

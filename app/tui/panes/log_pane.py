@@ -113,6 +113,8 @@ class LogPane(Vertical):
         self._following = False
         self._offset = 0
         """Received bytes of the attempt's log."""
+        self.tail = b""
+        """The newest of them."""
         self._ended = ""
         """Why the log is complete or stopped; empty while it is followed."""
         self._heard: float | None = None
@@ -186,13 +188,9 @@ class LogPane(Vertical):
             self._asked = time.time()
             stopped = LogEnded("stopped, press l to follow again")
             request = (self._number, self._attempt, self._offset, tui(self).ending)
-            ask(
-                self,
-                lambda runs: self._read(runs, *request, attended=attended),
+            ask(self, lambda runs: self._read(runs, *request, attended=attended),
                 failed=lambda _: self.tell(request[0], stopped),
-                quietly=not attended,
-                key=_FOLLOWED,
-            )
+                quietly=not attended, key=_FOLLOWED)  # fmt: skip
 
     def _read(
         self,
@@ -235,7 +233,7 @@ class LogPane(Vertical):
         match event:
             case LogBegan(attempt, start):
                 self._attempt, self._offset, self._page = attempt, start, None
-                self._following, self._ended = True, ""
+                self._following, self._ended, self.tail = True, "", b""
                 self._view.clear(start, label_is_rank=self._label_is_rank)
                 self._view.note("The log is empty.")
                 self._finder.begin(attempt, label_is_rank=self._label_is_rank)
@@ -246,6 +244,7 @@ class LogPane(Vertical):
                 if self._heard is not None:
                     self._heard = time.time()
                 self._view.feed(data, end - len(data))
+                self.tail = (self.tail + data)[-4 * LOG_BLOCK :] if data else self.tail
                 self._go_back()
                 if was_live and data:
                     return  # the view reports when it has drawn the lines

@@ -47,8 +47,7 @@ class MetricsPane(Scroll):
         Binding("comma,less_than_sign", "choose(-1)", "Metric before", key_display=",",
                 id="metrics.before", group=_METRIC, tooltip="Draw the previous metric"),
         Binding("full_stop,greater_than_sign", "choose(1)", "Next metric", key_display=".",
-                id="metrics.next", group=_METRIC,
-                tooltip="Draw the next metric of metrics.jsonl"),
+                id="metrics.next", group=_METRIC, tooltip="Draw the next metric"),
     ]  # fmt: skip
 
     def __init__(self) -> None:
@@ -57,15 +56,21 @@ class MetricsPane(Scroll):
         self._points_at = -1
         """Bytes of metrics.jsonl that the pane shows."""
         self._figures: Figures | None = None
+        self._logged: LogFigures | None = None
+        """What `metrics:` of the job file found in the log."""
+        self._tail = b""
+        """The searched end of a followed log."""
+        self._several = False
+        """Whether there are metrics to choose from."""
         self._chosen = ""
         """The name of the drawn metric; the first by default."""
 
     def compose(self) -> ComposeResult:
-        """Yield the summary, the chart, all metrics, and the series from the log."""
+        """Yield the summary, the chart, all metrics, and a remark on the log."""
         yield Static(id="metric-summary", markup=False)
         yield Chart(id="loss")
         yield Static(id="series", markup=False)
-        yield Static(id="log-series", markup=False)
+        yield Static(id="log-remark", markup=False)
 
     def draw(self, run: Run) -> None:
         """Summarise the metrics again if the history has more than the pane shows."""
@@ -74,14 +79,21 @@ class MetricsPane(Scroll):
 
     def search_log(self, run: Run) -> None:
         """Summarise the metrics, and search the log for the series of the job file."""
-        self._want(run, with_log=bool(run.spec.metrics))
+        self._tail = b""
+        self._want(run, with_log=run.has_metrics)
+
+    def take_tail(self, run: Run, tail: bytes) -> None:
+        """Search the end of the followed log, if it has grown, for the series of the job file."""
+        if tail is not self._tail and run.has_metrics and not run.state.is_final:
+            self._tail = tail
+            self._search(run, tail[: tail.rfind(b"\n") + 1])
 
     def on_resize(self) -> None:
         """Lay out the metrics again."""
         self._draw_figures()
 
     def action_choose(self, step: int) -> None:
-        """Draw the next or previous metric of metrics.jsonl."""
+        """Draw the next or previous metric."""
         names = [one.name for one in self._series]
         if names:
             at = names.index(self._chosen) if self._chosen in names else 0
@@ -90,32 +102,44 @@ class MetricsPane(Scroll):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the choice of a metric if there are two."""
-        return action != "choose" or len(self._series) > 1
+        return action != "choose" or self._several
 
     @property
     def _series(self) -> Sequence[FigureSeries]:
-        return self._figures.series if self._figures else ()
+        own = self._figures.series if self._figures else ()
+        logged = self._logged.figures.series if self._logged else ()
+        return (*own, *(one for one in logged if one.name not in {each.name for each in own}))
 
     def _want(self, run: Run, *, with_log: bool) -> None:
         self._points_at = run.metrics_offset
         if with_log:
-            below = self.query_one("#log-series", Static)
-            below.update("Searching the end of the log …")
-            ask(self, lambda runs: runs.log_figures(run.id),
-                lambda found: below.update(log_table(found)), key="log")  # fmt: skip
+            self.query_one("#log-remark", Static).update("Searching the end of the log …")
+            self._search(run)
         ask(self, lambda runs: runs.figures(run.id), self._figures_found, key="figures")
 
+    def _search(self, run: Run, tail: bytes | None = None) -> None:
+        ask(self, lambda runs: runs.log_figures(run.id, tail), self._log_found, key="log")
+
+    def _log_found(self, found: LogFigures) -> None:
+        self._logged = found
+        rows = [row for row in run_facts.log_metrics(found.series) if not found.series[row[0]]]
+        hint = found.warning or ("" if self._tail else "press m to search the log again")
+        self.query_one("#log-remark", Static).update(Group(labelled(rows), plain(hint)))
+        self._draw_figures()
+
     def _figures_found(self, found: Figures) -> None:
-        several = len(self._series) > 1
         self._figures = found
         self._draw_figures()
-        if several != (len(self._series) > 1):
-            self.refresh_bindings()
 
     def _draw_figures(self) -> None:
         figures, series = self._figures, self._series
         if figures is None:
             return
+        if self._several != (len(series) > 1):
+            self._several = len(series) > 1
+            self.refresh_bindings()
+        if self._logged and not figures.points:
+            figures = self._logged.figures
         chosen = (one for one in series if one.name == self._chosen)
         drawn = next(chosen, series[0] if series else None)
         summary = self.query_one("#metric-summary", Static)
@@ -159,16 +183,3 @@ def series_table(series: Sequence[FigureSeries], width: int) -> RenderableType:
             cells.append(Text(f"{figure(one.low)} to {figure(one.high)}", "dim"))
         table.add_row(*cells)
     return table
-
-
-def log_table(found: LogFigures) -> RenderableType:
-    """Return the series that the job file's `metrics:` found at the end of the log."""
-    if found.warning:
-        return plain(found.warning)
-    if not found.series:
-        return Text()
-    table = Table.grid(padding=(0, 2))
-    for name, said in run_facts.log_metrics(found.series):
-        curve = sparkline(found.series[name], SPARKLINE)
-        table.add_row(plain(name, "dim"), Text(said), Text(curve, SERIES[0]))
-    return Group(Text("press m to search the log again", "dim"), table)

@@ -20,8 +20,8 @@ from textual.widgets import Static
 
 from lumitui.app.explain import row_words, run_facts, run_overview, words
 from lumitui.app.explain.waiting import no_failure
-from lumitui.app.runs import Run
-from lumitui.app.tui.asking import ask
+from lumitui.app.runs import Run, attendance
+from lumitui.app.tui.asking import ask, forget
 from lumitui.app.tui.widgets.chart import Chart, lines_of
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
@@ -90,6 +90,8 @@ class OverviewPane(Scroll):
         self._drawn: _Drawn = ()
         """All that the pane shows; it is redrawn only when this changes."""
         self._why: RenderableType | None = None
+        self._why_of = ""
+        """The state that `_why` explains."""
         self._explained = False
         """Whether it shows why the run failed."""
         self.remedy: HelpfulResubmission | None = None
@@ -114,6 +116,8 @@ class OverviewPane(Scroll):
             return  # not composed yet; the first resize draws the pane
         if other:
             self._show_why(None)
+        elif self._why is not None and run.state is not self._why_of:
+            self.ask_why(run, attended=False)
         self._ask(run)
         now, width = time.time(), self.size.width
         found = self._found if self._found and self._found.run.id == run.id else None
@@ -174,21 +178,19 @@ class OverviewPane(Scroll):
 
     # -- why it failed
 
-    def ask_why(self, run: Run) -> None:
+    def ask_why(self, run: Run, *, attended: bool = True) -> None:
         """Show why `run` failed; search the end of its log only if it may have failed."""
+        self._why_of = run.state
         if self._run is None or run.id != self._run.id:
             self.draw(run)
         if reassurance := no_failure(run, time.time()):
+            forget(self, "why")
             self._show_why(plain(f"{reassurance}\n"))
             return
         self._show_why(Text("Searching the end of the log …\n", "dim"))
-        ask(
-            self,
-            lambda runs: _explained(runs, run.id),
-            lambda found: self._why_found(*found),
-            failed=lambda _: self._show_why(Text()),
-            key="why",
-        )
+        ask(self, lambda runs: _explained(runs, run.id, attended=attended),
+            lambda found: self._why_found(*found), failed=lambda _: self._show_why(Text()),
+            quietly=not attended, key="why")  # fmt: skip
 
     def _why_found(self, found: Sequence[Diagnosis], code: RaisingCode | None) -> None:
         if self._why is not None and self._run is not None:
@@ -276,9 +278,12 @@ def line_of(diagnoses: Sequence[Diagnosis], run: Run) -> str:
     return next((line[:_SOUGHT] for line in shown if line), "")
 
 
-def _explained(runs: Runs, run_id: str) -> tuple[Sequence[Diagnosis], RaisingCode | None]:
+def _explained(
+    runs: Runs, run_id: str, *, attended: bool
+) -> tuple[Sequence[Diagnosis], RaisingCode | None]:
     """Return why a run failed, and the code around the line that raised the first cause."""
-    found = runs.why(run_id)
+    with attendance(attended):
+        found = runs.why(run_id)
     return found, runs.raising_code(run_id, found[0].place) if found else None
 
 

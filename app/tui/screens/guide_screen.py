@@ -6,7 +6,7 @@ step and continue later.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -64,7 +64,7 @@ HOST = "a host of ~/.ssh/config: survey it"
 ANOTHER = "another cluster …: survey it, and save a profile"
 MEASURE = (
     "Optional: F5 measures a node with a job of at most five minutes, after you agree to its "
-    "price. Then lumitui binds each rank to the cores near its GPU, and proves it."
+    "price. On whole nodes, lumitui then binds each rank to the cores near its GPU, and proves it."
 )
 LONGEST = 120
 """Maximum characters of a check's result: sbatch's errors have many lines."""
@@ -271,13 +271,8 @@ class GuideScreen(FullScreen):
         self._checking = True
         self._show_results(Text(f"Logging in to {self._progress.site} …"))
         site, account = self._progress.site, self._progress.account
-        ask(
-            self,
-            lambda runs: runs.doctor(site, account),
-            self._checked,
-            failed=self._not_checked,
-            quietly=True,
-        )
+        ask(self, lambda runs: runs.doctor(site, account), self._checked,
+            failed=self._not_checked, quietly=True)  # fmt: skip
 
     def _show_results(self, text: Text) -> None:
         results = self.query_one("#results", Static)
@@ -290,17 +285,11 @@ class GuideScreen(FullScreen):
 
     def _checked(self, checks: list[Finding]) -> None:
         self._checking = False
-        failed = [check for check in checks if check.severity == "error"]
-        good = sum(check.severity == "note" for check in checks)
-        text = Text(f"{good} of {len(checks)} facts match the profile.")
-        for check in failed:
-            message = styled.shorten(" ".join(check.message.split()), LONGEST)
-            text.append("\n").append(styled.plain(f"failed: {check.rule}: {message}. ", "bold red"))
-            text.append(styled.plain(check.do))
+        text = check_text(checks)
         if (site := self._site()) and not site.node.gpu_cores:
             text.append("\n").append(styled.plain(MEASURE))
         self._show_results(text)
-        self._differs = bool(failed)
+        self._differs = any(check.severity == "error" for check in checks)
         # The user judges a difference: lumitui sends nothing without confirmation.
         self._answer(checked=True)
 
@@ -327,6 +316,20 @@ class GuideScreen(FullScreen):
             show_error(self, error)
             return
         tui(self).open_job(job, demo=demo)
+
+
+def check_text(checks: Sequence[Finding]) -> Text:
+    """Return how many facts match the profile, and each that does not, the worst first."""
+    space = [one for one in checks if (one.rule, one.severity) == ("work root", "warning")]
+    facts = [one for one in checks if one not in space]  # free space is not in the profile
+    good = sum(one.severity == "note" for one in facts)
+    text = Text(f"{good} of {len(facts)} facts match the profile.")
+    for word, severity, style in (("failed", "error", "bold red"), ("warning", "warning", "bold")):
+        for check in (one for one in checks if one.severity == severity):
+            message = styled.shorten(" ".join(check.message.split()), LONGEST)
+            text.append("\n").append(styled.plain(f"{word}: {check.rule}: {message}. ", style))
+            text.append(styled.plain(check.do))
+    return text
 
 
 def _button(words: str, key: str, action: str) -> Button:

@@ -175,6 +175,9 @@ class RunScreen(RunScreenBase):
         for name in self.shown_panes:
             if name in self._panes:
                 self._panes[name].draw(run)
+        if {"log", "metrics"} <= self._panes.keys() & set(self.shown_panes):
+            tail = cast("LogPane", self._panes["log"]).tail
+            cast("MetricsPane", self._panes["metrics"]).take_tail(run, tail)
 
     def _run(self) -> Run:
         """Return the run, read only if the history changed: with many ranks it is a megabyte."""
@@ -286,7 +289,7 @@ class RunScreen(RunScreenBase):
         if self._wanted == "why":
             self._wanted = shown[0]
             self._for_run(cast("OverviewPane", first).ask_why)
-        if "metrics" in shown:
+        if "metrics" in shown and ("log" not in shown or not self.moves()):
             self._for_run(cast("MetricsPane", self._panes["metrics"]).search_log)
         self.reread()
         if "log" in self._panes:

@@ -230,9 +230,10 @@ def scaling_lines(found: Scaling) -> list[PlotLine]:
     ]
     ideal = PlotLine("ideal", [(x, rate * x) for x, _, _ in known], "bright_black")
     likely = PlotLine("likely", [(x, y) for x, y, _ in drawn], styled.SERIES[0])
+    name = "range" if all(measured for *_, measured in drawn) else "predicted"
     return [
         ideal,
-        replace(likely, name="predicted", style=styled.SERIES[1], sign="○",
+        replace(likely, name=name, style=styled.SERIES[1], sign="○",
                 bars=[(x, speed.low, speed.high) for x, speed, _ in known]),
         replace(likely, name="measured", points=[(x, y) for x, y, measured in drawn if measured],
                 sign="●", joined=False),

@@ -231,7 +231,9 @@ def read_document(path: Path, *, plain: bool = False) -> Document:
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text.", "Save it as UTF-8.") from error
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from error
+        closed = isinstance(error, PermissionError)
+        do = "Ask its owner to run `chmod a+r` on it." if closed else "Check the path."
+        raise InputError(f"{path} cannot be read: {error.strerror}.", do) from error
 
 
 def _lines(node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:

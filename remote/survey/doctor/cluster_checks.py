@@ -1,14 +1,14 @@
 """Checks a cluster against its profile: the login node, and what Slurm reports. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from lumitui.remote.site import walltime
 from lumitui.remote.site.answer_fields import count, last_words
 from lumitui.remote.site.core_sets import format_cores, parse_cores
 from lumitui.remote.site.finding import Finding, Severity
 from lumitui.remote.site.profile import Site
-from lumitui.remote.survey.slurm_records import gives_whole_nodes, preempts, records, reserved
+from lumitui.remote.survey import slurm_records as slurm
 
 
 def connection(text: str, words: str = "") -> Finding:
@@ -61,12 +61,15 @@ def images(text: str, site: Site) -> Iterator[Finding]:
     """Check the containers' images; `text` lists the unreadable ones."""
     missing = set(text.splitlines())
     for name, container in site.containers.items():
+        if not container.image:
+            continue  # the job file names it
         if container.image in missing:
             severity: Severity = "error" if name == site.default_container else "warning"
             do = f"Set `containers.{name}.image`, or `container: {{image: …}}` in the job file."
             yield Finding(f"image {name}", severity, f"cannot read {container.image}", do)
         else:
-            yield Finding(f"image {name}", "note", container.image)
+            message = f"{container.image} (on the login node; `--probe` checks a compute node)"
+            yield Finding(f"image {name}", "note", message)
 
 
 def module_command(text: str, site: Site) -> Iterator[Finding]:
@@ -80,12 +83,13 @@ def module_command(text: str, site: Site) -> Iterator[Finding]:
         yield Finding("module", "error", "missing in a login shell", do)
 
 
-def work_root(text: str, root: str) -> Finding:
+def work_root(text: str, root: str, name: str) -> Finding:
     """Check that the work root is writable, and show its free space."""
     place, word, last, *_ = [*text.splitlines(), "", "", ""]
     usage = last.split()
     kib = count(usage[3]) if len(usage) > 3 else None
-    free = f", {kib / 2**20:.1f} GiB free" if kib is not None else ""
+    unit, step = ("GiB", 2**20) if kib is None or kib >= 2**20 else ("MiB", 2**10)
+    free = f", {kib / step:.1f} {unit} free" if kib is not None else ""
     if word not in ("writable", "refused"):
         do = "Log in and check the folder manually."
         return Finding("work root", "error", f"no answer: {last_words(text)}; it is {root}", do)
@@ -94,7 +98,7 @@ def work_root(text: str, root: str) -> Finding:
         message = f"{place} is not writable{free}; the work root is {root}"
         return Finding("work root", "error", message, do)
     if kib is not None and kib < 2**20:
-        do = "Free some space: `lumitui site prune`."
+        do = f"Free some space: `lumitui site prune {name}`."
         return Finding("work root", "warning", f"{place}{free}", do)
     return Finding("work root", "note", f"{place} is writable{free}")
 
@@ -118,11 +122,11 @@ def version(text: str, site: Site) -> Iterator[Finding]:
 
 
 def partitions(text: str, site: Site) -> Iterator[Finding]:
-    """Check every partition of the profile against `scontrol show partition -o`."""
-    every = records(text)
+    """Check every partition against `scontrol show partition -o`, and the limits of its QOS."""
+    every, all_qos = slurm.named(text, "PartitionName"), slurm.qualities(slurm.QOS, text)
     by_name = {record.get("PartitionName"): record for record in every}
     if not by_name:
-        words = text.strip()[-200:] or "no answer"
+        words = text.strip()[:200] or "no answer"
         yield Finding("partitions", "error", words, "Try `scontrol show partition` there.")
         return
     for name, partition in site.partitions.items():
@@ -134,16 +138,22 @@ def partitions(text: str, site: Site) -> Iterator[Finding]:
             words += f"; the site has {', '.join(sorted(filter(None, by_name)))}"
             yield Finding(title, "error", words, f"Remove {name}.")
             continue
-        allocation = "node" if gives_whole_nodes(record) else "shared"
+        own = {record.get("QoS"), *(one.removeprefix("--qos=") for one in partition.arguments)}
+        limits = [one for one in all_qos if one.name in own]
+        most = min((one.gpus for one in limits if one.gpus), default=partition.max_gpus)
+        least = max((one.least_gpus or 0 for one in limits), default=0) or partition.min_gpus
+        allocation = "node" if slurm.gives_whole_nodes(record) else "shared"
         wrong = [
             (key, real, planned)
             for key, real, planned in (
-                ("max_time", _limit(record.get("MaxTime", "")), partition.max_time),
+                ("max_time", _time_limit(record, limits), partition.max_time),
                 ("max_nodes", _most_nodes(record, partition.max_nodes), str(partition.max_nodes)),
+                ("max_gpus", str(most or "none"), str(partition.max_gpus or "none")),
+                ("min_gpus", str(least or "none"), str(partition.min_gpus or "none")),
                 ("allocation", allocation, partition.allocation),
-                ("preempts", *_flags(preempts(record, every), partition.preempts)),
+                ("preempts", *_flags(slurm.preempts(record, every), partition.preempts)),
             )
-            if not _same(key, real, planned) and not (qos and key.startswith("max_"))
+            if not _same(key, real, planned) and not (qos and key in ("max_time", "max_nodes"))
         ]
         state = record.get("State", "UP")
         if wrong:
@@ -172,7 +182,7 @@ def _flags(real: bool, planned: bool) -> tuple[str, str]:
 
 def node(text: str, site: Site) -> Iterator[Finding]:
     """Check the shape of one GPU node against `scontrol show node -o`."""
-    nodes = records(text)
+    nodes = slurm.records(text)
     if not nodes or "NodeName" not in nodes[0]:
         words = text.strip()[-200:] or "no answer"
         yield Finding("node", "warning", words, "Try `scontrol show node` there.")
@@ -187,7 +197,7 @@ def node(text: str, site: Site) -> Iterator[Finding]:
         ("threads_per_core", str(threads), str(shape.threads_per_core)),
         ("memory_gib", f"{memory:g}", f"{shape.memory_gib:g}"),
     ]
-    if kept := reserved(record.get("CPUSpecList", ""), shape.cores, threads):
+    if kept := slurm.reserved(record.get("CPUSpecList", ""), shape.cores, threads):
         planned = format_cores(parse_cores(shape.reserved_cores))
         rows.append(("reserved_cores", format_cores(kept), planned))
     types = re.findall(r"gpu:([\w.-]*[A-Za-z][\w.-]*):\d", record.get("Gres", ""))
@@ -230,8 +240,10 @@ def accounts(text: str, site: Site, account: str = "") -> Iterator[Finding]:
         yield Finding("account", "note", listed)
 
 
-def _limit(text: str) -> str:
-    return "UNLIMITED" if text in ("UNLIMITED", "INFINITE") else text
+def _time_limit(record: Mapping[str, str], limits: Sequence[slurm.Qos]) -> str:
+    times = (slurm.seconds(record.get("MaxTime", "")), *(one.seconds for one in limits))
+    least = min((one for one in times if one), default=0)
+    return walltime.text_of(least) if least else "UNLIMITED"
 
 
 def _most_nodes(record: Mapping[str, str], planned: int) -> str:

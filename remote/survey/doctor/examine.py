@@ -11,6 +11,7 @@ from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.survey.doctor import cluster_checks
+from lumitui.remote.survey.slurm_records import QOS_LIMITS
 from lumitui.remote.transport.questions import Question, ask
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
@@ -50,7 +51,7 @@ def examine(
     chosen = account or next((a for a in accounts if re.match(site.account.pattern, a)), "")
     if chosen or not site.account.required:
         answer = transport.run(work_script(root_of(chosen)), timeout=60.0)
-        checks.append(cluster_checks.work_root(answer.text, root_of(chosen)))
+        checks.append(cluster_checks.work_root(answer.text, root_of(chosen), site.name))
     else:
         checks.append(Finding("work root", "warning", "not checked", "Give --account."))
     return [replace(check, message=check.message[:MOST_SHOWN]) for check in checks]
@@ -87,7 +88,8 @@ def _of_processes(site: Site) -> Iterator[_Row]:
 
 def _of_slurm(site: Site, account: str) -> Iterator[_Row]:
     yield "slurm", "$t sbatch --version 2>&1", cluster_checks.version
-    yield "partitions", "$t scontrol show partition -o 2>&1", cluster_checks.partitions
+    limits = f"$t scontrol show partition -o 2>&1\n{QOS_LIMITS}"
+    yield "partitions", limits, cluster_checks.partitions
     # An entry may be a QOS; Slurm lists the nodes under the partition's own name.
     first = quote(next(item.slurm_partition or name for name, item in site.partitions.items()))
     node = rf"""nodes=$($t scontrol show partition -o {first} 2>/dev/null |
@@ -95,7 +97,7 @@ def _of_slurm(site: Site, account: str) -> Iterator[_Row]:
 one=$($t scontrol show hostnames "$nodes" 2>/dev/null | head -n 1)
 [ -z "$one" ] || $t scontrol show node -o "$one" 2>&1"""
     yield "node", node, cluster_checks.node
-    paths = [quote(container.image) for container in site.containers.values()]
+    paths = [quote(one.image) for one in site.containers.values() if one.image]
     images = "\n".join(f"[ -r {path} ] || printf '%s\\n' {path}" for path in paths)
     yield "images", images, cluster_checks.images
     module = "bash -lc 'type module' >/dev/null 2>&1 && echo yes"

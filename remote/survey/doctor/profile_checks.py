@@ -31,6 +31,7 @@ _SAY_SOURCE = "add one above it, with a page or a command"
 
 Found = tuple[Place, str]
 """A place in the profile, and why its value is doubtful."""
+_Rule = Callable[[Site, Document], Iterator[Found]]
 
 
 def profile_remarks(path: Path, folders: Sequence[Path]) -> tuple[Finding, ...]:
@@ -56,11 +57,12 @@ def profile_remarks(path: Path, folders: Sequence[Path]) -> tuple[Finding, ...]:
         return tuple(sorted((*misnamed, *mistakes), key=lambda one: one.at.line))
     except NotYaml as error:
         return (_finding(error.line, "error", error.message),)
-    pairs = [one for rule in RULES for one in rule(site, document)]
     remarks = [
-        _finding(document.line(place), "warning", _said(place, words)) for place, words in pairs
+        _finding(document.line(place), severity, _said(place, words))
+        for severity, rules in _SEVERITIES.items()
+        for rule in rules
+        for place, words in rule(site, document)
     ]
-    remarks += _default_container(site, document)
     return tuple(sorted({*misnamed, *remarks}, key=lambda one: (one.at.line, one.message)))
 
 
@@ -72,14 +74,20 @@ def _of_name(path: Path, document: Document) -> Iterator[Finding]:
         yield _finding(document.line(("name",)), "error", words)
 
 
-def _default_container(site: Site, document: Document) -> Iterator[Finding]:
-    """Yield a note on the default container of a profile that does not name it."""
+def _unusual(site: Site, document: Document) -> Iterator[Found]:
+    """Yield what may be intended: notes, which need no change."""
     if site.default_container and not {"extends", "default_container"} & document.data.keys():
-        words = (
-            f"containers: a job that names no container runs in {site.default_container}, the "
-            "first; `default_container:` names another, or `none`"
-        )
-        yield _finding(document.line(("containers",)), "note", words)
+        words = f"a job that names no container runs in {site.default_container}, the first; "
+        yield ("containers",), f"{words}`default_container:` names another, or `none`"
+    login = site.hosts.login
+    if login and not set(".:") & set(login) and not site.hosts.ssh_config:
+        words = f"{login!r} is not a full host name; if others use this profile, write the full "
+        yield ("hosts", "login"), f"{words}name and `port:`, since an alias is known to you alone"
+    node, lists = site.node, site.node.cores_of_gpu
+    unassigned = node.usable_cores - frozenset[int]().union(*lists)
+    if lists and len(lists[0]) * node.gpus + node.gpus <= len(node.usable_cores):
+        words = f"cores {format_cores(unassigned)} are in no list, so masks leave them idle; "
+        yield ("node", "gpu_cores"), f"{words}share them out if programs need them"
 
 
 def _finding(line: int, severity: Severity, message: str) -> Finding:
@@ -133,10 +141,6 @@ def _cores(site: Site, document: Document) -> Iterator[Found]:
             ("cores_per_gpu",),
             f"{site.cores_per_gpu}, but each GPU is near {sizes[0]} cores; write that number",
         )
-    unassigned = node.usable_cores - frozenset[int]().union(*node.cores_of_gpu)
-    if unassigned and sizes[0] * node.gpus + node.gpus <= usable:
-        words = f"cores {format_cores(unassigned)} belong to no GPU; "
-        yield ("node", "gpu_cores"), f"{words}add them to one, or to node.reserved_cores"
     for key in ("gpu_bus", "gpu_numa"):
         if not getattr(node, key):
             words = "missing, so lumitui cannot prove the order of the GPUs; "
@@ -254,7 +258,7 @@ def _sources(site: Site, document: Document) -> Iterator[Found]:
         rows = Path(document.name).read_text(encoding="utf-8").splitlines()
     except OSError:
         return
-    if not any(_SOURCE.search(row) for row in rows):
+    if "extends" not in document.data and not any(_SOURCE.search(row) for row in rows):
         yield (), f"no `# source:` comment names the origin of a fact; {_SAY_SOURCE}"
         return
     for key in ("node", "partitions", "containers", "environment"):
@@ -273,7 +277,8 @@ def _sources(site: Site, document: Document) -> Iterator[Found]:
             yield (key,), f"no `# source:` comment names the origin of these facts; {_SAY_SOURCE}"
 
 
-RULES: tuple[Callable[[Site, Document], Iterator[Found]], ...] = (
+RULES: tuple[_Rule, ...] = (
     _cores, _memory, _partitions, _host, _words, _sources,
 )  # fmt: skip
 """The checks for doubtful values; a new check is one function here."""
+_SEVERITIES: dict[Severity, tuple[_Rule, ...]] = {"warning": RULES, "note": (_unusual,)}

@@ -67,6 +67,8 @@ class Cluster:
     commands: frozenset[str]
     places: tuple[WritableFolder, ...]
     images: SurveyedImages
+    modules: tuple[str, ...] = ()
+    """The default versions of the modules with PyTorch, such as `pytorch/2.9`."""
 
     @property
     def name(self) -> str:
@@ -176,7 +178,6 @@ _VARIABLES = "SCRATCH PSCRATCH WORK WORKDIR WORKSPACE PROJECT PROJECTDIR FLASH S
 _FOLDERS = "/scratch /work /gpfs/scratch /lustre/scratch /p/scratch /flash /project /projects"
 """Folders below which sites have a folder for each project or user."""
 _ASSOCIATIONS = "cluster,account,partition,qos,defaultqos"
-_QOS = "name,maxwall,maxtres,maxjobspu,mintres"
 
 _LARGE = rf'''show() {{ [ -d "$2" ] && [ -w "$2" ] && printf "%s|%s|%s|%s\n" "$1" "$2" "$(
   df -Pk "$2" 2>/dev/null | awk 'END {{print $4}}')" "$(readlink -f "$2")"; }}
@@ -203,9 +204,10 @@ _TOOLS = rf"""for one in module {" ".join(CONTAINERS)}; do
   [ "$one" = module ] || ! command -v "$one" >/dev/null 2>&1 || echo "$one"; done
 bash -lc 'type module' >/dev/null 2>&1 && echo module
 bash -lc 'command -v python3' >/dev/null 2>&1 || echo {NO_PYTHON}"""
+_MODULES = """$t bash -lc 'module -t --default avail' 2>&1 </dev/null |
+  grep -iE '^pytorch(/[[:alnum:]._+-]+)?$' | head -n 9"""
 _OWN = f'$t sacctmgr -n -P show assoc user="$(id -un)" format={_ASSOCIATIONS} 2>/dev/null'
 _DEFAULT = '$t sacctmgr -n -P show user "$(id -un)" format=defaultaccount 2>/dev/null'
-_LIMITS = f"$t sacctmgr -n -P show qos format={_QOS} 2>/dev/null"
 
 QUESTIONS: tuple[Question[Any], ...] = (
     Question("login", 'id -un; uname -n; uname -m; printf "%s\\n" "$HOME"; id -Gn', login),
@@ -216,10 +218,11 @@ QUESTIONS: tuple[Question[Any], ...] = (
     Question("nodes", _OF_EACH, partial(slurm.named, key="NodeName")),
     Question("associations", _OWN, partial(slurm.associations, _ASSOCIATIONS)),
     Question("default", _DEFAULT, lambda text: text.strip().partition("\n")[0]),
-    Question("qos", _LIMITS, partial(slurm.qualities, _QOS)),
+    Question("qos", slurm.QOS_LIMITS, partial(slurm.qualities, slurm.QOS)),
     Question("commands", _TOOLS, lambda text: frozenset(text.split())),
     Question("places", _LARGE, places),
     Question("images", image_survey.images_sh(), image_survey.images),
+    Question("modules", _MODULES, lambda text: tuple(text.split())),
 )
 """Each, except `login`, has the name of a field of `Cluster`."""
 

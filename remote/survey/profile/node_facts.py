@@ -16,50 +16,25 @@ class GpuType:
     """A GPU that is sold."""
 
     name: str
-    maker: Literal["nvidia", "amd", "intel"]
+    maker: Literal["nvidia", "amd"]
     memories: tuple[int, ...]
     """GiB of its variants, the smallest first."""
-
-    @property
-    def memory_gib(self) -> int:
-        """The least memory that it has."""
-        return self.memories[0]
-
-    @property
-    def several(self) -> bool:
-        """Whether it exists in several sizes."""
-        return len(self.memories) > 1
-
-    @property
-    def sizes(self) -> str:
-        """The sizes as words: `40 or 80 GiB`."""
-        return f"{' or '.join(map(str, self.memories))} GiB"
 
 
 # The first name that is in Slurm's type counts: `gh200` before `h200`, `mi250x` as `mi250`.
 # sources: the makers' data sheets; of an MI250 Slurm counts the two dies.
+_NVIDIA = {
+    "GB200": (186,), "GH200": (96, 144), "B200": (180,), "H200": (141,), "H100": (64, 80, 94),
+    "A100": (40, 64, 80), "V100": (16, 32), "P100": (12, 16), "K80": (12,), "L40": (48,),
+    "A40": (48,), "A30": (24,), "L4": (24,), "T4": (16,),
+}  # fmt: skip
+_AMD = {
+    "MI355": (288,), "MI325": (256,), "MI300A": (128,), "MI300": (192,), "MI250": (64,),
+    "MI210": (64,), "MI100": (32,),
+}  # fmt: skip
 _TYPES = (
-    GpuType("GB200", "nvidia", (186,)),
-    GpuType("GH200", "nvidia", (96, 144)),
-    GpuType("B200", "nvidia", (180,)),
-    GpuType("H200", "nvidia", (141,)),
-    GpuType("H100", "nvidia", (64, 80, 94)),
-    GpuType("A100", "nvidia", (40, 64, 80)),
-    GpuType("V100", "nvidia", (16, 32)),
-    GpuType("P100", "nvidia", (12, 16)),
-    GpuType("K80", "nvidia", (12,)),
-    GpuType("L40", "nvidia", (48,)),
-    GpuType("A40", "nvidia", (48,)),
-    GpuType("A30", "nvidia", (24,)),
-    GpuType("L4", "nvidia", (24,)),
-    GpuType("T4", "nvidia", (16,)),
-    GpuType("MI355", "amd", (288,)),
-    GpuType("MI325", "amd", (256,)),
-    GpuType("MI300A", "amd", (128,)),
-    GpuType("MI300", "amd", (192,)),
-    GpuType("MI250", "amd", (64,)),
-    GpuType("MI210", "amd", (64,)),
-    GpuType("MI100", "amd", (32,)),
+    *(GpuType(name, "nvidia", sizes) for name, sizes in _NVIDIA.items()),
+    *(GpuType(name, "amd", sizes) for name, sizes in _AMD.items()),
 )
 
 
@@ -122,7 +97,6 @@ def compare(report: NodeReport, site: Site) -> NodeFacts:
     notes = list(_notes(report, site))
     facts: list[ProfileChange] = list(_shape_facts(shape, report, site))
     facts += _gpu_facts(shape, report, notes)
-    facts += _cores_per_gpu(facts, site)
     facts += _other_facts(report, site)
     changes = [one for one in facts if not _is_so(one, site)]
     if any(one.place == ("node", "gpu_cores") for one in facts):
@@ -159,6 +133,10 @@ def _shape_facts(shape: _Shape, report: NodeReport, site: Site) -> Iterator[Prof
             yield ProfileChange(("node", "reserved_cores"), format_cores(shape.reserved), why)
     if report.arch in ("x86_64", "aarch64"):
         yield ProfileChange(("node", "architecture"), report.arch, "uname -m")
+    # Not the cores near each GPU: those near none would never be requested.
+    most = len(shape.usable) // max(1, len(report.gpus))
+    if report.gpus and not report.sliced and 0 < most < site.cores_per_gpu:
+        yield ProfileChange(("cores_per_gpu",), str(most), "usable cores / GPUs")
     memory = slurm.whole(report.slurm.get("RealMemory", "")) // 1024
     if 0 < memory < site.node.memory_gib:
         yield ProfileChange(("node", "memory_gib"), str(memory), "RealMemory")
@@ -198,7 +176,10 @@ def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[
     yield ProfileChange(("node", "gpu_cores"), lists, "/sys/bus/pci/devices/*/local_cpulist")
     unassigned = shape.usable - frozenset[int]().union(*parts)
     if unassigned:
-        notes.append(f"The cores {format_cores(unassigned)} are near no GPU.")
+        notes.append(
+            f"The cores {format_cores(unassigned)} are near no GPU, so masks leave them idle. If "
+            "your programs need more cores, share them out in `node.gpu_cores`."
+        )
     if gpus[0].maker == "amd":
         yield ProfileChange(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "the GPUs are AMD's")
 
@@ -249,20 +230,6 @@ def _buses(addresses: Sequence[str]) -> tuple[str, ...]:
     return tuple(short if plain and len(set(short)) == len(short) else addresses)
 
 
-def _cores_per_gpu(facts: Sequence[ProfileChange], site: Site) -> Iterator[ProfileChange]:
-    counts = [
-        len(parse_cores(text))
-        for one in facts
-        if one.place == ("node", "gpu_cores") and isinstance(one.value, tuple)
-        for text in one.value
-    ]
-    if counts and site.cores_per_gpu > min(counts):
-        # A job that asks for more would pay for cores that no rank's list has.
-        yield ProfileChange(
-            ("cores_per_gpu",), str(min(counts)), "the number of cores per GPU in `gpu_cores`"
-        )
-
-
 def _other_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
     if report.gpu_memory_gib:
         yield ProfileChange(
@@ -283,14 +250,16 @@ def _other_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
 
 
 def _image_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
-    """Yield the images that the node has; a default container without its image is one no more."""
+    """Yield the images that the node has; a container without its image is not a default."""
     for name, container in site.containers.items():
+        at = ("containers", name)
         if report.images.get(container.image):
-            at = ("containers", name, "image")
-            yield ProfileChange(at, container.image, "the node can read it")
-        elif container.image in report.images and name == site.default_container:
-            why = f"the node cannot read the image of {name}"
-            yield ProfileChange(("default_container",), "none", why)
+            yield ProfileChange((*at, "image"), container.image, "the node can read it")
+        elif container.image in report.images:
+            yield ProfileChange((*at, "image"), "", f"the node cannot read {container.image}")
+            if name == site.default_container:
+                why = f"the node cannot read the image of {name}"
+                yield ProfileChange(("default_container",), "none", why)
 
 
 def _has_python(report: NodeReport, site: Site) -> bool | None:

@@ -188,11 +188,8 @@ def _head(name: str, host: HostAddress, cluster: Cluster) -> Iterator[ProfileLin
         listed = ", ".join(accounts[:20]) + (", ..." if len(accounts) > 20 else "")
         yield ProfileLine(("account", "required"), True, f"sacctmgr show assoc: {listed}")
         only = len(accounts) == 1 or cluster.default in accounts
-        why = (
-            "sacctmgr show user: the default account, or the only one"
-            if only
-            else "the first of your accounts"
-        )
+        why = "sacctmgr show user: the default account, or the only one"
+        why = why if only else "the first of your accounts"
         yield ProfileLine(("account", "default"), accounts[0], why, guess=not only)
     else:
         yield ProfileLine(
@@ -276,13 +273,18 @@ def _node(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
         why = f"scontrol show node {sample.get('NodeName', '')}: CPUSpecList"
         yield ProfileLine(("node", "reserved_cores"), format_cores(kept), why)
     yield ProfileLine(("node", "memory_gib"), _memory_gib(cluster, choice), f"{sinfo}: RealMemory")
-    yield ProfileLine(
-        ("node", "gpus"), gpus.number, f"{sinfo}: Gres" if gpus.kind else "given by you"
-    )
+    shown = any(group.gpus for queue in choice.queues for group in queue.groups)
+    given = f"{sinfo}: Gres" if shown else "given by you"
+    yield ProfileLine(("node", "gpus"), gpus.number, given)
     yield ProfileLine(("node", "gpu"), gpus.kind or "GPU", f"{sinfo}: Gres", guess=not gpus.kind)
+    if gpus.kind:
+        groups = (group for queue in choice.queues for group in queue.groups)
+        kinds = {one.kind for group in groups for one in group.gpus if one.kind}
+        yield ProfileLine(("node", "gres_types"), tuple(sorted(kinds)), f"{sinfo}: Gres")
     if kind:
-        why = f"{kind.name} exists with {kind.sizes}; the smallest"
-        yield ProfileLine(("node", "gpu_memory_gib"), kind.memory_gib, why, guess=kind.several)
+        sizes = kind.memories
+        why = f"{kind.name} exists with {' or '.join(map(str, sizes))} GiB; the smallest"
+        yield ProfileLine(("node", "gpu_memory_gib"), sizes[0], why, guess=len(sizes) > 1)
     else:
         yield ProfileLine(("node", "gpu_memory_gib"), 16, "Slurm does not report it", guess=True)
     yield ProfileLine(("node", "no_gpu_cores"), UNMEASURED.format(name))
@@ -336,7 +338,9 @@ def _partition(
         yield ProfileLine((*at, "max_time"), walltime.text_of(seconds), command)
     else:
         yield ProfileLine((*at, "max_time"), walltime.text_of(_ENDLESS), f"{command}: no limit")
-    yield ProfileLine((*at, "max_nodes"), min(_most_nodes(queue, cluster), 100_000), command)
+    nodes = _most_nodes(queue, cluster)
+    why = command if nodes == record.nodes else "sinfo: its nodes, or a QOS, allow no more"
+    yield ProfileLine((*at, "max_nodes"), min(nodes, 100_000), why)
     yield ProfileLine((*at, "max_gpus_per_node"), choice.gpus.number)
     source = "sacctmgr show qos"
     if least := max((one.least_gpus or 0 for one in qos), default=0):
@@ -347,6 +351,10 @@ def _partition(
         yield ProfileLine((*at, "max_jobs"), jobs, f"{source}: MaxJobsPU")
     allocation = "node" if record.exclusive else "shared"
     yield ProfileLine((*at, "allocation"), allocation, f"{command}: OverSubscribe, Exclusive")
+    by_core = "CORE" in cluster.config.get("SelectTypeParameters", "").upper()
+    if by_core and not record.exclusive and not record.forced:
+        why = "SelectTypeParameters: no two jobs share a core, so all of them are a whole node"
+        yield ProfileLine((*at, "whole_when_full"), True, why)
     usable = choice.cores - len(_reserved(cluster, choice))
     yield from billing_of(at, queue, cluster, choice, (usable, _memory_gib(cluster, choice)))
     if record.preempts:
@@ -402,20 +410,20 @@ def _requests(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine]:
     if cluster.partitions and not any(one.is_default for one in cluster.partitions):
         why = "scontrol show partition: none is the default"
         yield ProfileLine(("partition_required",), True, why)
-    if not any(node.get("Gres", "").startswith("gpu") or "gpu:" in node.get("Gres", "")
-               for node in cluster.nodes):  # fmt: skip
-        yield ProfileLine(
-            ("gpu_request",), "", "Slurm reports no GPUs here: a job gets whole nodes"
-        )
+    form, why = "--gpus-per-node={gpus}", "supported by every Slurm since 19.05"
+    if not any(re.match(r"gpu|.*gpu:", node.get("Gres", "")) for node in cluster.nodes):
+        form, why = "", "Slurm reports no GPUs here: a job gets whole nodes"
     elif choice.typed:
         form = f"--gpus-per-node={gpus.kind}:{{gpus}}"
-        yield ProfileLine(("gpu_request",), form, "the partitions also have other GPUs", guess=True)
-    else:
-        yield ProfileLine(
-            ("gpu_request",), "--gpus-per-node={gpus}", "supported by every Slurm since 19.05"
-        )
+        why = "the partitions also have other GPUs"
+    yield ProfileLine(("gpu_request",), form, why, guess=bool(form) and choice.typed)
     usable = choice.cores - len(_reserved(cluster, choice))
-    yield ProfileLine(("cores_per_gpu",), max(1, usable // gpus.number), "usable cores / GPUs")
+    share, cpus = max(1, usable // gpus.number), _of_each_gpu("defcpupergpu", cluster, choice)
+    if choice.threads == 1 and share <= 2 * cpus and cpus <= share:
+        yield ProfileLine(("cores_per_gpu",), cpus, f"JobDefaults: DefCpuPerGPU={cpus}")
+        yield ProfileLine(("cores_with_gpus",), True)
+    else:
+        yield ProfileLine(("cores_per_gpu",), share, "usable cores / GPUs")
     if choice.threads > 1:
         why = (
             f"Slurm counts {choice.threads} threads per core as CPUs; with this, it allocates cores"
@@ -423,8 +431,20 @@ def _requests(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine]:
         yield ProfileLine(("sbatch_arguments",), ("--hint=nomultithread",), why)
     if "MEMORY" in cluster.config.get("SelectTypeParameters", "").upper():
         memory, why = _memory_gib(cluster, choice), "Slurm allocates memory; an even share"
+        given = _of_each_gpu("defmempergpu", cluster, choice)
+        if given * gpus.number * 2 >= memory * 1024:  # less is a small default: jobs must ask
+            why = f"JobDefaults: DefMemPerGPU={given}, so a job gets it without a request"
+            yield ProfileLine(("memory_per_gpu",), "", why)
+            return
         yield ProfileLine(("memory_per_gpu",), f"{max(1, memory // gpus.number)}G", why, guess=True)
         yield ProfileLine(("memory_per_node",), f"{memory}G", why, guess=True)
+
+
+def _of_each_gpu(default: str, cluster: Cluster, choice: ShapeChoice) -> int:
+    """Return what every partition gives with a GPU, without a request; 0 if one gives nothing."""
+    of_all = slurm.tres(cluster.config.get("JobDefaults", ""))
+    rows = ({**of_all, **dict(queue.record.defaults)} for queue in choice.queues)
+    return min(slurm.whole(row.get(default, "")) for row in rows)
 
 
 def _rest(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | MissingFact]:
@@ -433,6 +453,11 @@ def _rest(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
     if amd:
         yield ProfileLine(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "AMD's runtime")
     yield ProfileLine(("node_folder",), "/tmp", "`site check --probe` checks the nodes", guess=True)
+    gres = sample_of(cluster, choice).get("Gres", "")
+    if disk := re.search(r"\b(\w*(?:nvme|ssd|disk|tmp)\w*):(\d+)", gres):
+        line = f"{{request: '{disk[1]}:{{gib}}', max_gib: {disk[2]}, variable: NAME}}"
+        words = f"the nodes have the gres {disk[0]}; if jobs request a disk with it, write "
+        yield MissingFact(("local_disk",), f"{words}`local_disk: {line}`")
     yield ProfileLine(("launchers",), ("srun", "torchrun", "plain"), "they need nothing but Slurm")
     if (requeue := cluster.config.get("JobRequeue")) in ("0", "1"):
         yield ProfileLine(("requeue",), requeue == "1", "scontrol show config: JobRequeue")
@@ -440,14 +465,22 @@ def _rest(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
         ("internet_on_compute_nodes",), False, "unknown; `site check --probe` tries", guess=True
     )
     unit = "billing units" if weighed(choice) else "GPU-hours"
-    yield ProfileLine(("billing_unit",), unit, "TRESBillingWeights, or an hour of a GPU")
+    why = "TRESBillingWeights" if weighed(choice) else "Slurm has no weights, and counts CPUs"
+    yield ProfileLine(("billing_unit",), unit, why, guess=not weighed(choice))
     if NO_PYTHON in cluster.commands:
         why = "the login node has no python3; `site check --probe` looks at a node"
         yield ProfileLine(("python_on_compute_nodes",), False, why, guess=True)
     yield from _containers(name, cluster, nvidia=bool(kind and kind.maker == "nvidia"))
     if not cluster.images.working:
         yield MissingFact(("containers",), _no_image(cluster))
-    if "module" in cluster.commands:
+    if cluster.modules:
+        words = f"module load {cluster.modules[0]}"
+        why = f"`module avail` lists {', '.join(cluster.modules)}"
+        yield ProfileLine(("modules",), (words,), why, guess=True)
+        if cluster.images.working:
+            why = "the site's own module; nodes may lack the image seen on the login node"
+            yield ProfileLine(("default_container",), "none", why, guess=True)
+    elif "module" in cluster.commands:
         yield MissingFact(("modules",), "what a job without a container loads: [module load ...]")
 
 

@@ -30,6 +30,15 @@ def test_what_nobody_checked_is_marked_and_listed() -> None:
     assert "?: unverified on the site." in text
     assert "Unverified on the site: quota, budget, poll_seconds" in text
     assert "  0    c1   3       49-55\n" in text
+    two = lumi.model_copy(
+        update={
+            "folders": {"HOME": "/home/x", "SCRATCH": "/scratch/x"},
+            "unverified": ("folders.SCRATCH", "partitions.small-g.billing.per_slice_hour"),
+        }
+    )
+    text = page(two, DAY)
+    assert "$HOME /home/x, $SCRATCH /scratch/x ?" in text
+    assert text.count(" ?") == 2  # the folder, and the price of small-g
     sure = lumi.model_copy(update={"unverified": ()})
     assert "?" not in page(sure, DAY).replace("hold?", "")
     assert "Unverified" not in [part.heading for part in sections(sure, DAY)]

@@ -23,6 +23,7 @@ RUNNING = replace(QUEUED, state=State.RUNNING, started=NOW - 450, expected_end=N
         ("Resources", "free nodes"),
         ("Priority", "higher priority"),
         ("QOSMaxGRESPerUser", "quality of service"),
+        ("QOSMaxGRESPerJob", "more GPUs than a job may have"),
         ("AssocGrpGRESMinutes", "no hours left"),
         ("Dependency", "another job"),
         ("ReqNodeNotAvail, UnavailableNodes:nid[005001-005002]", "maintenance"),

@@ -79,6 +79,21 @@ def test_every_run_arrives_with_all_that_is_known(
     assert other.facts(check=True).lost_texts == 0
 
 
+def test_last_is_the_run_begun_last_whatever_the_clock(
+    history: History, other: History, exported: Path
+) -> None:
+    history.begin(made("a-000001", created=5000.0))
+    history.begin(made("b-000002", created=1000.0))  # the clock was set back
+    assert history.get("last").id == "b-000002"
+    # Runs of another laptop count by their times.
+    for run_id, created in (("c-000003", 500.0), ("d-000004", 2000.0)):
+        other.adopt([made(run_id, created=created)])
+        carried(other, history, exported)
+        assert history.get("last").id == ("b-000002" if created < 1000 else run_id)
+    carried(history, other, exported)
+    assert other.get("last").id == "a-000001"
+
+
 def test_an_import_does_not_need_memory_in_the_size_of_the_file(
     history: History, other: History, exported: Path
 ) -> None:

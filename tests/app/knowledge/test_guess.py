@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 
 from lumitui.app.knowledge.guess import guess_site
+from lumitui.remote.site.profile import Account
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 KNOWN = Sites([BUILT_IN])
@@ -76,3 +77,13 @@ def test_a_complete_profile_without_a_default_account_is_meant() -> None:
     text = "#!/bin/bash\n#SBATCH -p standard-g -A project_462000001\n"
     found = guess_site(text, [*SITES, shared], date(2026, 11, 23), ["shared"])
     assert found.site is shared and "the profile lumi also fits" in found.because
+
+
+def test_a_surveyed_profile_of_the_users_project_wins_over_a_bundled_one() -> None:
+    """It knows no pattern and no example of an account, and the bundled site has closed."""
+    mahti = KNOWN.load("mahti")
+    account = Account(default="project_2001659")
+    hydra = mahti.model_copy(update={"name": "hydra", "account": account})
+    text = "#!/bin/bash\n#SBATCH -p gpusmall -A project_2001659 --gres=gpu:a100:1\n"
+    found = guess_site(text, [*SITES, hydra], date(2026, 11, 23), ["hydra"])
+    assert found.site is hydra

@@ -9,6 +9,11 @@ from tests.support.rules.script_findings import findings_in, rules_in
 
 HEAD = "#!/bin/bash\n#SBATCH -A project_465000123 -p small-g -N 1 -n 1 --gpus-per-node=1 -t 1:00\n"
 RUN = "srun python train.py\n"
+ONE_EACH = (
+    "#SBATCH -n 8\nsrun bash -c 'export ROCR_VISIBLE_DEVICES=$SLURM_LOCALID; "
+    "torchrun --nnodes=8 --node_rank=$SLURM_PROCID --master_addr=$A train.py'\n"
+)
+"""A torchrun in each task for one rank, on its own GPU."""
 
 
 def said(text: str) -> set[str]:
@@ -33,6 +38,9 @@ def said(text: str) -> set[str]:
         ("bracket-without-blank", f"awk '\n[\"$1\"]\nif[ x ]\n' x\n{RUN}"),
         ("bracket-without-blank", f"if [[ $X =~ ^[0-9]+$ ]]; then echo; fi\n{RUN}"),
         ("bracket-without-blank", f"[ $((X%2)) -eq 0 ]&& echo\n[ -n \"$X\" ]||{{ echo; }}\n{RUN}"),
+        ("rank-set-in-batch", "#SBATCH -n 8 --gpus-per-task=1\n"
+         f"export CUDA_VISIBLE_DEVICES=$SLURM_LOCALID\n{RUN}"),
+        ("launcher-nodes", ONE_EACH),
         ("misspelt-variable", f"export WANDB__SERVICE_WAIT=300 HF_HOME=/x\n{RUN}"),
         ("misspelt-variable", "echo $SLURMD_NODENAME ${SLURM_NTASKS_PER_NODE:-1} $SLURM_JOBID\n"),
         ("misspelt-variable", "export MASTER_ADR=n1\nsrun python train.py --addr $MASTER_ADR\n"),
@@ -76,6 +84,13 @@ def test_letters_are_counted_as_a_person_slips() -> None:
     assert alike("NCCL_SOCKET_IFNMAE", NAMES) == "NCCL_SOCKET_IFNAME"
     assert alike("MODEL_1", {"MODEL_2"}) is None
     assert alike("RANKS", {"RANK"}) is None
+
+
+def test_a_rank_that_is_alone_in_its_torchrun_selects_gpu_0() -> None:
+    files = {"train.py": "import os, torch\ntorch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n"}
+    assert "hidden-gpus" not in rules_in(HEAD + ONE_EACH, files=files)
+    alone = "torchrun --nnodes=8 --node_rank=$SLURM_PROCID --master_addr=$A"
+    assert "hidden-gpus" in rules_in(HEAD + ONE_EACH.replace(alone, "python"), files=files)
 
 
 def test_each_group_of_names_has_a_source() -> None:

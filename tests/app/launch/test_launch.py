@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.job.spec import changed
 from lumitui.app.launch.compose import compose
+from lumitui.app.launch.draft.job_form import fields, read
 from lumitui.app.launch.draft.node_map import bind_text
 from lumitui.app.launch.launcher_templates import TEMPLATES
 from lumitui.app.launch.layout import rank_bindings
@@ -256,8 +257,17 @@ def test_own_modules_are_loaded_after_the_profiles_and_an_environment_is_built_w
     assert line and "lumitui_venv" in after
     assert [text for text in LUMI.modules if text not in before] == []
     assert line in launch.texts["venv.sh"]
-    with pytest.raises(InputError, match="is not a module"):
-        changed(spec, {"modules": ["-x"]}, "a test")
+    for wrong in (["-x"], ["module purge"], ["ml purge"], "ml purge"):
+        with pytest.raises(InputError, match="is not a module like PyTorch"):
+            changed(spec, {"modules": wrong}, "a test")
+
+
+@pytest.mark.parametrize("line", ["ml A/1 B", "module load A/1 B", "ml load A/1 module add B"])
+def test_the_line_of_a_wiki_that_loads_modules_names_them(line: str) -> None:
+    for value in (line, [line], line.split()):
+        assert changed(JOB, {"modules": value}, "a test").modules == ("A/1", "B")
+    field = next(one for one in fields({}, None, {}, ()) if one.key == "modules")
+    assert read(field, line) == ["A/1", "B"]
 
 
 def test_a_job_that_waits_is_not_composed_without_what_it_waits_for() -> None:

@@ -221,3 +221,33 @@ def test_a_resubmission_does_not_wait_again_for_jobs_by_their_numbers(option: st
     assert wanted_spec(parent, ResubmissionRequest()).sbatch == ("--nice=5", "--exclude=n1")
     again = ResubmissionRequest(settings=("sbatch=[--dependency=afterok:13]",))
     assert wanted_spec(parent, again).sbatch == ("--dependency=afterok:13",)
+
+
+_READS = """import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch-size", type=int, default=64)
+parser.add_argument("-l", "--lr", type=float, default=0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "program", "says"),
+    [
+        (2, _READS, "reads --batch-size and --lr: add `scale: {batch: {arg: --batch-size}, lr: "
+         "{arg: --lr}}` to the job file, and set both in `args:`."),
+        (2, "import torch", "the learning rate: name their arguments in the job file, like"),
+        (1, _READS, ""),
+    ],
+)  # fmt: skip
+def test_unknown_arguments_are_proposed_by_the_scripts_own_names(
+    runs: Runs, tmp_path: Path, nodes: int, program: str, says: str
+) -> None:
+    (tmp_path / "train.py").write_text(program)
+    spec = changed(DDP, {"trainer": None, "script": "train.py", "scale": None}, "t")
+    parent = a_run(
+        "a-1", site="lumi", spec=spec, project=str(tmp_path), snapshot="s", global_batch=None,
+        layout=launched(spec).layout, deepspeed_config=None,
+    )  # fmt: skip
+    runs.history.begin(parent)
+    effect = runs.plan_resubmission("a-1", nodes=nodes).effect
+    assert says in effect and bool(says) is bool(effect)

@@ -99,6 +99,20 @@ def test_a_shared_profile_that_every_user_may_change_is_refused(tmp_path: Path, 
     assert sites.valid() == [] and "skips the site small" in sites.take_warnings()[0]
 
 
+def test_a_shared_profile_names_nobodys_account_and_login(tmp_path: Path) -> None:
+    """Everybody's jobs would be billed to its author's project."""
+    own, system = tmp_path / "own", tmp_path / "system"
+    person = "account: {required: true, default: p1}\nhosts: {login: a.example, user: bob}\n"
+    for folder in (own, system):
+        folder.mkdir()
+        (folder / f"{folder.name}.yaml").write_text(f"{SMALL}{person}")
+    sites = Sites([own, system])
+    site = sites.load("system")
+    assert (site.account.default, site.account.example, site.hosts.user) == ("", "PROJECT", None)
+    assert "only an example" in site.account.objection(site.account.example)
+    assert (sites.load("own").account.default, sites.load("own").hosts.user) == ("p1", "bob")
+
+
 def test_the_users_own_profile_may_be_writable(folder: Path) -> None:
     (folder / "small.yaml").chmod(0o666)
     assert Sites([folder]).load("small").title == "Small"
@@ -128,6 +142,17 @@ def test_no_user_polls_more_often_than_the_systems_profile_allows(
     told = [note for note in sites.load("small").notes if "does not allow" in note]
     assert len(told) == (own.strip("'") in ("1", "0.5"))
     assert sites.load("mine").poll_seconds == float(parent), "not through another profile either"
+    # Nor through one that hides the system's, or removes its pause.
+    (user / "other.yaml").write_text(SMALL)
+    for text in (SMALL, "extends: other\n"):
+        (user / "small.yaml").write_text(f"{text}poll_seconds: {own}\n")
+        assert sites.load("small").poll_seconds == pause
+    (user / "small.yaml").write_text("extends: small\npoll_seconds: null\n")
+    (system / "small.yaml").write_text(f"{SMALL}poll_seconds: 90\n")
+    assert sites.load("small").poll_seconds == 90
+    (system / "small.yaml").write_text("broken: [\n")
+    (user / "small.yaml").write_text(f"{SMALL}poll_seconds: 5\n")
+    assert sites.load("small").poll_seconds == 5
 
 
 def test_the_pause_of_a_bundled_or_an_own_profile_may_be_shortened(folder: Path) -> None:
@@ -198,8 +223,8 @@ def test_a_key_of_another_kind_than_the_inherited_one_is_wrong_where_it_is(folde
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("[1-3, 5-7]", "[0-3, 5-7]", "GPU 0: [0] are reserved or do not exist"),
-        ("[1-3, 5-7]", "[1-3, 5-8]", "GPU 1: [8] are reserved or do not exist"),
+        ("[1-3, 5-7]", "[0-3, 5-7]", "GPU 0: 0 are reserved or do not exist"),
+        ("[1-3, 5-7]", "[1-3, 5-8]", "GPU 1: 8 are reserved or do not exist"),
         ("[1-3, 5-7]", "[1-3, 3]", "GPU 1: [3] belong to another GPU"),
         ("[1-3, 5-7]", "[1-3]", "gpu_cores lists 1 GPUs, but the node has 2"),
         ("[1-3, 5-7]", "[3-1, 5-7]", "runs backwards"),

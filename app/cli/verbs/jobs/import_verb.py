@@ -31,7 +31,7 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
 
     data = script_bytes(str(script))
     with profiles() as sites:
-        imported = import_script(data, script, sites, site_name or "")
+        imported = import_script(data, script, sites, site_name or "", path.parent)
     if imported.because:
         say(f"site: {imported.chosen}")
     report = imported.report

@@ -44,6 +44,7 @@ def try_(reply: Reply, job: Path, force: bool, yes: bool) -> None:
             raise
         verdict = runs.proof(run)
         say(f"{run.id}: {run.state} after {words.length(run.ran(run.ended or 0.0))}.")
+        runs.mark_told(run)
         say(f"Binding: {verdict.kind}. {verdict.sentence}")
         reply.give(run_data(run) | {"binding": verdict.kind}, run.id)
         _conclude(runs, run, job, wrong=verdict.kind == "differs")

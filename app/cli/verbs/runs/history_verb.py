@@ -38,57 +38,25 @@ class _Filters(TypedDict):
 
 
 @click.command()
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(min=1, max=MOST),
-    default=50,
-    show_default=True,
-    help="List at most N runs.",
-)
+@click.option("--limit", metavar="N", type=click.IntRange(min=1, max=MOST), default=50,
+              show_default=True, help="List at most N runs.")  # fmt: skip
 @runs_site_option
 @of_option
-@click.option(
-    "--filter",
-    "filter_text",
-    metavar="FILTER",
-    default="",
-    help="Only matching runs, such as 'failed site:lumi nodes>=4 2x8 age<2d idle:>30% #best'. "
-    "`!failed` matches all others.",
-)
-@click.option(
-    "--sort",
-    type=click.Choice(("newest", "state", "name", "nodes", "cost", "end")),
-    default="newest",
-    help="Sort key.",
-)
+@click.option("--filter", "filter_text", metavar="FILTER", default="",
+              help="Only matching runs, such as 'failed site:lumi nodes>=4 2x8 age<2d idle:>30% "
+              "#best'. `!failed` matches all others.")  # fmt: skip
+@click.option("--sort", type=click.Choice(("newest", "state", "name", "nodes", "cost", "end")),
+              default="newest", help="Sort key.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Check the history file, and print its path.")
-@click.option(
-    "--recover",
-    metavar="SITE",
-    shell_complete=sites_beginning,
-    help="Rebuild lost runs from their folders at SITE.",
-)
-@click.option(
-    "--account",
-    metavar="NAME",
-    default="",
-    help="With --recover or --of: project that the runs billed.",
-)
-@click.option(
-    "--export",
-    "target",
-    metavar="FILE",
-    type=GivenPath(),
-    help="Write all runs and their metrics to the new FILE, for another laptop.",
-)
-@click.option(
-    "--import",
-    "source",
-    metavar="FILE",
-    type=GivenPath(),
-    help="Merge the runs of an exported FILE.",
-)
+@click.option("--recover", metavar="SITE", shell_complete=sites_beginning,
+              help="Rebuild lost runs from their folders at SITE.")  # fmt: skip
+@click.option("--account", metavar="NAME", default="",
+              help="With --recover or --of: project that the runs billed.")  # fmt: skip
+@click.option("--export", "target", metavar="FILE", type=GivenPath(),
+              help="Write all runs and their metrics to the new FILE, for another laptop."
+              )  # fmt: skip
+@click.option("--import", "source", metavar="FILE", type=GivenPath(),
+              help="Merge the runs of an exported FILE.")  # fmt: skip
 @json_option
 @click.pass_obj
 def history(

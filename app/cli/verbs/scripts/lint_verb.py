@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import IO, TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Format = Literal["text", "github"]
 _SEVERITIES = ("note", "warning", "error")
 """The worst last."""
+_READ, _WRITTEN = click.File(errors="replace"), click.File("w", atomic=True)
 
 
 class _LintOptions(TypedDict):
@@ -28,6 +29,8 @@ class _LintOptions(TypedDict):
     fail_on: str
     select: tuple[str, ...]
     ignore: tuple[str, ...]
+    baseline: IO[str] | None
+    write_baseline: IO[str] | None
     fix: bool
     diff: bool
     cluster: bool
@@ -43,21 +46,17 @@ class _LintOptions(TypedDict):
     help="Target site, or its profile's file. [default: guessed from partition, account and paths]",
 )
 @click.option(
-    "--fail-on",
-    type=click.Choice(_SEVERITIES[::-1]),
-    default="warning",
-    show_default=True,
+    "--fail-on", type=click.Choice(_SEVERITIES[::-1]), default="warning", show_default=True,
     help="Lowest severity that makes the exit code 1.",
-)
+)  # fmt: skip
 @click.option(
-    "--format",
-    "layout",
-    type=click.Choice(["text", "github"]),
-    default="text",
+    "--format", "layout", type=click.Choice(["text", "github"]), default="text",
     help="Output format; github annotates pull requests. [default: text]",
-)
+)  # fmt: skip
 @click.option("--select", metavar="RULES", multiple=True, help="Run only these rules: `a,b`.")
 @click.option("--ignore", metavar="RULES", multiple=True, help="Skip these rules.")
+@click.option("--baseline", type=_READ, metavar="FILE", help="Leave out the findings in FILE.")
+@click.option("--write-baseline", type=_WRITTEN, metavar="FILE", help="List all findings in FILE.")
 @click.option("--fix", is_flag=True, help="Apply mechanical fixes to the scripts.")
 @click.option("--diff", is_flag=True, help="Show the fixes without applying them.")
 @cluster_option
@@ -78,14 +77,14 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
     if reply.json and options["layout"] != "text":
         raise InputError("--json and --format cannot be combined.", "Omit one of them.")
     if options["diff"]:
-        refuse_options("has no effect with --diff", "fail_on")
-    from lumitui.app.runs import findings_summary
+        refuse_options("has no effect with --diff", "fail_on", "baseline", "write_baseline")
+    from lumitui.app.runs import baseline_text, findings_summary, without_baseline
 
     changed = False
     checked: list[CheckedScript] = []
     crash: Exception | None = None
     chosen = {"select": _names(options["select"]), "ignore": _names(options["ignore"])}
-    fixes = options["fix"] or options["diff"]
+    asks, fixes = options["cluster"], options["fix"] or options["diff"]
     with _scripts(options) as checks:
         if (file := _profile_file(options["site_name"])) is not None:
             checks, options["site_name"] = checks.with_profile(file), file.stem
@@ -93,7 +92,6 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
         for path in scripts_of(scripts):
             text = script_bytes(path).decode(errors="surrogateescape")
             site = _site(checks, text, path, options)
-            asks = options["cluster"]
             try:
                 one, after = checks.check(path, text, site, **chosen, fix=fixes, ask=asks)
             except LumiError:
@@ -106,18 +104,26 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
                 changed |= after.text != text
                 _show_change(checks, text, after, diff=options["diff"])
             checked.append(one if options["diff"] else after)
+    kept, failing = tuple(checked), _SEVERITIES[_SEVERITIES.index(options["fail_on"]) :]
     if options["diff"]:
-        found = any(one.findings for one in checked)
+        found = any(one.findings for one in kept)
         more = " None has a mechanical fix." if found and not changed else ""
-        say(f"{findings_summary(tuple(checked))}{more}")
-        if crash is not None:
-            raise crash
-        return 1 if changed else 0
-    _print(reply, tuple(checked), options)
+        say(f"{findings_summary(kept)}{more}")
+        code = int(changed)
+    elif (target := options["write_baseline"]) is not None:
+        target.write(baseline_text(kept, target.name))
+        say(f"{findings_summary(kept)} {comment(target.name)} lists them.")
+        code = 0
+    else:
+        if (source := options["baseline"]) is not None:
+            kept = without_baseline(kept, source.read(), source.name)
+            known = sum(len(one.findings) for one in checked) - sum(len(o.findings) for o in kept)
+            say(f"Known findings that {comment(source.name)} leaves out: {known}.")
+        _print(reply, kept, options)
+        code = int(any(item.severity in failing for one in kept for item in one.findings))
     if crash is not None:
         raise crash
-    failing = _SEVERITIES[_SEVERITIES.index(options["fail_on"]) :]
-    return int(any(item.severity in failing for one in checked for item in one.findings))
+    return code
 
 
 @contextmanager
@@ -158,8 +164,7 @@ def _site(checks: "Scripts", text: str, path: str, options: _LintOptions) -> "Si
         )
     say(
         f"{comment(path)}: only site-independent rules ran, because the site is unknown. Pass it "
-        "with --site; `lumitui site show` lists the sites, and `lumitui site add` adds a new "
-        "one."
+        "with --site; `lumitui site show` lists the sites, and `lumitui site add` adds one."
     )
     return None
 

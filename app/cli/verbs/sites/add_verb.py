@@ -11,7 +11,7 @@ from lumitui.app.explain import words
 
 @click.command()
 @click.argument("site_name", metavar="NAME")
-@click.option("--host", metavar="HOST", required=True, help="Login node of the cluster.")
+@click.option("--host", metavar="HOST", help="Login node of the cluster. [default: NAME]")
 @click.option("--user", metavar="NAME", help="Your user name there.")
 @click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="SSH port.")
 @click.option(
@@ -29,7 +29,7 @@ from lumitui.app.explain import words
 def add(
     reply: Reply,
     site_name: str,
-    host: str,
+    host: str | None,
     user: str | None,
     port: int | None,
     ssh_config: Path | None,
@@ -43,6 +43,7 @@ def add(
     """
     from lumitui.app.runs import HostAddress
 
+    host = host or site_name  # an alias of ~/.ssh/config
     place = HostAddress(
         login=host.partition("@")[2] or host,
         user=user or (host.partition("@")[0] if "@" in host else None),

@@ -70,11 +70,7 @@ def _configs(args: Sequence[str]) -> Iterator[str]:
 
 
 def _reason(
-    link: str,
-    kinds: dict[str, str],
-    folders: set[str],
-    closed: set[str],
-    seen: dict[str, str],
+    link: str, kinds: dict[str, str], folders: set[str], closed: set[str], seen: dict[str, str]
 ) -> str:
     """Return why `link` cannot be created; "" if it can."""
     if link == ".":

@@ -165,7 +165,8 @@ def look(
         try:
             check_webhook(environ[spec.notify.webhook])
         except ValueError as error:
-            problems.append(("secrets", "notify", _no_webhook(spec.notify.webhook, error)))
+            words = f"{spec.notify.webhook} is not a valid address for notifications: {error}."
+            problems.append(("secrets", "notify", InputError(words, "Correct it.")))
     if not ships_code:
         return Files(project, _errors(problems), ships_code=False)
     try:
@@ -240,10 +241,6 @@ def _no_secret(name: str) -> InputError:
     return InputError(f"The secret {name} is not set in this shell.", f"Run `export {name}=…`.")
 
 
-def _no_webhook(name: str, error: ValueError) -> InputError:
-    return InputError(f"{name} is not a valid address for notifications: {error}.", "Correct it.")
-
-
 def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:
     """Return the code to send: the project's files and the bundled trainer's.
 
@@ -263,15 +260,11 @@ def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:
 
 def _scanned(spec: JobSpec, root: Path, hashes: Path | None) -> tuple[Code, ScanGuard]:
     extra, elsewhere = _bundled(spec), left_out(spec, root)
-    kept = _hashes(hashes, root) if hashes else None
+    name = hashlib.sha256(os.fsencode(root)).hexdigest()[:24]
+    kept = Hashes(hashes / f"{name}.json", root) if hashes else None
     guard, follow = ScanGuard(spec.ship_secrets), Follow(spec.follow_links)
     manifest = scan(root, extra=extra, guard=guard, hashes=kept, elsewhere=elsewhere, follow=follow)
     return Code(root, manifest, {**extra, **follow.taken}, tuple(guard.kept_back)), guard
-
-
-def _hashes(folder: Path, root: Path) -> Hashes:
-    name = hashlib.sha256(os.fsencode(root)).hexdigest()[:24]
-    return Hashes(folder / f"{name}.json", root)
 
 
 def secret_values(spec: JobSpec, environ: Mapping[str, str] = os.environ) -> dict[str, str]:

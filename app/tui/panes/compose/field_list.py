@@ -150,10 +150,17 @@ class FieldList(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         """Rewrap the errors; the first layout also happens here."""
-        laid_out = bool(self._rows)
+        here = self._row()
         self._lay_out()
-        if not laid_out:
+        if here is None:
             self._to_error()
+            return
+        own = here.field, here.problem, here.fold
+        same = (
+            at for at, row in enumerate(self._rows) if (row.field, row.problem, row.fold) == own
+        )
+        self._at = next(same, self._at)
+        self.action_move(0)
 
     def _lay_out(self) -> None:
         width = self.scrollable_content_region.width
@@ -211,9 +218,10 @@ class FieldList(ScrollView, can_focus=True):
             line = self._field_line(field)
             line.truncate(max(8, width), overflow="ellipsis")
             rows.append(_Row(field, None, (line,)))
-            notes = [item for item in field.problems if item.severity == "note"]
-            shown = [item for item in field.problems if item.severity != "note"]
-            if notes:
+            notes = [item for item in field.problems if item.severity == "note" and not item.fix]
+            few = len(notes) == 1  # a fold would hide it for nothing
+            shown = [item for item in field.problems if few or item not in notes]
+            if len(notes) > 1:
                 open_now = field.key in self._unfolded
                 said = f"    {words.count(len(notes), 'note')} {'▾' if open_now else '▸'}"
                 rows.append(_Row(field, None, (Text(said, SEVERITY["note"]),), fold=field.key))
@@ -274,9 +282,11 @@ class FieldList(ScrollView, can_focus=True):
             self._at += way
         self._reveal()
 
-    def _reveal(self) -> None:
+    def _reveal(self, *, below: bool = False) -> None:
+        """Scroll to the cursor's row, with as many rows `below` as fit."""
         above = sum(at < self._at for at, _ in self._lines)
-        height = sum(at == self._at for at, _ in self._lines)
+        height = sum(at == self._at or (below and at > self._at) for at, _ in self._lines)
+        height = min(height, self.scrollable_content_region.height)
         self.scroll_to_region(Region(0, above, 1, height), animate=False, force=True)
         self.refresh()
 
@@ -298,7 +308,7 @@ class FieldList(ScrollView, can_focus=True):
             self._unfolded ^= {row.fold}
             self._lay_out()
             self._at = next(at for at, new in enumerate(self._rows) if new.fold == row.fold)
-            self._reveal()
+            self._reveal(below=row.fold in self._unfolded)
         elif row.field is not None:
             self.post_message(self.Wanted(row.field))
         elif row.problem is not None and row.problem.fix:
@@ -310,9 +320,9 @@ class FieldList(ScrollView, can_focus=True):
         wrong = [row for row in self._rows if row.problem and row.problem.severity != "note"]
         fixes = [row for row in self._rows if row.problem is not None and row.problem.fix]
         at = [row for row in fixes if row is self._row()]
-        here = [row for row in (*fixes, *wrong) if row.field is not None and row.field.key == key]
-        here = [*at, *here]
-        for row in (*here, *fixes, *wrong):
+        rows = sorted((*fixes, *wrong), key=lambda row: row not in wrong)  # offers of notes: last
+        here = [row for row in rows if row.field is not None and row.field.key == key]
+        for row in (*at, *here, *rows):
             if row.problem is not None and row.problem.fix:
                 self.post_message(self.FixesWanted((row.problem,)))
                 return

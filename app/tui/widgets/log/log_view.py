@@ -29,14 +29,10 @@ class LogView(RowView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "scroll_down", "Down", show=False, id="log.down", tooltip="One line down"),
         Binding("k,up", "back('scroll_up')", "Up", show=False, id="log.up", tooltip="One line up"),
-        Binding(
-            "pageup", "back('page_up')", "Page up", show=False, id="log.page_up",
-            tooltip="One page up; pauses following",
-        ),
-        Binding(
-            "g,home", "to_start", "Top", show=False, id="log.top",
-            tooltip="Go to the first line of the log",
-        ),
+        Binding("pageup", "back('page_up')", "Page up", show=False, id="log.page_up",
+                tooltip="One page up; pauses following"),
+        Binding("g,home", "to_start", "Top", show=False, id="log.top",
+                tooltip="Go to the first line of the log"),
         Binding("G,end", "to_end", "End", show=False, id="log.end",
                 tooltip="Go to the end, and follow"),
         Binding("f", "toggle_follow", "Follow", id="log.follow",

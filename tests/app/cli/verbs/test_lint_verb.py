@@ -288,3 +288,20 @@ def test_a_note_fails_only_if_it_is_asked_for(here: Here, script: Path) -> None:
     assert here("lint", str(script)).returncode == 0
     assert here("lint", str(script), "--fail-on", "note").returncode == 1
     told(here("lint", str(script), "--fail-on", "note", "--diff"), 2, "no effect with --diff")
+
+
+def test_a_baseline_leaves_out_its_findings_until_a_new_one_appears(
+    here: Here, script: Path, tmp_path: Path
+) -> None:
+    known = str(tmp_path / "known.txt")
+    assert here("lint", str(tmp_path), "--write-baseline", known).returncode == 0
+    script.write_text(BAD.replace("#SBATCH --time", "#SBATCH --job-name=a\n#SBATCH --time"))
+    done = here("lint", str(tmp_path), "--baseline", known)  # the line has moved
+    assert (done.returncode, done.stdout.strip()) == (0, "")
+    assert f"Known findings that {known} leaves out: 1." in done.stderr
+    script.write_text(BAD.replace("# SBATCH", "# SBATCH --exclude=nid005001\n# SBATCH"))
+    new = here("lint", str(script), "--baseline", known, "--json")  # a copy of the line is new
+    assert [one["at"]["line"] for one in envelope(new)["data"][0]["findings"]] == [9]
+    assert new.returncode == 1
+    told(here("lint", str(script), "--baseline", str(script)), 2, "is not a baseline.")
+    told(here("lint", str(script), "--baseline", known, "--diff"), 2, "no effect with --diff")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.cli.views import tables
+from lumitui.app.follow.notifications.last_seen import read_last_seen, write_last_seen
 from lumitui.app.history.history import History
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Preview, Runs
@@ -213,6 +214,23 @@ def test_a_job_that_fails_exits_5_and_says_why(here: Here, job: Path) -> None:
     for more in (("--ladder", "1,2"), ("--rest",)):
         told(here("resubmit", "last", *more, "--wait"), 2, "--timeout work only for one run")
     told(here("submit", str(job), "--rest", "--timeout", "9"), 2, "work only for one run")
+
+
+def test_an_end_that_was_printed_is_no_news(here: Here, home: Home, job: Path) -> None:
+    seen = home.data / "last-seen"
+    assert here("submit", str(job), "--yes", "--wait").returncode == 0
+    assert not seen.exists(), "the TUI was never open"
+    write_last_seen(seen, time.time() - 60, ["before-1"])
+    shown = [
+        here("submit", str(job), "--yes", "--wait").stdout.strip(),
+        here("try", str(job), "--yes").stdout.strip(),
+    ]
+    for verb in ("wait", "logs"):
+        shown.append(here("submit", str(job), "--yes").stdout.strip())
+        here(*((verb, "-f") if verb == "logs" else (verb,)), shown[-1])
+    kept = read_last_seen(seen)
+    assert kept is not None and kept.unfinished == ("before-1",)
+    assert kept.told >= set(shown)
 
 
 def test_only_the_failed_runs_of_a_history_are_found(here: Here, job: Path) -> None:

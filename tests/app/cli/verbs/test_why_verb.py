@@ -55,6 +55,20 @@ def test_a_line_keeps_its_number_behind_progress_bars_and_before_the_end_that_is
     assert data["why"][0]["number"] == 150_002
 
 
+def test_a_module_that_lies_beside_the_project_gets_the_key_that_sends_it(
+    here: Here, job: Path
+) -> None:
+    (job.parent / "hello.py").write_text("import beside.part\n")
+    assert here("submit", str(job), "--yes", "--wait").returncode == 5
+    assert "project: .." not in here("why", "last").stdout
+    (job.parent.parent / "beside").mkdir()
+    shown = here("why", "last").stdout
+    assert "../beside is outside the project, so lumitui did not send it." in shown
+    assert "Set `project: ..`, `workdir: work` and `script: work/hello.py`" in " ".join(
+        shown.split()
+    )
+
+
 def test_what_holds_no_log_is_refused_and_stdin_is_read(
     home: Home, here: Here, tmp_path: Path
 ) -> None:

@@ -96,7 +96,18 @@ def test_a_size_is_short(count: int, shown: str) -> None:
 )  # fmt: skip
 def test_a_price_has_one_form(value: float, shown: str) -> None:
     assert words.price(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.3333, "0.34"), (0.1 + 0.2, "0.30"), (2.04, "2.04"), (4 / 3, "1.34"), (16.0, "16"),
+     (999.991, "1,000"), (1234.1, "1,235"), (0.00041, "0.0005"), (1e-320, "1e-320"), (0.0, "0")],
+)  # fmt: skip
+def test_an_upper_limit_is_rounded_up(value: float, shown: str) -> None:
+    assert words.most(value) == shown
     assert words.amount(Price(value, "h", 1.0)) == (f"{shown} h" if value else "nothing")
+    run = replace(RUNNING, state=State.DONE, ended=RUNNING.started, price=Price(value, "h", 1.0))
+    assert words.billed(run, NOW) == (f"nothing (of at most {shown})" if value else "nothing")
 
 
 def test_ranks_are_named_as_ranges() -> None:

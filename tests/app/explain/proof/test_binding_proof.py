@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.explain.run_facts import differences, proof_table
-from lumitui.app.job.launch import RankLayout
+from lumitui.app.job.launch import SHARED, RankLayout
 from tests.support.jobs.binding.binding_reports import ALL_GPUS, EXACT, Report, reports, verdict_on
 
 NUMA = replace(EXACT, planned_cores=("49-63", "49-63", "17-31", "17-31", "1-15", "1-15", "33-47",
@@ -217,9 +217,10 @@ def test_garbage_never_raises_and_is_never_proved(text: str, layout: RankLayout)
 
 
 def test_a_run_says_why_no_cores_were_promised() -> None:
-    layout = replace(EXACT, planned_cores=(), masks=(), unplanned="nodes are shared")
+    layout = replace(EXACT, planned_cores=(), masks=(), unplanned=SHARED)
     found = verdict_on(reports(EXACT), layout)
-    assert found.kind == "not measured" and "nodes are shared" in found.sentence
+    assert found.kind == "not measured" and SHARED in found.sentence
+    assert found.sentence.endswith("For a proof, set `exclusive: true`, then resubmit.")
 
 
 def test_ranks_that_share_their_nodes_cores_are_unbound() -> None:

@@ -16,7 +16,12 @@ from textual.pilot import Pilot
 
 from lumitui.app.follow.notifications import outside
 from lumitui.app.follow.notifications.events import Event, Happened
-from lumitui.app.follow.notifications.last_seen import read_last_seen, write_last_seen
+from lumitui.app.follow.notifications.last_seen import (
+    LastSeen,
+    mark_told,
+    read_last_seen,
+    write_last_seen,
+)
 from lumitui.app.follow.notifications.notification_settings import Notify, read_notify
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
@@ -145,6 +150,9 @@ def test_what_was_seen_last_is_kept_for_its_owner(tmp_path: Path) -> None:
     seen = read_last_seen(file)
     assert seen is not None and (seen.at, seen.unfinished) == (1_700_000_000.0, ("a", "b"))
     assert file.stat().st_mode & 0o777 == 0o600
+    mark_told(file, "a")
+    mark_told(file, "c")
+    assert read_last_seen(file) == LastSeen(1_700_000_000.0, ("a", "b"), frozenset("ac"))
     for broken in (b"", b"\xff\n", b"soon\nx"):
         file.write_bytes(broken)
         assert read_last_seen(file) is None

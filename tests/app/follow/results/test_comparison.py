@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lumitui.app.cli.views.diff import Difference, difference_text
 from lumitui.app.explain import run_facts, run_overview
 from lumitui.app.follow.results.comparison import changes, contrasted_fields
 from lumitui.app.follow.results.job_rows import differing_rows
@@ -74,7 +75,13 @@ def test_the_files_of_two_snapshots_are_compared_after_the_code_changed(
         {"path": "hello.py", "what": "changed"},
         {"path": "new# more.py", "what": "added"},
     ]
-    assert "changed  hello.py" in here("diff", one, two).stdout
+    text = here("diff", one, two).stdout
+    assert (
+        "changed  hello.py" in text and f"+++ hello.py of {two}" in text and "  +# more\n" in text
+    )
+    assert found["lines"][-1] == "+# more"
+    long = Difference((one, two), (), (), (), (), lines=("+ a",) * 70)
+    assert "10 more lines: `--json` prints them." in difference_text(long, 80)
     runs = Runs(settings)
     assert runs.comparisons.code([one, one])[0].files == ()
     # The history has the last list; those of the site are asked for, and may be gone.

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,11 @@ import pytest
 from lumitui.app.follow.results.summary import Figures
 from lumitui.app.history.history import History
 from lumitui.app.job.settings import Settings
+from lumitui.app.runs.core import RunsCore
 from lumitui.app.tui.app import LumiApp
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
+from tests.support.jobs.small_jobs import hello_job
 from tests.support.program.driven_tui import ended, sees, shown, submit
 
 TRAINS = """\
@@ -60,6 +63,30 @@ async def test_the_curve_and_the_log_s_metrics_are_on_the_screen(
         await pilot.press("G")
         await sees(pilot, "never +not found at the end of the log")
         assert "of metrics.jsonl" not in shown(pilot), "every line could be read"
+
+
+async def test_curves_of_the_log_grow_while_it_is_followed_without_a_request(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = LumiApp(settings)
+    spec = hello_job(metrics={"loss": "loss ([0-9.]+)", "lr": "lr ([0-9.]+)"})
+    run = a_run("r1", site="laptop", state=State.RUNNING, job_id="7", folder=str(tmp_path))
+    app.runs.history.begin(replace(run, spec=spec))
+    log = tmp_path / "attempt-1.out"
+    log.write_text("epoch 0\n")
+    monkeypatch.delattr(RunsCore, "read_log")  # the followed log is enough
+    async with app.run_test(size=(110, 40)) as pilot:
+        await pilot.press("enter")
+        await sees(pilot, "No metrics yet")
+        await sees(pilot, "lr +not found at the end of the log")
+        with log.open("a") as file:
+            file.write("".join(f"step {at} loss {3 - at / 100}\n" for at in range(50)))
+        await sees(pilot, r"━ 2\.51")
+        await sees(pilot, "[⠁-⣿]{2}")
+        assert "No metrics yet" not in shown(pilot)
+        with log.open("a") as file:
+            file.write("step 50 loss 1.25\nstep 51 loss 7")
+        await sees(pilot, r"━ 1\.25")
 
 
 @pytest.mark.slow

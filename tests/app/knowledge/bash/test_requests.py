@@ -74,8 +74,6 @@ def test_lines_below_the_first_command_are_none_but_text_in_a_heredoc_may_be() -
         (("-t 1-12",), {"seconds": 36 * 3600}),
         (("-t 90",), {"seconds": 90 * 60}),
         (("-t soon",), {"seconds": None}),
-        (("-p standard-g",), {"exclusive": True}),
-        (("-p small-g",), {"exclusive": False}),
     ],
 )  # fmt: skip
 def test_requests_become_numbers(lines: tuple[str, ...], expected: dict[str, object]) -> None:

@@ -42,6 +42,7 @@ WATCHDOG = (
         ("0: ddp.py: 10 training images are fewer than one global batch of 32 x 8 ranks.",
          "usage", 0),
         ("1: RuntimeError: Connection closed by peer [10.0.0.2]:4711", "peer-lost", 1),
+        ("1: terminate called without an active exception", "exit-abort", 1),
         ("srun: error: nid005001: task 6: Segmentation fault (core dumped)",
          "killed-by-signal", 6),
     ],

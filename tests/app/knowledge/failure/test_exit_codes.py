@@ -102,3 +102,17 @@ def test_a_launchers_reason_names_the_rank_of_the_exit_file(
     assert (found[0].id, found[0].rank) == (known, 5)
     # A task of srun that starts a launcher of its own is a node's.
     assert why(log, rc=rc, rank=1, spec=hello_job())[0].rank is None
+
+
+def test_an_abort_at_the_exit_is_said_once_with_its_remedy() -> None:
+    log = """\
+0: epoch 29 loss 0.1
+1: terminate called without an active exception
+srun: error: nid005001: task 1: Aborted
+"""
+    (found,) = why(log, rc=134, rank=1)
+    assert (found.id, found.rank) == ("exit-abort", 1)
+    assert found.line == "terminate called without an active exception"
+    assert "`os._exit(0)`" in found.do
+    crash = why(f"srun: error: nid005001: task 0: Segmentation fault\n{log}", rc=134)
+    assert [one.id for one in crash] == ["killed-by-signal", "exit-abort"]

@@ -12,6 +12,7 @@ from tests.support.jobs.sites.lumi_job import JOB, job
 from tests.support.jobs.sites.site_jobs import launched, site
 
 LUMI = Sites([BUILT_IN]).load("lumi")
+GLOBAL = {"trainer": None, "script": "t.py", "scale": {"batch": {"arg": "--b", "arg_is": "global"}}}
 
 
 def said(_site: Site = LUMI, /, **changes: object) -> dict[str, str]:
@@ -34,6 +35,7 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
         ({"args": ["--data=/x/$LUSTRE/data"]}, "literal-argument", "warning"),
         ({"args": ["--out", "${SLURM_JOB_ID}"]}, "literal-argument", "warning"),
         ({"args": ["--n=$(nproc)"]}, "literal-argument", "warning"),
+        (GLOBAL | {"args": ["--b=100"]}, "batch-split", "error"),
         ({"time": "3-00:00:00"}, "time-limit", "error"),
         ({"nodes": 1025}, "nodes", "error"),
         ({"partition": "small-g", "nodes": 5}, "nodes", "error"),
@@ -82,6 +84,9 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
                 *("-Qa0-2", "-Ha 0-2", "-Ot180", "-QN2", "-sN2", "-Mother", "--test-only"),
             )
         ),
+        ({"sbatch": ["--hint=nomultithread --whole"]}, "unknown-directive", "warning"),
+        ({"sbatch": ["-Y"]}, "unknown-directive", "warning"),
+        ({"sbatch": ["--con"]}, "unknown-directive", "error"),  # ambiguous
         ({"partition": "small-g", "memory": "600G"}, "memory", "error"),
         ({"memory": "481G"}, "memory", "error"),
         ({"name": "bash"}, "job-name", "warning"),
@@ -92,6 +97,12 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
 def test_a_rule_speaks(changes: dict[str, object], rule: str, severity: str) -> None:
     assert said(LUMI, **changes).get(rule) == severity
     assert rule not in said()
+
+
+def test_an_unknown_option_of_sbatch_names_its_key_and_what_was_meant() -> None:
+    spec = changed(JOB, {"sbatch": ["--exlude=nid005001"]}, "t")
+    (found,) = (one for one in findings(compose(spec, LUMI), LUMI) if one.severity == "error")
+    assert (found.at.field, found.do) == ("sbatch", "Write --exclude=nid005001.")
 
 
 LAIF = "/appl/local/laifs/containers/lumi-multitorch-{0}/lumi-multitorch-full-{0}.sif"
@@ -119,6 +130,19 @@ def test_an_image_goes_with_its_generation_only(image: str) -> None:
     untold = said(LUMI, container={"image": image})
     assert ("image-generation" in untold) is (own != LUMI.default_container)
     assert "image-unknown" not in untold
+
+
+@pytest.mark.parametrize("gpus", [2, 8])
+def test_a_job_on_shared_nodes_says_at_its_key_how_to_get_a_proof(gpus: int) -> None:
+    spec = job(partition="small-g", gpus_per_node=gpus)
+    note = next(one for one in findings(compose(spec, LUMI), LUMI) if one.rule == "shared-cores")
+    assert (note.at.field, note.severity) == ("exclusive", "note")
+    # lumitui requests the memory of a whole node itself.
+    assert "set `exclusive: true`" in note.do and "memory" not in note.do
+    assert "shared-cores" not in said(partition="small-g", gpus_per_node=1)
+    spec = changed(spec, {"gpus_per_node": 2, "exclusive": True}, "t")
+    paid = next(one for one in findings(compose(spec, LUMI), LUMI) if one.rule == "exclusive-part")
+    assert paid.do == "Remove `exclusive: true`, and with it the proof, or request all GPUs."
 
 
 def test_an_image_of_unknown_kind_is_noted_until_its_generation_is_named() -> None:

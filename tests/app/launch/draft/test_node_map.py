@@ -143,3 +143,9 @@ def test_options_without_a_list_are_named_and_what_slurm_chooses_is_left_open() 
     assert [row.gpus for row in found.tasks] == [(), ()]
     assert [one.id for one in found.mistakes] == ["mask-few"]
     assert "the job requests 7" in found.mistakes[0].message
+
+
+def test_a_type_that_ends_with_a_digit_is_not_joined_to_a_rank() -> None:
+    node = LUMI.node.model_copy(update={"gpu": "a100"})  # A1000 is another card
+    assert gpu_word(LUMI.model_copy(update={"node": node})) == "GPU"
+    assert gpu_word(LUMI) == "GCD"

@@ -341,6 +341,39 @@ def test_deepspeeds_configuration_becomes_its_key_and_the_strategy_of_its_stage(
     assert not any("argument" in what or "deepspeed" in what for what in whats)
 
 
+@pytest.mark.parametrize(
+    ("line", "there", "home", "keys"),
+    [
+        # sub/run.sh runs in sub, the job file is beside it or above it.
+        ("../train.py", "train.py", "sub", ("..", "sub", "train.py")),
+        ("../train.py", "train.py", ".", (".", "sub", "train.py")),
+        ("train.py", "sub/train.py", ".", (".", "sub", "sub/train.py")),
+        # sub/run.sh runs in the folder above, where lumitui is called.
+        ("sub/train.py", "sub/train.py", ".", (".", ".", "sub/train.py")),
+        ("sub/train.py", "sub/train.py", "sub", ("..", ".", "sub/train.py")),
+        # Where it is not, nobody knows.
+        ("../train.py", "other.py", "sub", (".", ".", "train.py")),
+    ],
+)
+def test_a_program_is_found_where_the_script_runs(
+    line: str, there: str, home: str, keys: tuple[str, str, str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (tmp_path / "sub").mkdir()
+    (tmp_path / there).touch()
+    monkeypatch.chdir(tmp_path)
+    script, path = GUIDE.replace("train.py", line).encode(), Path("sub") / "run.sh"
+    found = import_script(script, path, Sites([BUILT_IN]), home=Path(home)).report
+    assert (found.spec.project, found.spec.workdir, found.spec.script) == keys
+    assert ("outside the project" in lost(found)) == (there == "other.py")
+    assert "depends on where you call sbatch" not in lost(found)
+    if line == "train.py":
+        (tmp_path / "train.py").touch()
+        both = import_script(script, path, Sites([BUILT_IN]), home=Path(home)).report
+        assert (both.spec.workdir, both.spec.script) == (".", "train.py")
+        assert f"{tmp_path / there} has the same path; which one runs depends on" in lost(both)
+
+
 def test_a_program_that_needs_the_folder_beside_it_gets_the_keys_that_send_it(
     tmp_path: Path,
 ) -> None:

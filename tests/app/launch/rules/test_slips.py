@@ -82,7 +82,19 @@ def test_a_job_for_nodes_without_python_is_warned(changes: dict[str, object], sp
     for one in found:
         assert "The nodes of lumi have no python3" in one.message and "127" in one.message
         assert "`container: {generation: laif}`" in one.do and "`modules:" in one.do
-        assert (one.severity, one.at.field) == ("warning", "container.image")
+        assert (one.severity, one.at.field) == ("warning", "modules"), "`f` opens this row"
+        assert "goes into the profile: `modules:" in one.do
+
+
+def test_an_image_that_the_nodes_lack_is_not_advised() -> None:
+    without = {name: one.model_copy(update={"image": ""}) for name, one in BARE.containers.items()}
+    site = BARE.model_copy(update={"containers": without})
+    (found,) = [
+        one
+        for one in findings(compose(parse_job(JOB, "job.yaml"), site), site)
+        if one.rule == "bare-python"
+    ]
+    assert "`container: {image: /path.sif}`" in found.do
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 from hypothesis import example, given
@@ -83,6 +84,29 @@ def test_only_a_named_argument_of_ones_own_script_is_the_global_batch(
 ) -> None:
     with pytest.raises(InputError, match="arg_is: global"):
         job(**changes)
+
+
+@pytest.mark.parametrize(
+    ("batch", "partition", "keep", "nodes", "hint"),
+    [
+        ("256", "standard-g", "global", 3, "Use 2 nodes or 4 nodes, or make the batch"),
+        ("2400", "small-g", "global", 7, "Use 6 nodes or 10 nodes, or"),
+        ("8256", "standard-g", "global", 1000, "Use 516 nodes, or"),  # 1032 are too many
+        # On no other size, the ranks could share what grows from 100 samples.
+        ("100", "standard-g", "per_gpu", 3, "Make the batch a multiple of 24."),
+        ("100", "standard-g", "global", 3, "Make the batch a multiple of 24."),
+    ],
+)  # fmt: skip
+def test_the_hint_names_only_sizes_that_lumitui_accepts(
+    batch: str, partition: str, keep: str, nodes: int, hint: str
+) -> None:
+    scale = {"batch": {"arg": "--batch-size", "arg_is": "global", "keep": keep}}
+    own = {**OWN, "args": ["--batch-size", batch], "partition": partition, "scale": scale}
+    with pytest.raises(InputError) as caught:
+        rescale(launched(job(**own)), LUMI, nodes=nodes)
+    assert caught.value.hint.startswith(hint)
+    for size in re.findall(r"(\d+) nodes? or|(\d+) nodes?, or", hint):
+        rescale(launched(job(**own)), LUMI, nodes=int("".join(size)))
 
 
 def test_there_and_back_is_the_same_job() -> None:

@@ -14,6 +14,7 @@ from lumitui.app.scale.scaling.measured import MeasuredRun, Training, training_o
 from lumitui.app.scale.scaling.model import Estimate
 from lumitui.app.scale.scaling.size_advice import SizeGoal, advise_size, seconds_in
 from lumitui.app.scale.scaling.study import Offer, Scaling, ScalingSize, scaling_of
+from lumitui.app.tui.screens.scaling_screen import scaling_lines
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
 from tests.support.jobs.trained_runs import lines_of, size_of, trained
@@ -218,13 +219,35 @@ def test_a_run_too_short_to_warm_up_counts_only_alone() -> None:
     assert scaling_of(one, both, []).sizes[0].source == "one (50 steps)"
 
 
+def test_where_more_nodes_are_slower_no_law_is_claimed_and_no_line_drawn() -> None:
+    found = study({1: 34_300.0, 2: 27_500.0}, 1, 2, 4)
+    words = scaling_words.basis(found)
+    assert "slower: 34,300 samples/s on 1 node, 27,500 on 2." in words and "Amdahl" not in words
+    four = size_of(found, 4).speed
+    assert four is not None and four.likely is None and four.high < 28_000
+    _, range_, measured = scaling_lines(found)
+    assert range_.name == "range" and range_.points == measured.points
+    assert scaling_lines(study(SPEEDS, 8))[1].name == "predicted"
+
+
+def test_a_cancelled_run_of_few_steps_does_not_count_beside_one_that_is_done() -> None:
+    done, cut = (trained(f"r{n}", 1, created=n) for n in (1, 2))
+    cut = replace(cut, state=State.CANCELLED)
+    family = [MeasuredRun(done, training(1000.0)), MeasuredRun(cut, training(1500.0, steps=20))]
+    found = scaling_of(done, family, [])
+    assert size_of(found, 1).source == "r1 (50 steps)"
+    assert "r2 is left out: it is cancelled, with 20 of 50 steps." in scaling_words.notes(found)
+    alone = scaling_of(cut, family[1:], [])
+    assert size_of(alone, 1).source == "r2 (20 steps, cancelled)"
+
+
 def test_what_is_predicted_says_how_sure_it_is() -> None:
     one = study({1: 1000.0}, 1, 2)
     assert size_of(one, 2).speed and size_of(one, 2).speed.likely is None  # type: ignore[union-attr]
     assert "Run one more size" in scaling_words.basis(one)
     assert "Run a third size to check it" in scaling_words.basis(study({1: 1000.0, 2: 1900.0}, 4))
     assert "8 of 10" in scaling_words.basis(study(SPEEDS, 8))
-    no_gain = replace(study({1: 1000.0, 2: 600.0}, 4), serial_share=1.0)
+    no_gain = replace(study({1: 1000.0, 2: 1000.0}, 4), serial_share=1.0)
     assert ": 100 % of the time on 1 node stays" in scaling_words.basis(no_gain)
     none = scaling_of(trained("r", 1), [], [])
     assert scaling_words.heading(none) == scaling_words.NOTHING and scaling_words.basis(none) == ""

@@ -186,3 +186,23 @@ async def test_enter_below_a_cause_shows_its_line_in_the_log(
         await sees(pilot, "enter: show it in the log")
         await pilot.press("enter")
         await until(pilot, lambda: view.marked in view.on_screen(), "it again")
+
+
+async def test_why_reads_the_log_of_a_running_run_and_again_when_its_state_changes(
+    settings: Settings, tmp_path: Path
+) -> None:
+    app = LumiApp(settings)
+    log = the_log_of(app, tmp_path)
+    log.write_text("1: step 1\n")
+    async with app.run_test(size=(100, 24)) as pilot:
+        await app.push_screen(RunScreen(app.runs, "r1", "why"))
+        await sees(pilot, "It is running, and the end of its log shows no failure.")
+        trace = '1: Traceback (most recent call last):\n1:   File "train.py", line 53, in <module>'
+        log.write_text(f"1: step 1\n{trace}\n1: NameError: name 'yy' is not defined\n")
+        await pilot.press("d")
+        await sees(pilot, r"Rank 1 raised an exception at train\.py:53")
+        log.write_text("1: step 1\n1: torch.OutOfMemoryError: HIP out of memory.\n")
+        app.runs.history.update("r1", state=State.FAILED, started=1.0, ended=2.0, rc=1)
+        await sees(pilot, "GPU ran out of memory")
+        app.runs.history.update("r1", state=State.DONE, rc=0)
+        await sees(pilot, "It did not fail: it is done.")

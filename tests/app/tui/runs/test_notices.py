@@ -8,7 +8,7 @@ from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.widgets._toast import Toast
 
-from lumitui.app.follow.notifications.last_seen import read_last_seen
+from lumitui.app.follow.notifications.last_seen import mark_told, read_last_seen
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.scaling_screen import ScalingScreen
@@ -23,15 +23,16 @@ async def test_ends_are_told_after_an_absence_and_at_once(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = LumiApp(settings)
-    for run_id in (*NAMES, "four-000004", "five-000005", "six-000006"):
+    for run_id in (*NAMES, "four-000004", "five-000005", "six-000006", "shown-000007"):
         app.runs.history.begin(a_run(run_id, state=State.QUEUED, job_id="41"))
     async with app.run_test(size=(120, 30)) as pilot:
         await until(pilot, lambda: "somewhere " in screen_lines(app)[0], "the link")
         assert not app.absence and not app._notifications, "nothing happened yet"
     assert (settings.data / "last-seen").stat().st_mode & 0o777 == 0o600
 
+    mark_told(settings.data / "last-seen", "shown-000007")
     app = LumiApp(settings)
-    for run_id, state in NAMES.items():
+    for run_id, state in (*NAMES.items(), ("shown-000007", State.DONE)):
         app.runs.history.update(run_id, state=state)
     written: list[str] = []
     monkeypatch.setattr(HeadlessDriver, "write", lambda _, data: written.append(data))

@@ -15,9 +15,10 @@ from lumitui.app.survey.profile.surveys import Surveys
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
 from lumitui.app.tui.dialogs.pick import PickDialog
-from lumitui.app.tui.screens.guide_screen import GuideScreen
+from lumitui.app.tui.screens.guide_screen import GuideScreen, check_text
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.sites import Sites
 from tests.support.program.driven_tui import cut_off, sees, shown, until
 from tests.support.program.home import Home
@@ -188,3 +189,17 @@ async def test_a_host_that_ssh_knows_is_surveyed_and_its_project_taken_over(
         await sees(pilot, r"(?s)✔ 1 site +rare.*✔ 4 project +▌ project_465000001")
         await sees(pilot, "▶ 5 check")
         assert "your name there" not in shown(pilot)
+
+
+def test_the_check_names_the_facts_that_differ_and_free_space_is_none() -> None:
+    right = Finding("Slurm", "note", "22.05.8")
+    full = Finding("work root", "warning", "/w, 0.5 GiB free", "Free some space.")
+    text = check_text([right, full]).plain
+    assert text == (
+        "1 of 1 facts match the profile.\nwarning: work root: /w, 0.5 GiB free. Free some space."
+    )
+    other = Finding("node nid1 gres_types", "warning", "[a]; the profile has [b]", "Set it.")
+    wrong = Finding("node nid1 gpus", "error", "4; the profile has 8", "Set it.")
+    first, *rest = check_text([right, other, wrong]).plain.splitlines()
+    assert first == "1 of 3 facts match the profile."
+    assert [line.partition(":")[0] for line in rest] == ["failed", "warning"]

@@ -14,6 +14,7 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.line_dialog import LineDialog
 from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog
+from lumitui.app.tui.dialogs.pick import PickDialog
 from lumitui.app.tui.panes.compose.compose_views import View, beside
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.text_pane import TextEditor
@@ -108,6 +109,20 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
         await pilot.click("#yes")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen), "the first screen")
         assert runs_of(pilot) == []
+
+
+async def test_the_only_note_of_a_field_is_shown_with_its_row(
+    settings: Settings, project: Path
+) -> None:
+    job = project / "lumi.yaml"
+    job.write_text(LUMI.replace("nodes: 9 ", "nodes: 1 ") + "gpus_per_node: 2\n")
+    (project / "hello.py").write_text('print("loss", 1.5)\n')
+    async with LumiApp(settings, job).run_test(size=(120, 50)) as pilot:
+        await sees(pilot, r"exclusive +\(false\)[^\n]+\n.*note: Nodes of small-g are")
+        await pilot.press("G", "f")  # first what may be wrong, then what a note offers
+        await until(pilot, lambda: isinstance(pilot.app.screen, PickDialog), "launchers")
+        await pilot.press("escape", *"kkk", "f")
+        await sees(pilot, r"metrics +'loss=")
 
 
 async def test_help_explains_the_rules_that_the_job_breaks(
@@ -304,17 +319,43 @@ async def test_a_field_keeps_its_place_while_it_is_set_and_cleared(
     settings: Settings, project: Path
 ) -> None:
     async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
-        await sees(pilot, "27 more, at their defaults ▸")
+        await sees(pilot, "28 more, at their defaults ▸")
         form = pilot.app.screen.query_one(FieldList)
         await pilot.press("G", "enter", "G", "k", "k", "plus")
         await sees(pilot, r"keep_compiled +false")
         assert under_cursor(form) == "keep_compiled"
         await pilot.press("g", *"jjjjjjjjjjjj", "enter", "k")
-        await sees(pilot, r"keep_compiled +false[\s\S]*26 more, at their defaults ▸")
+        await sees(pilot, r"keep_compiled +false[\s\S]*27 more, at their defaults ▸")
         assert under_cursor(form) == "keep_compiled"
         await pilot.press("delete")
         await sees(pilot, r"keep_compiled +\(true\)")
         assert under_cursor(form) == "keep_compiled"
+
+
+async def test_fields_that_unfold_are_seen_and_a_resize_keeps_the_cursor(
+    settings: Settings, project: Path
+) -> None:
+    async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "27 more, at their defaults ▸")
+        form = pilot.app.screen.query_one(FieldList)
+        await pilot.press("G", "enter")
+        await sees(pilot, r"at their defaults ▾[\s\S]*modules +\(none\)")
+        await pilot.press("G", "k", "k", "k")
+        here = under_cursor(form)
+        for rows in (40, 24):
+            await pilot.resize_terminal(80, rows)
+            await pilot.pause()
+            assert under_cursor(form) == here
+
+
+async def test_a_note_with_a_fix_is_not_folded(settings: Settings, project: Path) -> None:
+    (project / "lumi.yaml").write_text(LUMI.replace("nodes: 9", "nodes: 1"))
+    async with LumiApp(settings, project / "lumi.yaml").run_test(size=(120, 40)) as pilot:
+        await sees(pilot, r"use exclusive")
+        await until(pilot, lambda: can_submit(pilot), "the check")
+        pilot.app.screen.query_one(FieldList).focus()
+        await pilot.press("ctrl+f")
+        await sees(pilot, r"exclusive +true")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (80, 40), (120, 40), (200, 50), (80, 60)])

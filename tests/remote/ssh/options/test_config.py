@@ -273,3 +273,13 @@ def test_ssh_itself_agrees_with_the_way(server: Sshd, jump: Sshd) -> None:
     plain = ["ssh", "-F", str(server.config), "-o", "BatchMode=yes", "site", "echo in"]
     done = subprocess.run(plain, capture_output=True, text=True, timeout=20)
     assert done.stdout == "in\n", done.stderr
+
+
+def test_a_missing_key_file_is_named(server: Sshd, tmp_path: Path) -> None:
+    server.trust()
+    server.configure()
+    key = server.identity.rename(tmp_path / "moved")
+    with pytest.raises(LinkError, match="offered: no key") as raised:
+        server.connect().run("true")
+    assert f"No key was found at {server.identity}: set IdentityFile" in raised.value.hint
+    key.rename(server.identity)

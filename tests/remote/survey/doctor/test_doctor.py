@@ -180,6 +180,8 @@ def test_missing_tools_images_and_modules_are_shown(site: Site) -> None:
     legacy, laif = site.containers["legacy"].image, site.containers["laif"].image
     found = {c.rule: c.severity for c in cluster_checks.images(f"{legacy}\n", site)}
     assert found == {"image laif": "note", "image legacy": "warning"}
+    (seen,) = (c for c in cluster_checks.images(f"{legacy}\n", site) if c.severity == "note")
+    assert seen.message.startswith(f"{laif} (on the login node;")
     found = {c.rule: c.severity for c in cluster_checks.images(f"{laif}\n", site)}
     assert found == {"image laif": "error", "image legacy": "note"}
     assert [c.severity for c in cluster_checks.module_command("", site)] == ["error"]
@@ -203,13 +205,15 @@ def test_a_newer_slurm_is_a_warning(site: Site) -> None:
 def test_the_work_root_is_really_written_to(tmp_path: Path) -> None:
     root = f"{tmp_path}/a b/c"
     answer = Local().run(examine.work_script(root)).text
-    check = cluster_checks.work_root(answer, root)
+    check = cluster_checks.work_root(answer, root, "lumi")
     assert (check.severity, str(tmp_path) in check.message) == ("note", True)
     assert list(tmp_path.iterdir()) == []
     answer = Local().run(examine.work_script("/proc/1/nothing")).text
-    assert cluster_checks.work_root(answer, "/proc/1/nothing").severity == "error"
+    assert cluster_checks.work_root(answer, "/proc/1/nothing", "lumi").severity == "error"
     little = f"{tmp_path}\nwritable\ntmpfs 100 90 10 90% /\n"
-    assert cluster_checks.work_root(little, root).severity == "warning"
+    full = cluster_checks.work_root(little, root, "lumi")
+    assert (full.severity, "0.0 MiB free" in full.message) == ("warning", True)
+    assert "`lumitui site prune lumi`" in full.do
 
 
 def test_an_option_of_ssh_that_is_read_otherwise_is_shown(site: Site, tmp_path: Path) -> None:
@@ -306,5 +310,5 @@ def test_an_answer_without_sense_fails_the_connection_with_its_words(
 def test_the_answer_about_the_work_root_may_be_anything(
     answer: str, severity: str, found: str
 ) -> None:
-    check = cluster_checks.work_root(answer, "/work")
+    check = cluster_checks.work_root(answer, "/work", "lumi")
     assert check.severity == severity and found in check.message

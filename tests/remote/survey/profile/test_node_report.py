@@ -106,11 +106,14 @@ def measured_before(site: Site) -> Site:
     return site.model_copy(update={"node": node})
 
 
-def test_a_job_asks_for_no_more_cores_than_the_lists_have(site: Site) -> None:
+def test_cores_that_are_near_no_gpu_are_still_requested(site: Site) -> None:
     text = NODE.replace("gpu 0000:31:00.0 0 0-11,48-59", "gpu 0000:31:00.0 1 12-23,60-71")
-    found = values(compare(read(text), site))
-    assert (found["node.gpu_cores"], found["cores_per_gpu"]) == (
-        ("13-17", "18-22", "37-41", "25-29"), "5")  # fmt: skip
+    facts = compare(read(text), site)
+    found = values(facts)
+    assert found["node.gpu_cores"] == ("13-17", "18-22", "37-41", "25-29")
+    assert "cores_per_gpu" not in found and "are near no GPU, so masks leave" in str(facts.notes)
+    greedy = site.model_copy(update={"cores_per_gpu": 12})  # a node has 44 for 4 GPUs
+    assert values(compare(read(text), greedy))["cores_per_gpu"] == "11"
 
 
 def test_what_a_node_lacks_is_said(site: Site) -> None:
@@ -129,7 +132,8 @@ def test_a_default_container_whose_image_no_node_has_is_one_no_more(
     having = site.model_copy(update={"containers": {"own": container}, "default_container": "own"})
     measured = compare(read(NODE.replace("done", f"image {reads} /appl/torch.sif\ndone")), having)
     assert values(measured).get("default_container") == default
-    assert (("containers", "own", "image") in measured.confirmed) is (reads == "yes")
+    assert values(measured).get("containers.own.image") == ("" if reads == "no" else None)
+    assert ("containers", "own", "image") in measured.confirmed
 
 
 def test_the_profile_keeps_whether_a_node_has_python(site: Site) -> None:

@@ -176,8 +176,10 @@ def test_what_cannot_be_described_is_a_sentence(
 
 
 def test_a_site_that_hides_its_gpus_is_described_with_the_number_that_a_person_says() -> None:
-    site = site_of(text_from(with_changes((GRES, "(null)")), gpus=4))
-    assert (site.node.gpus, site.gpu_request) == (4, "")
+    text = text_from(with_changes((GRES, "(null)")), gpus=4)
+    site = site_of(text)
+    assert (site.node.gpus, site.gpu_request) == (4, "") and "given by you" in text
+    assert "given by you" not in text_from(with_changes((GRES, "gpu:4"))), "Slurm shows them"
 
 
 @pytest.mark.parametrize("count", [80, pytest.param(1000, marks=pytest.mark.slow)])

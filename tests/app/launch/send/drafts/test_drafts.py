@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.follow.results.log_patterns import series_of
 from lumitui.app.job.edit import set_key
 from lumitui.app.job.spec import parse_job
 from lumitui.app.launch.draft import job_form
@@ -148,8 +149,9 @@ def test_the_form_has_the_choices_of_the_site_with_their_limits(runs: Runs, fold
 
 
 def test_values_are_read_as_they_are_shown(runs: Runs, folder: Path) -> None:
-    checked = check(runs, folder, JOB + "env: {A: b c, D: '1'}\ngrid: {lr: ['1', '2']}\n")
-    for key in ("args", "env", "grid", "name", "nodes"):
+    checked = check(runs, folder, JOB + "env: {A: b c, D: '1'}\ngrid: {lr: ['1', '2']}\n"
+                    "metrics: {loss: 'loss=([0-9.]+), '}\n")  # fmt: skip
+    for key in ("args", "env", "grid", "metrics", "name", "nodes"):
         shown = field(checked, key)
         assert job_form.written({key: job_form.read(shown, shown.value)}, key) == shown.value
     assert job_form.read(field(checked, "env"), "'A=b c' D=1") == {"A": "b c", "D": "1"}
@@ -157,6 +159,29 @@ def test_values_are_read_as_they_are_shown(runs: Runs, folder: Path) -> None:
         job_form.read(field(checked, "args"), "'a")
     with pytest.raises(InputError, match="no value"):
         job_form.read(field(checked, "env"), "A")
+
+
+@pytest.mark.parametrize(
+    ("program", "line", "found"),
+    [
+        ('print(f"epoch {e} loss {x:.4f} {s:.0f} samples/s")', "epoch 3 loss 1.1276 343 samples/s",
+         {"loss": [1.1276], "samples_per_s": [343]}),
+        ('print("val/loss:", loss.item())', "val/loss: 0.5", {"val_loss": [0.5]}),
+        ('log.info("Loss=%.3f train_acc %d%%", x, y)', "Loss=2.000 train_acc 7%",
+         {"loss": [2.0], "train_acc": [7.0]}),
+        ('open("metrics.jsonl"); print(f"loss {x}")', "loss 1", {}),
+        ('writer.add_scalar("loss", x)', "loss 1", {}),
+    ],
+)  # fmt: skip
+def test_the_form_offers_to_draw_what_the_script_prints(
+    runs: Runs, folder: Path, program: str, line: str, found: dict[str, list[float]]
+) -> None:
+    (folder / "train.py").write_text(program)
+    text = JOB
+    while notes := field(check(runs, folder, text), "metrics").problems:
+        assert notes[0].severity == "note" and notes[0].fix, "one after the other"
+        text = apply_fix(text, notes[0].fix)
+    assert series_of(line, parse_job(text, "t").metrics) == found
 
 
 def test_a_grid_is_priced_whole_and_looked_at_once(runs: Runs, folder: Path) -> None:
