@@ -158,7 +158,14 @@ def grid_lines(previews: Sequence["Preview"]) -> list[str]:
         for number, item in enumerate(previews, 1)
     ]
     whole = ", ".join(words.price_sentence(price) for price in total_price(tuple(previews)))
-    return [*lines, f"{words.count(len(previews), 'run')}; {whole}"]
+    asked = dict.fromkeys(
+        f"asks for {words.layout_size(one.launch.layout)} of {one.launch.spec.partition}, at most "
+        + run_phrases.time_limit(one.launch.spec)
+        + f", account {one.launch.spec.account}" * (one.launch.spec.account != "none")
+        + f"; code: {one.files.weight}" * bool(one.files.weight)
+        for one in previews
+    )
+    return [*asked, *lines, f"{words.count(len(previews), 'run')}; {whole}"]
 
 
 def refuse_wait(wait: bool) -> None:
@@ -204,8 +211,9 @@ def show_changes(planned: "Resubmission", columns: int) -> None:
 def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
     """Print on stderr the project's changes since the run, and which code lumitui sends."""
     if news.differs:
-        other = " Add `--code current` to send it." if planned.plan.request.code == "same" else ""
-        say(f"note: {news.sentence}{other}")
+        same = "the code that ran; add `--code current` to send the project's"
+        sent = same if planned.plan.request.code == "same" else "the current code"
+        say(f"note: {news.sentence} This sends {sent}.")
 
 
 def agree_to_resubmit(

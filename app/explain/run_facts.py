@@ -158,13 +158,14 @@ def proof_table(verdict: Verdict) -> ProofTable:
         titles = ("rank", "local", "host", "planned", "found")
     titles += (*(("GPUs",) if gpus else ()), *(("PCI",) if bus else ()), "verdict")
     rows = sorted(verdict.rows, key=lambda row: row.ok)
-    made = (_proof_row(row, shared=shared, gpus=gpus, bus=bus) for row in rows)
+    right = "unbound" if verdict.kind == "unbound" else "ok"
+    made = (_proof_row(row, right, shared=shared, gpus=gpus, bus=bus) for row in rows)
     return ProofTable(titles, tuple(made))
 
 
-def _proof_row(row: RankProof, *, shared: bool, gpus: bool, bus: bool) -> ProofRow:
-    # Without a plan, no rank can be `ok`.
-    verdict = "differs" if not row.ok else "ok" if row.planned else ""
+def _proof_row(row: RankProof, right: str, *, shared: bool, gpus: bool, bus: bool) -> ProofRow:
+    # Without a plan, no rank can be `right`.
+    verdict = "differs" if not row.ok else right if row.planned else ""
     devices: tuple[str, ...] = (_ranges(row.gpus) or "?",) if gpus else ()
     devices += (brief(row.device) or "?",) if bus else ()
     cells = (row.found or "?", *devices, verdict)

@@ -1,6 +1,7 @@
 """Counts, sizes, times, prices and reasons in words, the same in CLI and TUI. Pure."""
 
 import math
+import re
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -297,4 +298,10 @@ def no_cause(run: "Run") -> str:
 
 def finding(found: "Finding") -> str:
     """Return a finding in one line."""
-    return f"{found.severity}: {found.message} {found.do} [{found.rule}; {found.source}]"
+    where = source(found.source)
+    return f"{found.severity}: {found.message} {found.do} [{found.rule}; {where}]"
+
+
+def source(text: str) -> str:
+    """Return a rule's source, with the command that prints lumitui's own page."""
+    return re.sub(r"(^|; )docs/(\w+)\.md", r"\1lumitui docs \2", text)

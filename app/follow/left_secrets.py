@@ -76,7 +76,8 @@ class LeftSecrets:
             words = f"The secrets of {ended[0].id} may still be at {site}; it answers: {answer}."
             return Swept(1, (words,))
         for run in ended:
-            self._forget(run.id)
+            with contextlib.suppress(OSError):  # then the next sweep removes it again
+                (self.folder / run.id).unlink(missing_ok=True)
         warnings = (
             f"{run.id}: {run.folder}/{SECRETS} cannot be removed; remove it yourself."
             for run in ended
@@ -94,7 +95,3 @@ class LeftSecrets:
             if run.id == path.name and run.site == site and run.state.is_final:
                 runs.append(run)
         return runs
-
-    def _forget(self, run_id: str) -> None:
-        with contextlib.suppress(OSError):  # then the next sweep removes it again
-            (self.folder / run_id).unlink(missing_ok=True)

@@ -95,8 +95,8 @@ def rebuild(
         have = history.whole_ids()
         new = [path for path in paths if path.rpartition("/")[2] not in have]
         present += len(paths) - len(new)
-        for number, page in enumerate(_pages(new, run_folders.PAGE)):
-            done = number * run_folders.PAGE
+        for done in range(0, len(new), run_folders.PAGE):
+            page = new[done : done + run_folders.PAGE]
             report(f"reading run folders: {done:,} of {len(new):,} in {work}")
             runs = []
             for folder in run_folders.read_folders(transport, page):
@@ -183,8 +183,3 @@ def folder_run(folder: RunFolder, site: str | None) -> Run:
     if not folder.locked and folder.job_id is None and young:
         raise ValueError(f"lumitui may still be sending it; try again in {length(making)}")
     return replace(run, job_id=folder.job_id)
-
-
-def _pages(paths: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(paths), size):
-        yield paths[start : start + size]

@@ -39,7 +39,7 @@ RECENT_SECONDS = 3600.0
 """How long to keep checking the queue for an abandoned run if no other run is polled."""
 _MOST = 50
 """Maximum number of runs of each state to compare with the queue."""
-_OURS = re.compile(r"lumitui:[0-9a-f]|(?:^|\|)[a-z0-9-]+-[0-9a-f]{6}\|")
+_OURS = re.compile(r"lumitui:[0-9a-f]|(?:^|\|)[a-z0-9.-]+-[0-9a-f]{6}\|")
 """The format of the identifiers of jobs that lumitui submitted; see `shipment.new_id`."""
 
 

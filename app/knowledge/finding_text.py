@@ -122,7 +122,8 @@ def github_lines(checked: CheckedScript) -> Iterator[str]:
         elif at.end_column > at.column:
             values["endColumn"] = str(at.end_column)
         values["title"] = item.rule
-        named = ",".join(f"{key}={_property(value)}" for key, value in values.items())
+        texts = (f"{key}={_data(value)}" for key, value in values.items())
+        named = ",".join(text.replace(":", "%3A").replace(",", "%2C") for text in texts)
         yield f"::{_LEVELS[item.severity]} {named}::{_data(masked(f'{item.message} {item.do}'))}"
 
 
@@ -130,7 +131,3 @@ def _data(text: str) -> str:
     """Escape a message like `escapeData` of GitHub's toolkit; also spell out terminal controls."""
     text = spell_out(text, keep="\r\n")
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

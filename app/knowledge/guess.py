@@ -48,7 +48,8 @@ def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[st
     as_well = [site.name for site in fits]
     added = [site for site in fits if site.name in own]
     mine = [site for site in added if facts.is_default(site)]
-    mine = mine or [site for site in added if _is_complete(site) and not site.account.default]
+    complete = [site for site in added if site.modules or site.containers]
+    mine = mine or [site for site in complete if not site.account.default]
     if mine:
         fits = mine[:1]
     elif len(fits) > 1:
@@ -60,10 +61,6 @@ def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[st
     whose = "your profile" if {*others} & {*own} else "the profile"
     more = f" ({whose} {' or '.join(others)} also fits: --site)" if others else ""
     return Guess(fits[0], f"{' and '.join(words)}{more}")
-
-
-def _is_complete(site: Site) -> bool:
-    return bool(site.modules or site.containers)
 
 
 @dataclass(frozen=True)

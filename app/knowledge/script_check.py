@@ -192,7 +192,10 @@ class Checking:
             files |= more
             job = read_script(text, site=self.site, files=files)
         every = [*findings(job, self.site), *self.ask(job, self.site)]
-        chosen = tuple(item for item in heard(every, text, self.known) if self._is_chosen(item))
+        chosen = tuple(
+            item for item in heard(every, text, self.known)
+            if item.rule in (self.select or [item.rule]) and item.rule not in self.ignore
+        )  # fmt: skip
         name = self.site.name if is_known(self.site) else None
         return CheckedScript(path, name, text, chosen, files, folder)
 
@@ -214,6 +217,3 @@ class Checking:
             if text is not None:
                 texts[name] = text
         return texts
-
-    def _is_chosen(self, item: Finding) -> bool:
-        return (not self.select or item.rule in self.select) and item.rule not in self.ignore

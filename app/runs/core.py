@@ -427,7 +427,7 @@ class RunsCore:
         """Copy results to the folder `target`, verified by hash; skip files already equal there.
 
         Without `patterns`, this copies the files of the job file's or the trainer's `fetch:`, and
-        the run's records.
+        the run's records. If a pattern without a slash matches nothing, all folders are searched.
 
         Raises:
             InputError: there is no such run, or a pattern leaves its folder.
@@ -437,7 +437,8 @@ class RunsCore:
 
         run = self.history.get(run_id)
         with self._watcher.connection(run.site).files() as transport:
-            return bring(run, transport, Path(target), patterns)
+            sent = self.history.snapshots.manifest(run.site, run.root)
+            return bring(run, transport, Path(target), patterns, sent)
 
     @cached_property
     def sweeps(self) -> Sweeps:

@@ -315,7 +315,8 @@ class Launches(RunsCore):
         basis = basis_of(parent, request)
         basis = following(basis, follows, site, self.history.get) if follows else basis
         planned = plan(basis, lineage, site, request)
-        return made_ready(planned, site, submit_command(site), self._hashes)
+        known = self.history.snapshots
+        return made_ready(planned, site, submit_command(site), self._hashes, known)
 
     def _slowest_save(self, run: Run, lineage: Sequence[Run]) -> float | None:
         """Return the seconds of the slowest save of a run, or of its nearest ancestor with one."""

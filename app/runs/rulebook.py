@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from lumitui.app.explain import words
 from lumitui.app.explain.doc_pages import page_text
 from lumitui.app.knowledge.rule import UNUSED_IGNORE, Subject, Topic, of_site
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES
@@ -112,4 +113,4 @@ def rule_text(one: Topic, width: int) -> str:
         for word, side, other in sides:
             lines += ["", f"{word}, at {example.site}:"]
             lines += [f"    {line}" for line in side or (f"(without the lines {other})",)]
-    return "\n".join([*lines, "", *textwrap.wrap(f"Source: {one.source}", room)])
+    return "\n".join([*lines, "", *textwrap.wrap(f"Source: {words.source(one.source)}", room)])

@@ -1,5 +1,6 @@
 """A resubmission: the local input of its plan, and the preview."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,14 +27,11 @@ from lumitui.app.scale.run_plan import (
     RunPlan,
     wanted_spec,
 )
-from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.source.manifest import Manifest
 
 _MOST_NAMED = 3
-_MAY_BE_BROKEN = (State.FAILED, State.OUT_OF_MEMORY)
-"""End states that the code probably caused."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +72,32 @@ def basis_of(parent: Run, request: ResubmissionRequest) -> Basis:
     return Basis(replace(parent, spec=own), spec, config)
 
 
-def made_ready(plan: RunPlan, site: Site, command: str, hashes: Path) -> Resubmission:
+def made_ready(
+    plan: RunPlan, site: Site, command: str, hashes: Path, snapshots: KnownSnapshots
+) -> Resubmission:
     """Return `plan` with its preview; `command` submits it at `site`.
 
-    `hashes` keeps the hashes of the project's files.
+    `hashes` keeps the hashes of the project's files, `snapshots` those of the files sent last.
     """
     parent, launch, ships_code = plan.parent, plan.launch, plan.request.code == "current"
     project = Path(parent.project)
     files = project_files.look(launch.spec, project, hashes, ships_code=ships_code)
+    if not ships_code:
+        files = replace(files, programs=_unchanged(parent, snapshots))
     job_file = Path(parent.job_file) if parent.job_file else None
     programs = files.programs or texts_of(launch.spec, project)
     effect = change_effect(plan.changes, programs.get(normpath(launch.spec.script or ""), ""))
     return Resubmission(plan, preview_of(launch, site, command, files, job_file), effect)
+
+
+def _unchanged(run: Run, snapshots: KnownSnapshots) -> dict[str, str]:
+    """Return the texts of the program that are the same in the project as in the run's code."""
+    sent = snapshots.manifest(run.site, run.root) or ""
+    if hashlib.sha256(sent.encode()).hexdigest()[:24] != run.snapshot:
+        return {}
+    texts = texts_of(run.spec, Path(run.project))
+    return {path: text for path, text in texts.items()
+            if hashlib.sha256(text.encode()).hexdigest() in sent}  # fmt: skip
 
 
 def following(basis: Basis, follows: Follows, site: Site, run_of: Callable[[str], Run]) -> Basis:
@@ -110,7 +122,7 @@ class CodeNews:
     files: tuple[str, ...] = ()
     """The paths that differ, sorted; empty if unknown."""
     first: CodeChoice = "same"
-    """The code that a resubmission should probably use."""
+    """The default: what ran, so that no edit is sent unnoticed; "current" if nothing ran."""
 
     @property
     def sentence(self) -> str:
@@ -146,4 +158,4 @@ def code_news(run: Run, snapshots: KnownSnapshots, hashes: Path) -> CodeNews:
     if before is not None and before.id == run.snapshot:
         old, new = ({one.path: one.sha256 for one in every.files} for every in (before, now))
         files = tuple(change.path for change in changes(old, new))
-    return CodeNews(True, files, "current" if run.state in _MAY_BE_BROKEN else "same")
+    return CodeNews(True, files)

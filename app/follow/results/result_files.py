@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lumitui.app.history.history import History
@@ -12,15 +13,8 @@ from lumitui.app.history.run import Run
 from lumitui.app.job.strategies import TRAINERS
 from lumitui.remote.site import run_folder
 from lumitui.remote.site.errors import InputError, RefusedError
-from lumitui.remote.site.run_folder import (
-    BINDING,
-    JOB_SCRIPT,
-    METRICS,
-    PROFILE,
-    WATCHED,
-    attempt_log,
-)
 from lumitui.remote.site.shell_text import quote
+from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.transfer.results.fetch_files import FetchOutcome, fetch
 from lumitui.remote.transfer.results.site_files import list_files
 from lumitui.remote.transport.transport import Transport
@@ -39,6 +33,7 @@ _RECORDS = re.compile(
     rf"|(?:{run_folder.RECORD}|{run_folder.ATTEMPTS}|{run_folder.BINDING}|{run_folder.PREFLIGHT}"
     rf"|{run_folder.HUNG}|{run_folder.HOSTFILE}|{run_folder.STOP}|{run_folder.CANCELLED})$"
 )
+_WRITTEN = re.compile(rf"{run_folder.CODE}/(?!(?:.*/)?(?:__pycache__/|\.))")
 _LOGS = re.compile(r"[^/]*\.(?:out|err|log)$")
 
 
@@ -140,7 +135,10 @@ def fetch_pattern(name: str) -> str:
     return re.sub(r"[*?\[]", "?", name)
 
 
-RECORDS = (METRICS, BINDING, attempt_log("*"), JOB_SCRIPT, PROFILE, WATCHED)
+RECORDS = (
+    run_folder.METRICS, run_folder.BINDING, run_folder.attempt_log("*"), run_folder.JOB_SCRIPT,
+    run_folder.PROFILE, run_folder.WATCHED,
+)  # fmt: skip
 """Files that each fetch without patterns also gets, if they exist."""
 _MOST = 5
 _NOT_CODE = """\
@@ -150,21 +148,40 @@ _NOT_CODE = """\
 """
 
 
-def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str]) -> FetchOutcome:
+def bring(
+    run: Run, transport: Transport, target: Path, patterns: Sequence[str], sent: str | None = None
+) -> FetchOutcome:
     """Fetch files that match `patterns` [default: the job file's or trainer's, and RECORDS].
 
-    Missing RECORDS are not listed in `unmatched`.
+    A pattern without a slash that matches nothing is searched for in all folders, but not among the
+    files of `sent`, the list of the code sent last. Missing RECORDS are not in `unmatched`.
 
     Raises:
         InputError, RefusedError, LinkError, LumiError: as `fetch`.
     """
     _keep_out_of_code(target)
-    if patterns:
-        return fetch(transport, run.folder, patterns, target)
     bundled = TRAINERS.get(run.spec.trainer or "")
-    chosen = run.spec.fetch or (bundled.fetch if bundled else ())
-    brought = fetch(transport, run.folder, (*chosen, *RECORDS), target)
-    return replace(brought, unmatched=tuple(item for item in brought.unmatched if item in chosen))
+    chosen = patterns or run.spec.fetch or (bundled.fetch if bundled else ())
+    brought = fetch(transport, run.folder, patterns or (*chosen, *RECORDS), target)
+    absent = [item for item in brought.unmatched if item in chosen]
+    bare = [item for item in absent if "/" not in item]
+    code = Manifest.parse(sent) if sent else Manifest(())
+    known = code.id == run.snapshot and not patterns
+    others: set[str] = set()
+    if bare or known:
+        with suppress(InputError):  # too many files
+            others = {*list_files(transport, run.folder, ("*",), lambda: False).files}
+            others -= {f"{run_folder.CODE}/{one.path}" for one in code.entries}
+    found = {name: item for name in sorted(others) for item in bare
+             if fnmatchcase(name.rpartition("/")[2], item)}  # fmt: skip
+    if found:
+        deep = fetch(transport, run.folder, [*map(fetch_pattern, found)], target)
+        files, left = (*brought.files, *deep.files), (*brought.left, *deep.left)
+        brought = replace(brought, files=files, left=left)
+        absent = [item for item in absent if item not in found.values()]
+    others -= {*(one.name for one in brought.files), *(one.name for one in brought.left)}
+    written = sorted(name for name in others if _WRITTEN.match(name)) if known else []
+    return replace(brought, unmatched=tuple(absent), written=tuple(written))
 
 
 def _keep_out_of_code(target: Path) -> None:
@@ -186,6 +203,11 @@ def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
     sentences = []
     if brought.links:
         sentences.append(f"lumitui did not follow these links: {_some(brought.links)}.")
+    if brought.written and not named:
+        sentences.append(
+            f"not fetched, but the job wrote it into its working folder: {_some(brought.written)}; "
+            "fetch it by its name, or let the program write to $RUN_DIR."
+        )
     if brought.unmatched and not named:
         sentences.append(f"no file matches {_some(brought.unmatched)} of `fetch:`.")
     return sentences
@@ -209,7 +231,7 @@ def check_fetch(brought: FetchOutcome, *, named: bool) -> None:
     if named and unmatched:
         raise InputError(
             unmatched,
-            ("Patterns are relative to the run's folder; `checkpoints` fetches the whole folder."),
+            "Patterns are relative to the run's folder; `checkpoints` fetches the whole folder.",
         )
 
 

@@ -22,7 +22,7 @@ ENOUGH = 0.05
 runs differ by as much."""
 STARVED = 0.2
 """Minimum share of a step's time spent waiting for data that lumitui reports."""
-_TITLES = ("setting", "s/epoch", "samples/s", "waits for data", "loss")
+_TITLES = ("setting", "s/epoch", "mean samples/s", "waits for data", "loss")
 _OVER = frozenset(state.value for state in State if state.is_final)
 _WORKERS = re.compile(r"^-{1,2}(?:num[-_])?workers=(\d+)$|^-j=(\d+)$")
 
@@ -36,6 +36,7 @@ class StepPace:
     waiting: float | None = None
     """The share of these steps' time spent waiting for data, 0 to 1."""
     samples_per_s: float | None = None
+    """The mean, with steps that wait; a run's own speed is the median step's."""
     loss: float | None = None
     """The last one."""
     others: Mapping[str, float] = field(default_factory=dict)

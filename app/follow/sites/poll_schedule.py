@@ -291,7 +291,8 @@ def site_links(
 def _link(name: str, site: Watched, times: tuple[float, float], *, idle: bool) -> SiteLink:
     now, clock = times
     seen = site.answered_at
-    last = "never seen" if seen is None else f"last {_of_day(clock - (now - seen))}"
+    moment = time.localtime(clock - (now - (seen or 0.0)))
+    last = "never seen" if seen is None else time.strftime("last %H:%M", moment)
     slow = site.busy_since is not None and now - site.busy_since > SLOW_SECONDS
     since = site.failing_since
     if since is None and slow:
@@ -313,10 +314,6 @@ def _link(name: str, site: Watched, times: tuple[float, float], *, idle: bool) -
         return SiteLink(name, LinkState.CONNECTING)
     word = LinkState.INCOMPLETE if site.warning else LinkState.LIVE
     return SiteLink(name, word, short_length(now - seen))
-
-
-def _of_day(moment: float) -> str:
-    return time.strftime("%H:%M", time.localtime(moment))
 
 
 def link_titles(links: Sequence[SiteLink], width: int) -> list[tuple[LinkState, str]]:

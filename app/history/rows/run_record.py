@@ -95,7 +95,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     format: Literal[1]
-    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,80}$")]
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,80}$")]
     name: Short
     site: Short
     created: Annotated[float, Field(ge=0, le=1e11)]

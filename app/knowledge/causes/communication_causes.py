@@ -58,9 +58,15 @@ COMMUNICATION: tuple[LogRule, ...] = (
         "without MPI.",
     ),
     _rule(
+        "backend-not-built",
+        r"Distributed package doesn't have (?P<what>NCCL|MPI|GLOO)",
+        "The job's PyTorch was built without {what}.",
+        "Check which PyTorch the job imports (`torch.__file__`): packages of `venv:`, `activate:` "
+        "or home may hide the image's. On CPUs, use `gloo`.",
+    ),
+    _rule(
         "no-backend",
-        r"Distributed package doesn't have (?:NCCL|MPI|GLOO)"
-        r"|No backend type associated with device|Unknown c10d backend|[Ii]nvalid backend"
+        r"No backend type associated with device|Unknown c10d backend|[Ii]nvalid backend"
         r"|[Bb]ackend '?\w+'? is not available",
         "PyTorch has no communication backend for these devices.",
         "Use `nccl` for GPUs (also for RCCL) with a PyTorch build for them, and move tensors to "

@@ -48,6 +48,7 @@ from lumitui.app.knowledge.failure.tracebacks import (
     raised_lines,
 )
 from lumitui.app.knowledge.log_lines import LogLine
+from lumitui.app.knowledge.program.step_program import ParserOptions
 from lumitui.remote.site.masked_text import masked
 from lumitui.remote.site.safe_text import plain
 from lumitui.remote.site.states import BY_YOU, HANGS, State
@@ -146,6 +147,7 @@ def _reasons(ending: RunEnd) -> list[Diagnosis]:
         reasons += _of_code(known_rc, failed_rank, reasons)
     reasons = [one for one in reasons if not _follows(one, reasons, chained=chained)]
     reasons.sort(key=lambda one: one.id != STEP_WAITED)
+    reasons = [_with_option(one, evidence.lines) for one in reasons]
     if ending.spec is not None:
         reasons = [_with_keys(one, ending.spec) for one in reasons]
     return _after_the_first(_distinct(reasons, evidence)) or [
@@ -185,6 +187,18 @@ def _with_keys(one: Diagnosis, spec: JobKeys) -> Diagnosis:
     if spec.memory and sentence == STATE_RULES[State.OUT_OF_MEMORY].sentence:
         sentence = f"{sentence.removesuffix('.')} (`memory: {spec.memory}` per node)."
     return replace(one, sentence=sentence, do=do)
+
+
+_UNKNOWN = re.compile(r"error: unrecognized arguments: (--?[A-Za-z][\w-]*)")
+
+
+def _with_option(one: Diagnosis, lines: Sequence[LogLine]) -> Diagnosis:
+    """Return a reason with the option that was probably meant, from argparse's usage in the log."""
+    unknown = _UNKNOWN.search(one.line)
+    usage = " ".join(line.text for line in lines).partition("usage: ")[2]
+    flags = re.findall(r"\[(--?[A-Za-z][\w-]*)", usage)
+    near = ParserOptions("", tuple(flags)).near(unknown[1]) if unknown else ""
+    return replace(one, do=f"Write {near} instead of {unknown[1]}.") if unknown and near else one
 
 
 def _follows(one: Diagnosis, reasons: Sequence[Diagnosis], *, chained: bool) -> bool:

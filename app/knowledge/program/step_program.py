@@ -2,6 +2,7 @@
 
 import difflib
 import posixpath
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -322,6 +323,8 @@ _SILENT = (
 _DEEPSPEED = ("--deepspeed", "--deepspeed_config", "--deepscale", "--deepscale_config",
               "--deepspeed_mpi")  # fmt: skip
 """Options added by `deepspeed.add_config_arguments(parser)` (deepspeed/__init__.py)."""
+_RENAMED = re.compile(r"\.add_argument\b(?!\s*\()")
+"""The method under another name, whose options are unknown."""
 _WHOLE_LINE = ("", "None", "args", "argv", "arguments", "sys.argv[1:]")
 """How `parse_args` is called to read the command line."""
 
@@ -334,6 +337,8 @@ class ParserOptions:
     flags: tuple[str, ...]
     abbreviated: bool = True
     """Whether a prefix of an option is enough (argparse's `allow_abbrev`)."""
+    sure: bool = False
+    """Whether the program certainly reads its command line with these options alone."""
 
     def knows(self, word: str) -> bool:
         """Return whether argparse treats a word that begins with a dash as an option."""
@@ -367,7 +372,8 @@ def options_of(run: StepProgram) -> ParserOptions | None:
         return None
     if not run.has("argparse.ArgumentParser") or not _reads_the_line(run):
         return None
-    parsers = {call.target for _file, call in run.calls("argparse.ArgumentParser")}
+    made = [call for _file, call in run.calls("argparse.ArgumentParser")]
+    parsers = {call.target for call in made}
     groups = run.calls("add_argument_group", "add_mutually_exclusive_group")
     parsers |= {call.target for _file, call in groups}
     flags: list[str] = []
@@ -385,11 +391,12 @@ def options_of(run: StepProgram) -> ParserOptions | None:
                     return None  # other code may add options
             if call.name == "argparse.ArgumentParser" and _is_odd(call):
                 return None
-    short = [call for _file, call in run.calls("argparse.ArgumentParser")
-             if (word := call.get("allow_abbrev")) and word.value is False]  # fmt: skip
-    return (
-        ParserOptions(run.program.file, tuple(dict.fromkeys(flags)), not short) if flags else None
-    )
+    short = any((word := call.get("allow_abbrev")) and word.value is False for call in made)
+    always = any(run.program.always(call) for call in run.program.named("parse_args"))
+    renamed = _RENAMED.search("".join(run.job.files.get(one.file, "") for one in run.files))
+    sure = always and len(made) == 1 and not renamed
+    known = tuple(dict.fromkeys(flags))
+    return ParserOptions(run.program.file, known, not short, sure) if known else None
 
 
 def _is_odd(call: Call) -> bool:

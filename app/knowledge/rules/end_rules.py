@@ -58,18 +58,10 @@ def _trap_behind_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 _SAVES = (
-    "torch.save",
-    "save_pretrained",
-    "save_checkpoint",
-    "save_file",
-    "save_state",
-    "save_model",
-    "torch.distributed.checkpoint.save",
-    "async_save",
-    "Checkpoint",
-    "ModelCheckpoint",
+    "torch.save", "save_pretrained", "save_checkpoint", "save_file", "save_state", "save_model",
+    "torch.distributed.checkpoint.save", "async_save", "Checkpoint", "ModelCheckpoint",
     "CheckpointManager",
-)
+)  # fmt: skip
 _LONG = 4 * 3600  # seconds of work worth a checkpoint
 
 

@@ -60,6 +60,7 @@ def _unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
                     "code 2.",
                     _instead(job, options, flag),
                     word.at,
+                    severity="error" if options.sure else None,
                 )
 
 
@@ -70,8 +71,7 @@ def _instead(job: ScriptJob, options: ParserOptions, flag: str) -> str:
             if job.origin == "job file"
             else f"Write it before {options.file}, where the launcher reads it."
         )
-    near = options.near(flag)
-    if near:
+    if near := options.near(flag):
         return f"Write {near}, which it defines."
     known = ", ".join(options.flags[:8]) + (", …" if len(options.flags) > 8 else "")
     return f"Write one that it defines ({known}), or add it to the program."

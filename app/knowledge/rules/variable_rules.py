@@ -24,7 +24,7 @@ from lumitui.app.knowledge.site_facts.process_counts import (
     RANK_VARIABLES,
     loses_ranks,
 )
-from lumitui.remote.site.finding import Fix
+from lumitui.remote.site.finding import Cure, Fix
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.secret_shapes import marks_in, shape_of
 from lumitui.remote.site.source_position import NOWHERE, Position
@@ -133,7 +133,8 @@ def _threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 _WHOLE = "Write the full path on the site."
-_PATH = re.compile(r"\$\{?([A-Za-z_]\w*)\}?(?:/.*)?")
+_PATH = re.compile(r"\$\{?[A-Za-z_]\w*\}?(?:/.*)?")
+_NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 
 
 @rule(
@@ -148,14 +149,11 @@ def _literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
         image = variable.at.field == "container.image"
         if variable.quoted != "'" or not (variable.exported or image) or variable.shell != "batch":
             continue
-        named = _PATH.fullmatch(variable.value)
-        if named is None:
-            continue
         if job.origin == "job file" and variable.at.field:
             # lumitui expands these names, so the user must have doubled the dollar.
-            if image or named[1] not in ("USER", *site.folders):
+            if set(_NAMED.findall(variable.value)) - (set() if image else {"USER", *site.folders}):
                 yield _of_job_file(variable, "$")
-        elif not is_named(job, variable.name):
+        elif _PATH.fullmatch(variable.value) and not is_named(job, variable.name):
             yield Hit(
                 f"{variable.name} becomes the literal text {variable.value}, because single "
                 "quotes keep the dollar sign.",
@@ -253,7 +251,17 @@ _OF_JOB = re.compile(r"SLURM_JOB|SLURM_ARRAY|\$\{?USER|TMPDIR|NODE_TMP|LOCAL_SCR
 def _cache_name_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in job.settings(*_WEIGHTS, *_KERNELS):
         fixed = variable.value.startswith(("/tmp/", "/dev/shm/", "/var/tmp/"))
-        if fixed and not _OF_JOB.search(variable.value):
+        if job.origin == "job file":  # where a value may contain the user's name
+            better = site.environment.get(variable.name, "").startswith("${NODE_TMP}/")
+            if fixed and better and variable.at.field:
+                yield Hit(
+                    f"{variable.name} is {variable.value}, which your jobs on a node share, but "
+                    "the profile sets a folder for each job.",
+                    "Remove it.",
+                    variable.at,
+                    cure=Cure(variable.name, None),
+                )
+        elif fixed and not _OF_JOB.search(variable.value):
             yield Hit(
                 f"{variable.name} is {variable.value}, which another user's job may own.",
                 "Add $USER-$SLURM_JOB_ID to the name.",

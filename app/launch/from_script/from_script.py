@@ -62,7 +62,8 @@ def adopt(
     data |= deepspeed_of(job, arguments, spec_of(data).workdir, notes)
     if arguments:
         data["args"] = arguments
-    environment = environment_of(settings, values, container_environment(place), notes)
+    profile = container_environment(place)
+    environment = environment_of(settings, values, profile, notes)
     data |= _exported(job, environment, notes)
     data |= own_environments(job, place, values, requirements, notes)
     _named(data, names, site, notes)
@@ -70,7 +71,7 @@ def adopt(
     line_of(job, step, base, notes, replaced="activate" in data)
     if modules := modules_of(job, place, notes):
         data["modules"] = modules
-    shell_of(job, step, parts, notes)
+    shell_of(job, step, parts, profile.keys() - spec_of(data).env.keys(), notes)
     return data
 
 

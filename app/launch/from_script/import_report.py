@@ -18,6 +18,7 @@ from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.from_script.from_script import adopt, spec_of
 from lumitui.app.launch.from_script.notes import ImportNote, Notes, safe
 from lumitui.app.launch.from_script.program_keys import directives, launcher_options
+from lumitui.app.launch.placement import placement_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.writer import marked
 from lumitui.remote.site.safe_text import comment, spell_out
@@ -204,7 +205,7 @@ def import_report(
             notes.derive(item.what, f"{item.words.rstrip('`:')}` has this by default")
     noted = {item.what for item in notes.changed}
     notes.changed += [item for item in differences(before, after) if item.what not in noted]
-    launcher_options(before, after, notes)
+    launcher_options(before, after, placement_of(spec, site).torchrun_binding, notes)
     certain = {item.what for item in (*notes.kept, *notes.changed, *notes.lost)}
     notes.derived = [item for item in notes.derived if item.what not in certain]
     parts = map(safe, (notes.kept, notes.derived, notes.changed, notes.lost))
@@ -244,10 +245,7 @@ def import_lines(report: ImportReport) -> Iterator[str]:
     parts = import_parts(report)
     for title in ("kept", "derived", "changed", "lost"):
         for text in parts[title]:
-            yield from textwrap.wrap(
-                f"{title}: {text}", _WIDTH, subsequent_indent="  ", break_long_words=False,
-                break_on_hyphens=False,
-            )  # fmt: skip
+            yield from _wrapped(f"{title}: {text}", _WIDTH)
 
 
 def _change(item: ImportNote) -> str:
@@ -257,13 +255,16 @@ def _change(item: ImportNote) -> str:
     return f"{_brief(item.what, _SHORT)}: {words}"
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _brief(text: str, most: int) -> str:
-    flat = _flat(text)
+    flat = " ".join(text.split())
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=f"{indent}  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
 
 
 _TEXT_WIDTH = 96
@@ -318,17 +319,10 @@ def _listed(items: Sequence[ImportNote]) -> Iterator[str]:
     for words, parts in by_reason.items():
         several = len(parts) > 1 or "\n" in parts[0].strip()
         if not several:
-            yield from _wrapped_comment(f"{parts[0].strip()}: {words}", "#   ")
+            yield from _wrapped(comment(f"{parts[0].strip()}: {words}"), _TEXT_WIDTH, "#   ")
             continue
-        yield from _wrapped_comment(f"{words}:", "#   ")
+        yield from _wrapped(comment(f"{words}:"), _TEXT_WIDTH, "#   ")
         for part in parts:
             for line in part.strip("\n").split("\n"):
                 shown = spell_out(line, keep="\t")
                 yield f"#     {shown}".rstrip()
-
-
-def _wrapped_comment(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(
-        comment(text), _TEXT_WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ",
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -16,6 +15,7 @@ from lumitui.app.knowledge.program.program_facts import ProgramOption
 from lumitui.app.knowledge.program.python_reader import read_python
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.deepspeed_batch import argument_words
+from lumitui.app.launch.from_script.from_script import spec_of
 from lumitui.app.launch.from_script.import_report import ImportReport, import_report, job_file_text
 from lumitui.app.launch.from_script.notes import ImportNote
 from lumitui.app.launch.from_script.wrapper_script import before_program, file_of
@@ -100,11 +100,8 @@ def import_script(
         text = data.decode()
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-        odd = [
-            n
-            for n, line in enumerate(data.split(b"\n"), 1)
-            if "\ufffd" in line.decode(errors="replace")
-        ]
+        split = enumerate(data.split(b"\n"), 1)
+        odd = [number for number, line in split if "\ufffd" in line.decode(errors="replace")]
     site, because = _site_of(text, sites, site_name)
     folder = script.resolve().parent
     home, found = (home or folder).resolve(), dict[Path, ImportReport]()
@@ -113,11 +110,9 @@ def import_script(
         root = Path(os.path.normpath(home / report.spec.project))
         program = root / (report.spec.script or "")
         if program.is_file() and root not in (Path.home(), Path(root.anchor)):
-            report = replace(report, lost=(*report.lost, *_outside(report, root)))
-            found.setdefault(program, report)
+            found.setdefault(program, _with_outside(report, root))
     if not found:
-        report = _report(text, site, script, folder)
-        found[folder] = replace(report, lost=(*report.lost, *_outside(report, folder)))
+        found[folder] = _with_outside(_report(text, site, script, folder), folder)
     program, report = next(iter(found.items()))
     for other in [*found][1:]:
         words = f"{other} has the same path; which one runs depends on where you call sbatch"
@@ -149,11 +144,26 @@ def _config(job: ScriptJob, folder: Path) -> dict[str, str]:
         return {}  # the preview reports the reason
 
 
-def _outside(report: ImportReport, folder: Path) -> Iterator[ImportNote]:
-    """Yield a note on the paths that the program uses outside the script's folder."""
-    if found := outside_paths(report.spec, folder, texts_of(report.spec, folder)):
-        advice = f"{found.advice[0].lower()}{found.advice[1:].rstrip('.')}"
-        yield ImportNote(found.listed, f"outside the project, but {found.file} uses it; {advice}")
+def _with_outside(report: ImportReport, folder: Path) -> ImportReport:
+    """Return the report with the keys that also send what the program uses outside `folder`."""
+    found = outside_paths(report.spec, folder, texts_of(report.spec, folder))
+    if found is None:
+        return report
+    words = f"outside the project, but {found.file} uses it"
+    if not found.keys:
+        lost = ImportNote(found.listed, f"{words}; copy it into the project, or use `stage:`")
+        return replace(report, lost=(*report.lost, lost))
+    keys: dict[str, object] = {}
+    for key, value in report.keys.items():
+        keys |= found.keys if key == "script" else {} if key in found.keys else {key: value}
+    inside = found.keys["script"].removesuffix(report.spec.script or "")
+    if report.spec.deepspeed:
+        keys["deepspeed"] = {"config": inside + report.spec.deepspeed.config}
+    if "venv" in keys:
+        keys["venv"] = f"{inside}{keys['venv']}"
+    words += f" → sent by `project: {found.keys['project']}`; upload large data with `stage:`"
+    changed = (*report.changed, ImportNote(found.listed, words))
+    return replace(report, keys=keys, spec=spec_of(keys), changed=changed)
 
 
 def _wrappers(job: ScriptJob, folder: Path) -> dict[str, str]:

@@ -148,8 +148,7 @@ def arguments_of(job: ScriptJob, step: JobStep, values: Values, notes: Notes) ->
     for word in step.arguments:
         if word.value is None:
             text = values.put(word.known)
-            if re.match(r"~(?:/|$)", text) and "HOME" in values.names:
-                text = f"$HOME{text[1:]}"
+            text = re.sub(r"^~(?=/|$)", "$HOME", text) if "HOME" in values.names else text
         else:
             text = values.literal(word.value)
         shown = text if text == word.known else f"{word.known}, now {text},"
@@ -337,8 +336,8 @@ _COUNTS = {"nproc-per-node", "num-gpus", "num-processes", "np", "npernode", "ppn
 _NODES = {"nnodes": 1, "num-nodes": 1, "num-machines": 1}
 
 
-def launcher_options(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
-    """Note the fate of a script's options of srun and launcher in the new script."""
+def launcher_options(before: ScriptJob, after: ScriptJob, binding: str, notes: Notes) -> None:
+    """Note the fate of options of srun and launcher; `binding` is the new script's of torchrun."""
     _srun(before, after, notes)
     step = before.training[-1] if before.training else None
     theirs = after.training[-1].launcher_options if after.training else NO_OPTIONS
@@ -356,6 +355,8 @@ def launcher_options(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
             words = "the new launch does not have it; set it in the program or its files"
             if step and step.launcher == "torchrun":
                 words = "a job file cannot set torchrun's options; the profile sets what it needs"
+            if option.name == "numa-binding" and binding == "none":
+                words = "this site's profile binds no rank of torchrun; `launcher: srun` binds each"
             notes.lose(what, words)
         elif _value(option, before) == _value(ours, after):
             notes.derive(what, "the new launch has the same")

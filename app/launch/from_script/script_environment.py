@@ -20,6 +20,7 @@ _THERE = "only the site knows its value"
 _MADE = "it differs in each job, because mktemp makes it; the program can make its own"
 _OPEN = re.compile(r"`|\$\(|\$\{\w+\W(?!\$)")
 _HOME = re.compile(r"^\w+\+?=~")
+_ON_NODE = re.compile(r"/(?:tmp|var/tmp|dev/shm)/|\$\{?TMPDIR\b")
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,9 @@ def _one(
     if setting.value is not None and profile.get(name) == setting.value and not setting.doubt:
         notes.derive(name, f"the profile also sets it to {setting.value}")
         return
+    if profile.get(name, "").startswith("${NODE_TMP}/") and _ON_NODE.match(setting.value or ""):
+        _elsewhere(name, setting.written, setting, profile, notes)
+        return
     try:
         check_environment_name(name)
     except ValueError as error:
@@ -225,9 +229,7 @@ def _one(
     environment[name] = text
     if re.search(r"\$\{\w+:?[-=]", written):
         notes.change(name, written.partition("=")[2], f"{text}, even if set outside")
-    elif "$" in written and not literal:
-        notes.derive(written, "its value is in `env:`")
-    notes.keep(f"{variable}={text}", f"env.{name}")
+    notes.keep(written if "$" in written else f"{variable}={text}", f"env.{name}")
     if setting.doubt:
         notes.lose(written, setting.doubt)
 

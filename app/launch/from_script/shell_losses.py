@@ -1,7 +1,7 @@
 """Notes on the shell code around a script's program, for which a job file has no keys."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from lumitui.app.job.fields.text_fields import MODULE
 from lumitui.app.knowledge.bash.other_statements import OtherStatement, other_statements
@@ -41,8 +41,13 @@ _MODULE = {"module", "ml"}
 _PREPARED = "the job runs only the program"
 
 
-def shell_of(job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], notes: Notes) -> None:
-    """Note the statements that the job file lacks; `parts` are those around `step`."""
+def shell_of(
+    job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], profile: Set[str], notes: Notes
+) -> None:
+    """Note the statements that the job file lacks.
+
+    `parts` are those around `step`, `profile` the variables whose values are the profile's.
+    """
     set_before = {item.name for item in job.variables if not item.local}
     inside = any(part.kind == "function" and not part.whole for part in parts)
     around = wrappers(job, step)
@@ -57,6 +62,8 @@ def shell_of(job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], not
             continue  # the end of a `coproc`, which the grammar lacks
         elif part.kind == "command" and writes_wrapper(part, around):
             notes.derive(part.text, "its lines are noted one by one")
+        elif part.kind == "command" and _makes(part.text, profile):
+            notes.derive(part.text, "the job or the program creates the profile's folders")
         elif part.kind == "command":
             early = part.at < step.at and not inside
             _command(job, part, notes, early=early)
@@ -72,6 +79,12 @@ def shell_of(job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], not
             elif part.kind in _LOST:
                 form, words = _LOST[part.kind]
                 notes.lose(form.format(part.text), words)
+
+
+def _makes(text: str, names: Set[str]) -> bool:
+    """Return whether a command only creates the folders of some of the variables `names`."""
+    made = re.fullmatch(r"mkdir(?: -\w+)*((?: \"?\$\{?\w+\}?\"?)+)", text)
+    return made is not None and set(re.findall(r"\w+", made[1])) <= names
 
 
 def _declared(part: OtherStatement, notes: Notes) -> None:

@@ -30,7 +30,19 @@ class OutsidePaths:
     """The paths as the program writes them, relative to its working folder."""
     file: str
     """The program's first file that contains one of the paths."""
-    advice: str
+    keys: Mapping[str, str]
+    """The job file's keys that also send the paths; empty if no folder has them all."""
+
+    @property
+    def advice(self) -> str:
+        """How to send the paths, as a sentence."""
+        if not self.keys:
+            return "Copy it into the project, or upload it with `stage:`."
+        project, workdir, script = (f"`{key}: {value}`" for key, value in self.keys.items())
+        return (
+            f"Set {project}, {workdir} and {script}, so that lumitui sends that folder too; upload "
+            "large data with `stage:`."
+        )
 
     @property
     def listed(self) -> str:
@@ -52,7 +64,7 @@ def outside_paths(spec: JobSpec, root: Path, texts: Mapping[str, str]) -> Outsid
         used |= dict.fromkeys(_named(spec, root, file), file.file)
     if not used:
         return None
-    return OutsidePaths(tuple(used), next(iter(used.values())), _advice(spec, root, [*used]))
+    return OutsidePaths(tuple(used), next(iter(used.values())), _keys(spec, root, [*used]))
 
 
 def outside_findings(spec: JobSpec, root: Path, texts: Mapping[str, str]) -> Iterator[Finding]:
@@ -77,7 +89,8 @@ def with_module_advice(causes: list[Diagnosis], spec: JobSpec, root: Path) -> li
         paths = (f"{up}{name[1]}", f"{up}{name[1]}.py") if name and root.name else ()
         if found := [each for path in paths for each in _outside(spec, root, path)]:
             words = f"{found[0]} is outside the project, so lumitui did not send it."
-            causes[at] = replace(cause, do=f"{words} {_advice(spec, root, found)}")
+            advice = OutsidePaths(tuple(found), "", _keys(spec, root, found)).advice
+            causes[at] = replace(cause, do=f"{words} {advice}")
     return causes
 
 
@@ -119,18 +132,15 @@ def _levels(spec: JobSpec, path: str) -> int:
     return posixpath.normpath(posixpath.join(spec.workdir, path)).split("/").count("..")
 
 
-def _advice(spec: JobSpec, root: Path, paths: list[str]) -> str:
+def _keys(spec: JobSpec, root: Path, paths: list[str]) -> dict[str, str]:
     levels = max(_levels(spec, path) for path in paths)
     above = root.resolve().parents[:levels]
     if len(above) < levels or above[-1] in (Path.home(), Path(above[-1].anchor)):
-        return "Copy it into the project, or upload it with `stage:`."
+        return {}
     inside = root.resolve().relative_to(above[-1]).as_posix()
     project = posixpath.normpath(posixpath.join(spec.project, *[".."] * levels))
     workdir, script = (
         posixpath.normpath(posixpath.join(inside, path))
         for path in (spec.workdir, spec.script or "")
     )
-    return (
-        f"Set `project: {project}`, `workdir: {workdir}` and `script: {script}`, so that lumitui "
-        "sends that folder too; upload large data with `stage:`."
-    )
+    return {"project": project, "workdir": workdir, "script": script}

@@ -120,22 +120,20 @@ def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
         f"{3 + len(spec.secrets)}. `sbatch job.sh`",
         "",
     )
+    apart: list[str] = []
     if spec.chain > 1:
-        yield f"The job runs for one time limit: `chain: {spec.chain}` works only with lumitui."
-        yield "To continue from the checkpoint, call `sbatch job.sh` again when the job has ended."
-        yield ""
+        apart += [
+            f"The job runs for one time limit: `chain: {spec.chain}` works only with lumitui.\n"
+            "To continue from the checkpoint, call `sbatch job.sh` again when the job has ended."
+        ]
     if spec.after:
-        yield f"The job does not wait for {', '.join(spec.after.run)} (`after:`)."
-        yield ""
+        apart += [f"The job does not wait for {', '.join(spec.after.run)} (`after:`)."]
     if spec.notify and spec.notify.webhook:
-        yield "It sends no notification: `notify:` works only in a job that lumitui submits."
-        yield ""
+        apart += ["It sends no notification: `notify:` works only in a job that lumitui submits."]
     if spec.relaunch:
-        yield (
-            "The job launches the program once: "
-            f"`relaunch: {spec.relaunch}` works only with lumitui."
-        )
-        yield ""
+        only = f"`relaunch: {spec.relaunch}` works only with lumitui."
+        apart += [f"The job launches the program once: {only}"]
+    yield from (f"{text}\n" for text in apart)
     yield from (
         f"The log is `slurm-{name}-JOB.out`. `$RUN_DIR` is this folder.",
         "",

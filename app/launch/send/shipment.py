@@ -137,8 +137,9 @@ def new_id(name: str) -> str:
 
 
 def slug(name: str) -> str:
-    """Return a job's name as at most 32 lowercase letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:32].strip("-") or "run"
+    """Return a job's name as at most 32 lowercase letters, digits (0.001, too) and hyphens."""
+    apart = re.sub(r"(?:[^a-z0-9.]|(?<!\d)\.|\.(?!\d))+", "-", name.lower())
+    return apart.strip("-")[:32].strip("-.") or "run"
 
 
 def _new_run(preview: Preview, connection: Connection, inheritance: Inheritance | None) -> Run:

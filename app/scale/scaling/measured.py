@@ -41,6 +41,8 @@ class Training:
     """Trained so far."""
     epoch: int | None = None
     """Samples of an epoch."""
+    rounded: bool = False
+    """Whether that is a number of whole steps, the last of which may be filled up."""
     planned: int | None = None
     """Samples of all epochs."""
     global_batch: int | None = None
@@ -112,7 +114,7 @@ def training_of(points: Sequence[MetricPoint]) -> Training:
     start = next((point for point in reversed(points) if point.event == "start"), MetricPoint())
     epoch, epochs = _count(start.extra.get("train_samples")), _count(start.extra.get("epochs"))
     batch = total.global_batch
-    epoch = epoch or _epoch_steps(points) * max(0, batch or 0) or None
+    told, epoch = epoch, epoch or _epoch_steps(points) * max(0, batch or 0) or None
     return Training(
         speed=median(values) if values else None,
         low=_percentile(values, 10),
@@ -122,6 +124,7 @@ def training_of(points: Sequence[MetricPoint]) -> Training:
         ranks=total.world_size,
         samples=total.steps * batch if batch and total.steps > 0 and batch > 0 else None,
         epoch=epoch,
+        rounded=told is None and epoch is not None,
         planned=epoch * epochs if epoch and epochs else None,
         global_batch=batch if batch and batch > 0 else None,
         parameters=_count(start.extra.get("parameters")),

@@ -33,17 +33,9 @@ def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
     `speed_up`: also show the columns speed-up and GPU-hours.
     """
     titles = (
-        "nodes",
-        scaling.device.plural,
-        "samples/s",
-        "between",
-        "speed-up",
-        "eff.",
-        "time",
-        scaling.device.hours,
-        "price",
-        "measured from",
-    )
+        "nodes", scaling.device.plural, "samples/s", "between", "speed-up", "eff.", "time",
+        scaling.device.hours, "price", "measured from",
+    )  # fmt: skip
     rows = tuple(_row(size) for size in scaling.sizes)
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
     dropped = {"speed-up", *([scaling.device.hours] if priced else [])} if not speed_up else set()
@@ -214,7 +206,7 @@ def notes(scaling: Scaling) -> Iterator[str]:
             "size's own runs took."
         )
     if scaling.epoch and scaling.whole.samples != scaling.epoch:
-        yield f"An epoch has {scaling.epoch:,} samples."
+        yield f"{scaling.part.words.replace('an epoch of', 'An epoch has')}."
     for size in scaling.measured:
         if size.efficiency and (size.efficiency.likely or 0.0) >= 100.5:
             nodes = words.count(size.nodes, "node")

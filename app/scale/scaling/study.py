@@ -282,9 +282,10 @@ def _overhead(sizes: Sequence[MeasuredSize], unknown: float = 0.0) -> float:
 
 
 def epoch_of(family: Sequence[MeasuredRun]) -> int | None:
-    """Return the samples of an epoch; None if no run of the family reports them."""
-    epochs = [item.training.epoch for item in family if item.training.epoch]
-    return epochs[-1] if epochs else None
+    """Return the samples of an epoch; None if no run of the family reports them or its steps."""
+    told = [item.training.epoch for item in family if not item.training.rounded]
+    exact = next((epoch for epoch in reversed(told) if epoch), None)
+    return exact or min((one.training.epoch for one in family if one.training.epoch), default=None)
 
 
 def _works(run: Run, family: Sequence[MeasuredRun], samples: int | None) -> tuple[Work, Work]:
@@ -292,7 +293,8 @@ def _works(run: Run, family: Sequence[MeasuredRun], samples: int | None) -> tupl
     own = next((item.training for item in family if item.run.id == run.id), None)
     part = Work(MILLION, "a million samples")
     if epoch := epoch_of(family):
-        part = Work(epoch, f"an epoch of {epoch:,} samples")
+        about = "about " * all(one.training.rounded for one in family if one.training.epoch)
+        part = Work(epoch, f"an epoch of {about}{epoch:,} samples")
     if samples is not None:
         return part, Work(samples, f"{samples:,} samples")
     if own and own.planned and run.state is not State.DONE:

@@ -254,7 +254,9 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self.query_one("#of-nodes", Label).update("nodes " if sent else "shown ")
         parts: list[RenderableType] = []
         if self._news and self._news.differs:
-            parts.append(styled.plain(self._news.sentence, "bold yellow"))
+            same = self.query_one("#code", ChoiceButton).value == "same"
+            words = f"This sends the {'code that ran' if same else 'current code'}."
+            parts.append(styled.plain(f"{self._news.sentence} {words}", "bold yellow"))
         if self._followers:
             verb = "is" if len(self._followers) == 1 else "are"
             fate = f"{verb} {'resubmitted' if self.takes_followers else 'not resubmitted'}"

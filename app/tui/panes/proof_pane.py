@@ -153,7 +153,8 @@ def rank_table(found: Verdict) -> TitledRows | None:
         if titles[at] != "planned" or not all(row.ok for row in found.rows)
     ]
     wrong = {found_at: "bold red", last: "bold red"}
-    right = dict.fromkeys(range(last), "dim") | {found_at: "", last: "dim green"}
+    as_planned = VERDICTS["unbound"] if found.kind == "unbound" else "dim green"
+    right = dict.fromkeys(range(last), "dim") | {found_at: "", last: as_planned}
     rows = [
         ListRow(
             tuple(safe(row.cells[at]) for at in kept),

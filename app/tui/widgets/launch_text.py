@@ -9,7 +9,7 @@ from lumitui.app.explain.run_phrases import Outlook, price_outlook
 from lumitui.app.runs import Preview
 from lumitui.app.tui.widgets import styled
 
-_MOST_RUNS = 8  # maximum runs listed in a dialog: a grid may have a hundred
+_MOST_RUNS = 6  # maximum runs listed in a dialog: a grid may have a hundred
 SEVERITY = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
@@ -32,8 +32,14 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
 
 
 def series_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
-    """Return the terms of sending the runs of a grid: each, and the total price."""
+    """Return the terms of sending the runs of a grid: what each requests, and the prices."""
+    each = [dict(terms(one)) for one in previews]
     lines = [
+        (label, "; ".join(dict.fromkeys(one.get(label, "none") for one in each)))
+        for label in each[0]
+        if label != "billed"
+    ]
+    lines += [
         (f"run {number}", f"{item.cell}, {words.amount(item.launch.price)}")
         for number, item in enumerate(previews[:_MOST_RUNS], 1)
     ]

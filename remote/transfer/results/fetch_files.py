@@ -58,6 +58,8 @@ class FetchOutcome:
     """The patterns without a match."""
     troubles: tuple[str, ...] = ()
     """The site's own messages about unreadable files."""
+    written: tuple[str, ...] = ()
+    """Other files that the job wrote into its working folder, if the code that it got is known."""
 
 
 def fetch(

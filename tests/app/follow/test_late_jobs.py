@@ -32,7 +32,7 @@ def test_only_runs_that_were_given_up_after_the_submit_step_have_late_jobs(
 ) -> None:
     now = time.time()
     given_up = {"state": State.REFUSED, "submitted": now, "updated": now, "job_id": None}
-    history.begin(a_run("late-00000a", site="lumi", token="c0ffee", **given_up))
+    history.begin(a_run("late0.1-00000a", site="lumi", token="c0ffee", **given_up))
     history.begin(a_run("renamed-00000b", site="lumi", token="decade", **given_up))
     history.begin(a_run("unsent-00000c", site="lumi", **given_up | {"submitted": None}))
     history.begin(a_run("away-00000d", site="other", **given_up))
@@ -40,13 +40,13 @@ def test_only_runs_that_were_given_up_after_the_submit_step_have_late_jobs(
     history.begin(a_run("ended-0000aa", site="lumi", state=State.CANCELLED, job_id="8"))
     history.begin(a_run("done-00000f", site="lumi", state=State.DONE, job_id="7", submitted=now))
     others = [
-        "late-00000a|", "batch|lumitui:decade", "unsent-00000c|", "away-00000d|", "done-00000f|",
+        "late0.1-00000a|", "batch|lumitui:decade", "unsent-00000c|", "away-00000d|", "done-00000f|",
         "old-00000e|", "ended-0000aa|", "a job of hers|not lumitui's",
     ]  # fmt: skip
     found = {run.id for run in late_runs(history, "lumi", others)}
-    assert found == {"late-00000a", "renamed-00000b", "old-00000e", "ended-0000aa"}
+    assert found == {"late0.1-00000a", "renamed-00000b", "old-00000e", "ended-0000aa"}
     assert late_runs(history, "lumi", ["another-00000a1|", "late-00000|"]) == []
-    assert {run.id for run in recent_runs(history, "lumi")} == {"late-00000a", "renamed-00000b"}
+    assert {run.id for run in recent_runs(history, "lumi")} == {"late0.1-00000a", "renamed-00000b"}
 
 
 @pytest.mark.parametrize("ahead", [0.0, 259_200.0, -259_200.0, -3_600.0])

@@ -1,6 +1,7 @@
 """A history that is gone, rebuilt from the runs' folders, on this machine and on the cluster."""
 
 import os
+import re
 import shutil
 import time
 from collections import Counter
@@ -306,8 +307,9 @@ def test_runs_of_the_cluster_come_back_and_go_on(
     (folder / "hello.py").write_text(METRICS)
     core = Runs(home.settings)
     first = core.send(core.preview(hello_job(), folder))
-    failing = hello_job(name="broken", env={"FAIL_RANK": "1"})
+    failing = hello_job(name="broken-lr0.001.", env={"FAIL_RANK": "1"})
     broken = core.send(core.preview(failing, folder))
+    assert re.fullmatch(r"broken-lr0\.001-[0-9a-f]{6}", broken.id), "as readable as its name"
     first = finish(core, first)
     plan = core.plan_resubmission(first.id, nodes=2)
     second = finish(core, core.resubmit(plan))

@@ -187,14 +187,31 @@ def test_a_project_is_compared_with_what_was_sent(runs: Runs, tmp_path: Path) ->
     assert code_news(run, known, hashes) == CodeNews()
     train.write_text("print(2)")
     (project / "new.py").write_text("")
-    assert code_news(run, known, hashes) == CodeNews(True, ("new.py", "train.py"), "current")
-    done = replace(run, state=State.DONE)
-    assert code_news(done, known, hashes).first == "same", "nothing was wrong with its code"
+    assert code_news(run, known, hashes) == CodeNews(True, ("new.py", "train.py"))
     known.remember(run.site, run.root, "", "another")
-    assert code_news(run, known, hashes) == CodeNews(True, (), "current"), "another was sent since"
+    assert code_news(run, known, hashes) == CodeNews(True, ()), "another was sent since"
     assert code_news(replace(run, snapshot=None), known, hashes).first == "current"
     train.unlink()
     assert code_news(run, known, hashes) == CodeNews(), "the plan says what is wrong"
+
+
+def test_the_same_code_gets_the_findings_on_the_files_that_have_not_changed(
+    runs: Runs, tmp_path: Path
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--lr')\nparser.parse_args()\n"
+    )
+    data = LAPTOP | {"name": "t", "account": "none", "script": "train.py", "proof": "off",
+                     "time": "00:05:00", "args": ["--learning-rate", "1"]}  # fmt: skip
+    preview = runs.preview(JobSpec.model_validate(data), tmp_path)
+    run = finish(runs, runs.send(replace(preview, forced=True)))
+    rules = {one.rule for one in runs.plan_resubmission(run.id).preview.findings}
+    assert "unknown-argument" in rules
+    program.write_text(f"{program.read_text()}# another\n")
+    rules = {one.rule for one in runs.plan_resubmission(run.id).preview.findings}
+    assert "unknown-argument" not in rules, "these files are not the code that it sends"
 
 
 @pytest.mark.parametrize("option", ["--dependency=afterok:12", "--dep afterok:12", "-d afterok:12"])

@@ -59,7 +59,8 @@ def places_table(places: Sequence["StartPlace"]) -> str:
         InputError: no place accepts the job.
         LinkError: no place accepts the job, and a site could not be queried.
     """
-    open_places = sorted((place for place in places if not place.refusal), key=by_start)
+    accepting = (place for place in places if not place.refusal)
+    open_places = sorted(accepting, key=lambda place: (place.start is None, place.start or 0.0))
     now = time.time()
     for line in _refusals(places):
         say_rows(line)
@@ -106,11 +107,6 @@ def first_place(places: Sequence["StartPlace"]) -> "StartPlace":
         return max(0.0, (place.start or now) - now) // 60, bool(place.changes), price
 
     return min(known, key=rank)
-
-
-def by_start(place: "StartPlace") -> tuple[bool, float]:
-    """Sort places by start, those without a start last; the sort is stable."""
-    return place.start is None, place.start or 0.0
 
 
 def _refusals(places: Sequence["StartPlace"]) -> Iterator[str]:

@@ -25,6 +25,7 @@ from lumitui.app.scale.scaling.measured import MeasuredRun, Training
 from lumitui.app.scale.scaling.study import Offer, scaling_of
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.transfer.contents.shipment_progress import Meter, ShipmentProgress
 from tests.support.jobs.made_runs import a_run
@@ -278,3 +279,9 @@ def test_more_ranks_than_the_machine_has_are_called_ranks(home: Home) -> None:
         assert "ranks of a node" in str(error) and "GPUs" not in str(error)
     else:
         raise AssertionError("64 ranks fit")
+
+
+def test_a_finding_names_the_command_that_prints_its_page() -> None:
+    own = Finding("links", "error", "It leads out.", "Copy it.", "srun(1); docs/scripts.md")
+    assert words.finding(own).endswith("[links; srun(1); lumitui docs scripts]")
+    assert words.source("Yelp/detect-secrets, docs/design.md").endswith("docs/design.md")

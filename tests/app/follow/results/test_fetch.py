@@ -75,6 +75,28 @@ def test_a_running_runs_results_come_with_folders_and_all(
     assert finish(runs, run).state is State.DONE
 
 
+def test_what_a_job_wrote_beside_its_code_is_named_and_found_by_its_ending(
+    runs: Runs, here: Here, tmp_path: Path
+) -> None:
+    project = hello_project(tmp_path / "project")
+    (project / "old.pth").touch()
+    (project / "hello.py").write_text(
+        "import os\nos.makedirs('sub/__pycache__')\n"
+        "for name in ('sub/new.pth', 'sub/__pycache__/a.pyc', '.cache'):\n    open(name, 'w')\n"
+    )
+    job = hello_job(site="laptop", partition="local", account="none", gpus_per_node=1)
+    run = finish(runs, runs.send(runs.preview(job, project)))
+    to = ("--to", str(tmp_path / "here"))
+    done = here("fetch", run.id, *to)
+    assert "the job wrote it into its working folder: code/sub/new.pth; fetch" in done.stderr
+    done = here("fetch", run.id, "*.pth", *to)
+    assert done.returncode == 0, done.stderr
+    assert [line.removeprefix(f"{tmp_path}/here/") for line in done.stdout.splitlines()] == [
+        "code/sub/new.pth"
+    ], "old.pth is the project's own"
+    assert "No file matches *.txt." in here("fetch", run.id, "*.txt", *to).stderr
+
+
 def test_files_that_cannot_come_are_named_and_the_others_come(
     runs: Runs, home: Home, tmp_path: Path
 ) -> None:

@@ -108,6 +108,13 @@ def test_a_grid_without_workers_names_the_lowest_loss() -> None:
     )
 
 
+def test_a_grids_speed_is_called_the_mean_since_a_runs_own_is_the_median() -> None:
+    last = json.dumps({"step": 13, "epoch": 2, "loss": 0.1, "samples_per_s": 1.0})
+    found = of({"--lr=1": [*told(1.0, 0), last]})
+    assert found.titles[2] == "mean samples/s"
+    assert (found.rows[0].pace.samples_per_s or 0) < 5, "the median is 10"
+
+
 def test_an_epoch_is_known_from_the_logged_epochs_alone() -> None:
     lines = told(0.5, 0.0, epochs=3, samples=None)
     assert of({"--workers=0": lines}).rows[0].pace.epoch_s == pytest.approx(6 * 0.5)

@@ -54,6 +54,15 @@ def test_each_rule_is_reported_with_its_rank(line: str, expected: str, rank: int
     assert found[0].sentence and found[0].do and "{what}" not in found[0].sentence
 
 
+def test_an_option_that_argparse_refuses_is_named_with_the_one_that_was_meant() -> None:
+    log = (
+        "0: usage: train.py [-h] [--lr LR]\n0:                 [--epochs EPOCHS]\n"
+        "0: train.py: error: unrecognized arguments: --learning-rate 0.01"
+    )
+    assert why(log)[0].do == "Write --lr instead of --learning-rate."
+    assert "`args:`" in why(log.replace("--learning-rate", "--warmup"))[0].do
+
+
 def test_the_rule_names_what_is_missing() -> None:
     assert "h5py" in why("0: ModuleNotFoundError: No module named 'h5py'")[0].sentence
     assert "`venv:`" in why("0: ModuleNotFoundError: No module named 'h5py'")[0].do

@@ -71,6 +71,20 @@ def test_nothing_is_said_where_others_may_read_the_command_line(old: str, new: s
     assert unknown(BASE.replace(old, new), "--warmup 3") == []
 
 
+def test_an_unknown_option_is_an_error_where_no_other_code_may_define_it() -> None:
+    def severity(program: str) -> str:
+        text = "#!/bin/bash\nsrun python train.py --warmup 3\n"
+        found = findings_in(text, files={"train.py": program})
+        return next(one.severity for one in found if one.rule == "unknown-argument")
+
+    assert severity(BASE) == "error"
+    main = BASE.replace("args =", "if __name__ == '__main__':\n    args =")
+    assert severity(main) == "error", "the usual guard"
+    assert severity(BASE.replace("args =", "if more:\n    args =")) == "warning"
+    assert severity(BASE.replace("args =", "add = parser.add_argument\nargs =")) == "warning"
+    assert severity(BASE + "other = argparse.ArgumentParser()\n") == "warning"
+
+
 def test_options_of_a_module_beside_it_count() -> None:
     module = BASE.replace(
         "args = parser.parse_args()", "def get():\n    return parser.parse_args()"

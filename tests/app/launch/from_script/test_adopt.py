@@ -294,6 +294,24 @@ def test_each_key_has_its_own_line_whatever_the_job_file_contains() -> None:
         assert all(f"\n{key}:" in text for key in report.keys)
 
 
+CACHES = LUMI.replace(
+    "export NCCL_DEBUG=INFO",
+    "export MIOPEN_USER_DB_PATH=/tmp/db-$USER\n"
+    "mkdir -p $MIOPEN_USER_DB_PATH\nmkdir -p $DATA\nexport NCCL_DEBUG=INFO",
+)
+
+
+def test_a_cache_on_the_node_becomes_the_profiles_folder_of_each_job() -> None:
+    found = imported(CACHES, sites()["lumi"])
+    assert "MIOPEN_USER_DB_PATH" not in found.spec.env
+    changed = [item.words for item in found.changed if item.what == "MIOPEN_USER_DB_PATH"]
+    assert changed == ["/tmp/db-$USER → ${NODE_TMP}/miopen-config (the profile's)"]
+    assert "mkdir -p $MIOPEN_USER_DB_PATH" in {item.what for item in found.derived}
+    assert "mkdir -p $DATA" in lost(found), "the profile does not set it"
+    kept = {item.what.partition("=")[0] for item in found.kept}
+    assert not kept & {item.what.partition("=")[0] for item in found.derived}, "one list each"
+
+
 def test_what_became_no_key_is_not_kept() -> None:
     found = imported(GUIDE, sites()["lumi"])
     assert {item.words.strip("`:").partition(".")[0] for item in found.kept} <= found.keys.keys()
@@ -356,7 +374,7 @@ def test_a_program_is_found_where_the_script_runs(
         assert f"{tmp_path / there} has the same path; which one runs depends on" in lost(both)
 
 
-def test_a_program_that_needs_the_folder_beside_it_is_noted_with_the_keys_that_send_it(
+def test_a_program_that_needs_the_folder_beside_it_gets_the_keys_that_send_it(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "05").mkdir()
@@ -366,11 +384,13 @@ def test_a_program_that_needs_the_folder_beside_it_is_noted_with_the_keys_that_s
         "import sys\nsys.path.append('..')\nfrom resources.data import Images\n"
         "Images('../resources/images.hdf5'); open('../absent.txt')\n"
     )
-    found = import_script(GUIDE.encode(), tmp_path / "05" / "x.sh", Sites([BUILT_IN]))
-    note = next(line for line in lost(found.report).splitlines() if line.startswith("../resources"))
-    assert note.startswith("../resources/images.hdf5, ../resources: outside the project")
-    assert "set `project: ..`, `workdir: 05` and `script: 05/train.py`" in note
-    assert "absent.txt" not in lost(found.report), "an unused default often leads nowhere"
+    script = GUIDE.replace("train.py", "train.py --deepspeed_config ds.json")
+    found = import_script(script.encode(), tmp_path / "05" / "x.sh", Sites([BUILT_IN])).report
+    spec = found.spec
+    assert (spec.project, spec.workdir, spec.script) == ("..", "05", "05/train.py")
+    assert spec.deepspeed and spec.deepspeed.config == "05/ds.json", "paths of the project"
+    assert [item.what for item in found.changed][-1:] == ["../resources/images.hdf5, ../resources"]
+    assert "absent.txt" not in found.changed[-1].what, "an unused default often leads nowhere"
 
 
 @pytest.mark.parametrize("name", ["", "requirements.txt", "uv.lock"])
@@ -455,6 +475,14 @@ def test_an_option_of_the_launcher_is_derived_only_where_the_new_launch_has_the_
     of_launcher = (item for item in options.changed if item.what.startswith(own))
     assert {f"{item.what}: {item.words}" for item in of_launcher} == changed
     assert {item.what for item in options.lost if item.what.startswith(own)} == lost
+
+
+def test_a_binding_that_the_site_has_not_is_lost_with_the_launcher_that_binds() -> None:
+    site = sites()["lumi"].model_copy(update={"containers": {}, "default_container": None})
+    text = LUMI[: LUMI.index("SIF=")].replace("ntasks-per-node=8", "ntasks-per-node=1")
+    found = imported(f"{text}srun torchrun --numa-binding=exclusive train.py\n", site)
+    (words,) = (item.words for item in found.lost if "numa-binding" in item.what)
+    assert words == "this site's profile binds no rank of torchrun; `launcher: srun` binds each"
 
 
 def test_a_script_that_trains_nothing_is_refused() -> None:

@@ -49,6 +49,8 @@ def said(files: dict[str, str] | None = None, /, **changes: object) -> dict[str,
         ({"container": {"image": "~/pt.sif"}}, "literal-tilde"),
         ({"container": {"image": "$HOME/pt.sif"}}, "literal-variable"),
         ({"env": {"HF_HOME": "~/hf"}}, "literal-tilde"),
+        ({"env": {"HF_HOME": "/tmp/hf-$SLURM_JOB_ID"}}, "literal-variable"),
+        ({"env": {"MIOPEN_USER_DB_PATH": "/tmp/miopen-alice"}}, "cache-name-shared"),
         ({"nodes": 4, "env": {"FI_PROVIDER": "tcp"}}, "network-off"),
     ],
 )

@@ -72,7 +72,20 @@ def test_an_epoch_is_known_from_where_its_number_changes() -> None:
     lines = [b'{"event": "start", "world_size": 2, "global_batch": 10}']
     lines += [b'{"step": %d, "epoch": %d}' % (step, 1 + step // 7) for step in range(1, 30)]
     parsed = [parse_line(line) for line in lines]
-    assert training_of([point for point in parsed if point]).epoch == 70
+    found = training_of([point for point in parsed if point])
+    assert (found.epoch, found.rounded) == (70, True)
+
+
+def test_an_epoch_of_whole_steps_is_about_the_least_that_a_run_counted() -> None:
+    def words(*epochs: tuple[int, bool]) -> str:
+        family = [
+            MeasuredRun(RUN, training(1000.0, epoch=epoch, rounded=rounded))
+            for epoch, rounded in epochs
+        ]
+        return scaling_of(RUN, family, [Offer(1, 8, 4.0, 3600.0, 4.0)]).part.words
+
+    assert words((2048, True), (1792, True)) == "an epoch of about 1,792 samples"
+    assert words((1638, False), (1792, True)) == "an epoch of 1,638 samples"
 
 
 def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None:

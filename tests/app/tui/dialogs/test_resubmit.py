@@ -94,10 +94,11 @@ async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
         await pilot.click("#no")
         await pilot.press("R")
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
-        await sees(pilot, "hello.py differs from the code that ran.")
-        await sees(pilot, "◂ current code ▸")
-        await pilot.press("ctrl+o")
+        await sees(pilot, "hello.py differs from the code that ran. This sends the code that ran.")
         await sees(pilot, "◂ same code ▸")
+        await pilot.press("ctrl+o")
+        await sees(pilot, "◂ current code ▸")
+        await sees(pilot, "This sends the current code.")
         nodes = app.screen.query_one("#nodes", Input)
         assert nodes.value == "1"
         nodes.value = "3"

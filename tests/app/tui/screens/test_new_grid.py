@@ -47,6 +47,7 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
     async with LumiApp(settings, job, runs=runs).run_test(size=(80, 24)) as pilot:
         await sees(pilot, "asks for 3 runs, the first 1 node")
         await pilot.press("ctrl+s")
+        await sees(pilot, r"asks for +1 node, [\s\S]* local [\s\S]*time +at most[\s\S]*code +\d")
         await sees(pilot, "run 2 +env.SEED=2, nothing")
         await sees(pilot, "all +3 runs, nothing")
         await pilot.press("y")
