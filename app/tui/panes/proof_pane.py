@@ -22,7 +22,7 @@ from lumitui.app.runs import (
     node_map_lines,
 )
 from lumitui.app.tui.panes.compose.node_map_pane import map_line
-from lumitui.app.tui.widgets.styled import VERDICTS, plain
+from lumitui.app.tui.widgets.styled import VERDICTS, plain, rank_colour
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
 _MOST_RANKS = 1024
@@ -154,14 +154,20 @@ def rank_table(found: Verdict) -> TitledRows | None:
     ]
     wrong = {found_at: "bold red", last: "bold red"}
     right = dict.fromkeys(range(last), "dim") | {found_at: "", last: "dim green"}
+    local = titles.index("local") if "local" in titles else None
+
+    def styles(row: run_facts.ProofRow) -> Mapping[int, str]:
+        if not row.ok:
+            return wrong
+        return right if local is None else right | {found_at: rank_colour(int(row.cells[local]))}
+
     rows = [
         ListRow(
             tuple(safe(row.cells[at]) for at in kept),
-            tuple(
-                (place, (right if row.ok else wrong).get(at, "")) for place, at in enumerate(kept)
-            ),
+            tuple((place, of.get(at, "")) for place, at in enumerate(kept)),
         )
         for row in table.rows
+        for of in (styles(row),)
     ]
     shown = tuple(titles[at] for at in kept)
     numbers = frozenset(at for at, title in enumerate(shown) if title in ("rank", "local"))

@@ -45,6 +45,12 @@ SERIES = (
 )  # fmt: skip
 """The colours of runs, lines and ranks, without red, which means an error."""
 
+
+def rank_colour(rank: int) -> str:
+    """Return the colour of a local rank, the same wherever it is shown."""
+    return SERIES[rank % len(SERIES)]
+
+
 GLYPHS: dict[State, str] = {
     State.SENDING: "→",
     State.UNKNOWN: "?",

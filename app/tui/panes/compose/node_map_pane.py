@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from lumitui.app.runs import MapLine, Preview, gpu_word, node_map, node_map_lines
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.styled import plain
+from lumitui.app.tui.widgets.styled import plain, rank_colour
 
 _NOTHING = "The node map appears once the job file is valid: fix the fields marked in the form."
 
@@ -46,9 +46,15 @@ class NodePane(Scroll):
 
 
 def map_line(parts: MapLine, wrong: Container[int | None] = ()) -> Text:
-    """Return a line of the map: ranks' cores bright, those of `wrong` ranks red, the rest dim."""
+    """Return a line of the map: a block in the colour of its rank, red if the rank is `wrong`.
+
+    Ranks keep their digits, so that the map is readable without colours.
+    """
     line = Text("", no_wrap=True, overflow="crop")
     for part in parts:
-        style = "" if part.is_core and part.rank is not None else "dim"
-        line.append_text(plain(part.text, "bold red" if part.rank in wrong else style))
+        style = "dim"
+        if part.rank is not None:
+            colour = "red" if part.rank in wrong else rank_colour(part.rank)
+            style = f"black on {colour}" if part.is_core else colour
+        line.append_text(plain(part.text, style))
     return line
