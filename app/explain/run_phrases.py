@@ -135,7 +135,7 @@ _SAME = 0.02
 
 
 def samples(of_median: float | None, speed: Throughput) -> str:
-    """Return the overall speed, and that of the median step if stalls of the loader separate them."""
+    """Return the overall speed, and that of the median step if stalls separate them."""
     median, over_all = words.number(of_median), speed.over_all
     if over_all is None:
         return f"{median} samples/s (median after warm-up)"

@@ -155,20 +155,13 @@ def rank_table(found: Verdict) -> TitledRows | None:
     wrong = {found_at: "bold red", last: "bold red"}
     right = dict.fromkeys(range(last), "dim") | {found_at: "", last: "dim green"}
     local = titles.index("local") if "local" in titles else None
-
-    def styles(row: run_facts.ProofRow) -> Mapping[int, str]:
-        if not row.ok:
-            return wrong
-        return right if local is None else right | {found_at: rank_colour(int(row.cells[local]))}
-
-    rows = [
-        ListRow(
-            tuple(safe(row.cells[at]) for at in kept),
-            tuple((place, of.get(at, "")) for place, at in enumerate(kept)),
-        )
-        for row in table.rows
-        for of in (styles(row),)
-    ]
+    rows = []
+    for row in table.rows:
+        styles = right if row.ok else wrong
+        if row.ok and local is not None:
+            styles = right | {found_at: rank_colour(int(row.cells[local]))}
+        cells = tuple(safe(row.cells[at]) for at in kept)
+        rows.append(ListRow(cells, tuple((to, styles.get(at, "")) for to, at in enumerate(kept))))
     shown = tuple(titles[at] for at in kept)
     numbers = frozenset(at for at, title in enumerate(shown) if title in ("rank", "local"))
     return TitledRows(shown, rows, numbers, is_folded=True)
