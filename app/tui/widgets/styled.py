@@ -1,5 +1,6 @@
 """Text for screens: safe, coloured, cut to a width, in a table. Pure."""
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -142,6 +143,17 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
         text = f"{set_cell_size(text, width - 1)}…" if width > 1 else "…"[:width]
     space = " " * (width - cell_len(text))
     return space + text if right else text + space
+
+
+def phrase(text: str, width: int) -> str:
+    """Return `text` in at most `width` cells, without its last phrases if it is too long."""
+    kept = text
+    while cell_len(kept) > width:
+        shorter = re.split(r"(?:[,:;]| \() ?[^,:;(]*$", kept)[0]
+        if shorter == kept or not shorter:
+            return fit(kept, width).rstrip()
+        kept = shorter
+    return kept
 
 
 @lru_cache(maxsize=256)
