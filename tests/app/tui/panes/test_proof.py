@@ -118,7 +118,7 @@ def test_the_map_and_the_table_show_a_rank_in_one_colour_and_a_wrong_one_in_red(
     )
     line = map_line(blocks, wrong={3})
     assert [str(span.style) for span in line.spans] == [
-        f"black on {rank_colour(2)}", "black on red", "red",
+        rank_colour(2), "bold red", "bold red",
     ]  # fmt: skip
     table = rank_table(verdict(json.dumps(reports(EXACT)), EXACT))
     assert table is not None
