@@ -130,13 +130,19 @@ _PARTS = {
 _WITHIN = {"communication_s": "on the wire", "exposed_s": "waiting for the network"}
 """Parts of the backward pass; the second is part of the first."""
 
+_SAME = 0.02
+"""Two speeds that differ by less are shown as one."""
+
 
 def samples(of_median: float | None, speed: Throughput) -> str:
-    """Return the overall speed, which shows stalls of the loader, and that of the median step."""
+    """Return the overall speed, and that of the median step if stalls separate them."""
     median, over_all = words.number(of_median), speed.over_all
     if over_all is None:
         return f"{median} samples/s (median after warm-up)"
-    return f"{words.number(_short(over_all))} samples/s; median step {median}"
+    steady = of_median is not None and abs(over_all - of_median) < _SAME * of_median
+    return (
+        f"{words.number(_short(over_all))} samples/s{'' if steady else f'; median step {median}'}"
+    )
 
 
 def compute(speed: Throughput) -> list[tuple[str, float | None, str]]:

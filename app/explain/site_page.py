@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import compress
 
 from lumitui.app.explain.words import count
 from lumitui.remote.site.core_sets import format_cores
@@ -108,7 +109,13 @@ def _where(site: Site) -> Iterator[tuple[str, str]]:
 
 
 def _partitions(site: Site) -> Iterator[tuple[str, ...]]:
-    yield "name", "nodes", "GPUs", "of a node", "longest", "billed"
+    """Yield titles and rows, without columns in which nothing is written."""
+    rows = [("name", "nodes", "GPUs", "of a node", "longest", "billed"), *_partition_rows(site)]
+    kept = [any(row[at] for row in rows[1:]) for at in range(len(rows[0]))]
+    yield from (tuple(compress(row, kept)) for row in rows)
+
+
+def _partition_rows(site: Site) -> Iterator[tuple[str, ...]]:
     for name, item in site.partitions.items():
         key = f"partitions.{name}"
         yield (

@@ -127,6 +127,7 @@ from lumitui.app.launch.draft.node_map import masks_text as masks_text
 from lumitui.app.launch.draft.node_map import measured_map as measured_map
 from lumitui.app.launch.draft.node_map import node_map as node_map
 from lumitui.app.launch.draft.node_map import node_map_lines as node_map_lines
+from lumitui.app.launch.draft.node_map import rank_lines as rank_lines
 from lumitui.app.launch.draft.script_changes import count_changes as count_changes
 from lumitui.app.launch.draft.script_changes import script_changes as script_changes
 from lumitui.app.launch.from_script.import_report import import_lines as import_lines

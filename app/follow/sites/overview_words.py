@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from lumitui.app.explain.waiting import reason_words
 from lumitui.app.explain.words import clock, count, price, recent_clock, short_length
@@ -146,8 +147,12 @@ def partition_part(
         )
         for size in sizes
     ]  # fmt: skip
-    titles = ("Nodes", node.device.plural, "Start", "Limit", f"{site.billing_unit} an hour")
-    return OverviewPart(f"Sizes on {nodes.partition}", titles, rows, frozenset({0, 1, 4}))
+    titles = ("Nodes", node.device.plural, "Start", "Limit", "Billed an hour")
+    limits = {row[3] for row in rows}
+    kept = [title != "Limit" or len(limits) > 1 for title in titles]  # one is among the facts
+    lines = [tuple(compress(row, kept)) for row in rows]
+    right = frozenset({0, 1, sum(kept) - 1})
+    return OverviewPart(f"Sizes on {nodes.partition}", tuple(compress(titles, kept)), lines, right)
 
 
 def job_lines(job: QueuedJob, now: float) -> list[tuple[str, str]]:

@@ -174,6 +174,22 @@ def node_map_lines(drawing: NodeMap, width: int, gpu: str = "GPU") -> tuple[MapL
     return (*head, *lines, *((MapPart(text),) for text in ("", *notes)))
 
 
+def rank_lines(site: Site, layout: RankLayout) -> tuple[MapLine, ...]:
+    """Return a heading and a line for each rank of a node: its GPU, its cores and their mask.
+
+    Empty if the cores are not planned.
+    """
+    if not layout.planned_cores:
+        return ()
+    gpu = "" if site.node.on_cpu else f"{gpu_word(site):<6} NUMA  "
+    lines: list[MapLine] = [(MapPart(f"rank  {gpu}{'cores':<11}  mask"),)]
+    for row in _rank_rows(site, layout.ranks_per_node, layout.planned_cores):
+        device = f"{row.gpu:<6} {row.numa or '?':>4}  " if gpu else ""
+        cores = MapPart(f"{row.cores:<11}", row.rank, is_core=True)
+        lines.append((MapPart(f"{row.rank:>4}  {device}"), cores, MapPart(f"  {row.mask}")))
+    return tuple(lines)
+
+
 def _core_parts(row: CoreRow, gpu: str) -> list[MapPart]:
     """Return a row of cores: their numbers, a part per rank, and the ranks' GPUs."""
     parts = [MapPart(f"{row.first:>3}-{row.last:<3} ")]

@@ -34,12 +34,12 @@ def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
     """
     titles = (
         "nodes", scaling.device.plural, "samples/s", "between", "speed-up", "eff.", "time",
-        scaling.device.hours, "price", "measured from",
+        scaling.device.hours, "billed", "measured from",
     )  # fmt: skip
     rows = tuple(_row(size) for size in scaling.sizes)
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
     dropped = {"speed-up", *([scaling.device.hours] if priced else [])} if not speed_up else set()
-    dropped |= set() if priced else {"price"}
+    dropped |= set() if priced else {"billed"}
     kept = [title not in dropped for title in titles]
     return ScalingTable(
         tuple(compress(titles, kept)), tuple(tuple(compress(row, kept)) for row in rows)
@@ -84,7 +84,7 @@ def heading(scaling: Scaling) -> str:
         return NOTHING
     first = scaling.measured[0]
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
-    columns = f"Time and price (in billed {scaling.unit}) are" if priced else "Time is"
+    columns = f"Time and billed {scaling.unit} are" if priced else "Time is"
     return (
         f"{columns} for {scaling.whole.words}; speed-up and efficiency against "
         f"{words.count(first.nodes, 'node')}; ~ is predicted."
@@ -214,9 +214,11 @@ def notes(scaling: Scaling) -> Iterator[str]:
                 f"The {percent(size.efficiency)} of {nodes} is more than ideal: this is noise "
                 "from few or uneven steps, or the smaller share of work fits caches better."
             )
-    for item in scaling.doubts:
-        verb = "differ" if " and " in item.why or "arguments" in item.why else "differs"
-        yield f"{item.run} is compared although {item.why} {verb}."
+    for why in dict.fromkeys(item.why for item in scaling.doubts):
+        runs = [item.run for item in scaling.doubts if item.why == why]
+        verb = "differ" if " and " in why or "arguments" in why or runs[1:] else "differs"
+        what = why.replace("its ", "their ") if runs[1:] else why
+        yield f"{', '.join(runs)} {'are' if runs[1:] else 'is'} compared although {what} {verb}."
     for item in scaling.left_out:
         yield f"{item.run} is left out: {item.why}."
 

@@ -115,7 +115,7 @@ class LogPane(Vertical):
         """Received bytes of the attempt's log."""
         self.tail = b""
         """The newest of them."""
-        self._ended = ""
+        self._ended, self._run_ended = "", False
         """Why the log is complete or stopped; empty while it is followed."""
         self._heard: float | None = None
         """When the site last answered; None if there is no link to lose."""
@@ -163,7 +163,7 @@ class LogPane(Vertical):
     def draw(self, run: Run) -> None:
         """Show the age of the link's last answer; `tell` adds the log itself."""
         self._label_is_rank = run.layout.tasks_per_node == run.layout.ranks_per_node
-        self._attempts = run.attempt
+        self._attempts, self._run_ended = run.attempt, run.state.is_final
         self._failed = log_words.failed_rank(run) if self._label_is_rank else None
         self._draw_line()
 
@@ -485,7 +485,7 @@ class LogPane(Vertical):
         parts.append(self._position())
         parts += ["wrapped"] if view.wrap else []
         is_live = not self._ended and self._lost is None and self._asked is None
-        parts += ["following"] if view.follow and is_live else []
+        parts += ["following"] if view.follow and is_live and not self._run_ended else []
         self._keep_place()
         keys = (len(self._ranks()) > 1, bool(view.found), view.rank is not None)
         if keys != self._keys:
@@ -520,5 +520,7 @@ class LogPane(Vertical):
         lost = self._lost
         if lost is None and self._asked is not None:
             return log_words.awaited(self._asked, time.time())
+        if lost is None and self._run_ended:
+            return "reading its end"
         state = log_words.link(self._heard, lost.since if lost else None, time.time())
         return f"{state}: {lost.words.rstrip('.')}" if lost and lost.words else state

@@ -177,7 +177,7 @@ def series_table(series: Sequence[FigureSeries], width: int) -> RenderableType:
     name_width, curve_width = (_NAME, SPARKLINE) if roomy else (14, 16)
     for one in series:
         name = plain(fit(one.name, name_width).rstrip(), "dim")
-        curve = Text(sparkline(one.curve.values, curve_width), SERIES[0])
+        curve = Text(sparkline(one.curve.values, curve_width), f"dim {SERIES[0]}")
         cells = [name, Text(words.number(one.last)), curve]
         if roomy and one.low != one.high:
             cells.append(Text(f"{figure(one.low)} to {figure(one.high)}", "dim"))

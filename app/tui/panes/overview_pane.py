@@ -312,7 +312,7 @@ def causes(
         return Text(f"{words.no_cause(run)}\n", "dim")
     parts = []
     for found in diagnoses:
-        parts.append(Text.assemble(plain(found.cause, "bold yellow"), f"\n  {found.do}"))
+        parts.append(Text.assemble(plain(found.cause, "bold red"), f"\n  {found.do}"))
         for line in found.telling or ([found.line] if found.line else []):
             parts.append(plain(f"  {line}", "dim"))
         if code and found is diagnoses[0]:

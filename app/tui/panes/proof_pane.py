@@ -22,7 +22,7 @@ from lumitui.app.runs import (
     node_map_lines,
 )
 from lumitui.app.tui.panes.compose.node_map_pane import map_line
-from lumitui.app.tui.widgets.styled import VERDICTS, plain
+from lumitui.app.tui.widgets.styled import VERDICTS, plain, rank_colour
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
 _MOST_RANKS = 1024
@@ -38,8 +38,8 @@ class ProofPane(RowList):
                 tooltip="Draw the previous node"),
         Binding("right", "choose(1)", "Next node", id="proof.right", group=_NODE,
                 tooltip="Draw the next node; nodes that differ come first"),
-        Binding("enter", "open", "Its ranks", id="proof.open",
-                tooltip="Show only the ranks of this node, or all ranks"),
+        Binding("enter", "open", "Ranks", id="proof.open",
+                tooltip="Show the ranks of all nodes, or only of this one"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs) -> None:
@@ -51,7 +51,8 @@ class ProofPane(RowList):
         self._site = ""
         self._hosts: dict[str, list[RankProof]] = {}
         """The ranks of each node, nodes that differ first."""
-        self._at, self._opened = 0, False
+        self._at, self._turned = 0, False
+        """The drawn node, and whether the user asked for the other choice of ranks."""
 
     def draw(self, run: Run) -> None:
         """Show the probe's current result for `run`, if it has changed."""
@@ -76,8 +77,8 @@ class ProofPane(RowList):
         self._show()
 
     def action_open(self) -> None:
-        """Show only the ranks of the chosen node, or all ranks again."""
-        self._opened = not self._opened
+        """Show the ranks of all nodes, or only those of the drawn node."""
+        self._turned = not self._turned
         self._show()
 
     def _show(self) -> None:
@@ -91,7 +92,8 @@ class ProofPane(RowList):
         if self._hosts:
             name = list(self._hosts)[self._at % len(self._hosts)]
             lines += self._map(name, width)
-            if self._opened:
+            # If all is as planned, the other nodes look the same.
+            if (found.kind == "proved") != self._turned:
                 table = rank_table(replace(found, rows=tuple(self._hosts[name])))
         self.show(lines, table)
 
@@ -154,16 +156,15 @@ def rank_table(found: Verdict) -> TitledRows | None:
     ]
     wrong = {found_at: "bold red", last: "bold red"}
     as_planned = VERDICTS["unbound"] if found.kind == "unbound" else "dim green"
-    right = dict.fromkeys(range(last), "dim") | {found_at: "", last: as_planned}
-    rows = [
-        ListRow(
-            tuple(safe(row.cells[at]) for at in kept),
-            tuple(
-                (place, (right if row.ok else wrong).get(at, "")) for place, at in enumerate(kept)
-            ),
-        )
-        for row in table.rows
-    ]
+    right = dict.fromkeys(range(last), "dim") | {last: as_planned}
+    local = titles.index("local") if "local" in titles else None
+    rows = []
+    for row in table.rows:
+        styles = right if row.ok else wrong
+        if row.ok and local is not None:
+            styles = right | {found_at: rank_colour(int(row.cells[local]))}
+        cells = tuple(safe(row.cells[at]) for at in kept)
+        rows.append(ListRow(cells, tuple((to, styles.get(at, "")) for to, at in enumerate(kept))))
     shown = tuple(titles[at] for at in kept)
     numbers = frozenset(at for at, title in enumerate(shown) if title in ("rank", "local"))
     return TitledRows(shown, rows, numbers, is_folded=True)

@@ -411,7 +411,7 @@ class QueueRows(PartRows):
 BAR = "━"
 """The parts of a bar, which differ in colour."""
 USES = (
-    ("idle", "▆", "green"), ("mixed", "▄", SERIES[1]), ("allocated", "▂", f"dim {SERIES[0]}"),
+    ("idle", "▆", "green"), ("mixed", "▄", SERIES[1]), ("allocated", "▂", "#3f5f80"),
     ("other", "·", "bright_black"), ("down", "✖", "red"),
 )  # fmt: skip
 """The states of nodes: the sign in a bar without colours, and the colour."""

@@ -91,11 +91,11 @@ class GridScreen(FullScreen):
 
     def _gathered(self, found: GridFigures) -> None:
         table = self.query_one("#grid", OpeningTable)
-        chosen = table.cursor_row
+        before, chosen = self._lines, table.cursor_row
         table.clear(columns=True)
         best = sorted(found.curves, key=lambda name: found.curves[name].values[-1:] or (9e99,))
         drawn = {row.run: row.setting for row in found.sweep.rows if row.run in best[:MOST_LINES]}
-        titles = (*found.sweep.titles[:-1], "price", "curve", "run")
+        titles = (*found.sweep.titles[:-1], "billed", "curve", "run")
         rows = grid_rows(found, time.time(), list(drawn))
         # A column without measurements is omitted.
         kept = [at for at in range(len(titles)) if any(cells[at].plain != "-" for cells, _ in rows)]
@@ -103,6 +103,8 @@ class GridScreen(FullScreen):
             table.add_column(Text(titles[at], "dim", justify=rows[0][0][at].justify))
         for cells, run in rows:
             table.add_row(*(cells[at] for at in kept), key=run)
+        if not before:
+            chosen = next((at for at, (cells, _) in enumerate(rows) if "★" in cells[0].plain), 0)
         table.move_cursor(row=chosen, animate=False)
         lines = lines_of([found.curves[name] for name in drawn], list(drawn.values()))
         self._lines = dict(zip(drawn, lines, strict=True))

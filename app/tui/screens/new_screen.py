@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 START = "Choose a starting point below, or type the path of a job file here."
 
-PATH = 40
-"""Maximum characters of a full path in the title bar; of a longer one, only the folder is shown."""
+PLACES = 100
+"""Minimum columns for the job file's folder, site and partition in the title bar."""
 
 _NEWER = 50
 """Number of recent runs whose sites are compared with the job's own."""
@@ -240,16 +240,17 @@ class NewScreen(FullScreen):
     def _draw_cost(self, checked: CheckedDraft) -> None:
         path, origin = checked.draft.path, f"from {checked.draft.origin}"
         if path is not None:
-            origin = str(path) if len(str(path)) <= PATH else f"…/{path.parent.name}/{path.name}"
-        self.title_text("2 New", *filter(None, (origin, checked.where)))
-        text = Text()
-        if errors := len(checked.errors):
-            then = " to fix before you can submit it"
-            then = "; Submit asks for confirmation" if _may_be_forced(checked) else then
-            text.append(f"{count(errors, 'error')}{then}  ", SEVERITY["error"])
-        if checked.previews:
-            text.append_text(cost_line(checked.previews, self._price))
-        self.query_one("#cost", Static).update(text)
+            origin = path.name if self.size.width < PLACES else f"{path.parent.name}/{path.name}"
+        parts = (origin, checked.where) if self.size.width >= PLACES else (origin,)
+        self.title_text("2 New", *filter(None, parts))
+        line, text = self.query_one("#cost", Static), Text()
+        if errors := checked.errors:
+            then = "; Submit asks for confirmation" if _may_be_forced(checked) else ""
+            text.append(f"{count(len(errors), 'error')}{then}: ", SEVERITY["error"])
+            text.append_text(styled.plain(errors[0].words))
+        elif checked.previews:
+            text.append_text(cost_line(checked.previews, self._price, line.size.width))
+        line.update(text)
 
     def _enable(self) -> None:
         """Enable Submit only for a checked and valid draft."""

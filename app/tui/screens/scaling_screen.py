@@ -68,6 +68,8 @@ class ScalingScreen(RunScreenBase):
         self._waits = False
         """Whether a study is running: for a large lineage it takes more than a second."""
         self._found: Scaling | None = None
+        self._advised: int | None = None
+        """The number of nodes that is recommended."""
 
     @property
     def chosen(self) -> str:
@@ -80,13 +82,13 @@ class ScalingScreen(RunScreenBase):
             for name, hint in FIELDS:
                 yield Label(f"{name} ")
                 yield LineInput(placeholder=hint, id=name, compact=True)
+        yield Static("Reading the metrics of the lineage …", id="advice", markup=False)
         sizes = RowList(id="sizes")
         sizes.border_title = "Sizes"
         yield sizes
         yield Chart("samples/s", id="chart", over="GPUs")
         with Scroll(id="words") as words:
-            words.border_title = "Recommendation"
-            yield Static("Reading the metrics of the lineage …", id="advice", markup=False)
+            words.border_title = "Basis"
             yield Static(id="basis", markup=False)
 
     def begin(self) -> None:
@@ -130,7 +132,6 @@ class ScalingScreen(RunScreenBase):
         self._found = found
         places = {float(size.gpus): f"{size.nodes:,}" for size in found.sizes}
         self.query_one(Chart).show(scaling_lines(found), log=True, places=places)
-        self._show_study(found)
         self._show_advice()
 
     def on_resize(self) -> None:
@@ -139,15 +140,11 @@ class ScalingScreen(RunScreenBase):
             self._show_study(self._found)
 
     def _show_study(self, found: Scaling) -> None:
-        heading = scaling_words.heading(found)
-        rest = [scaling_words.basis(found), *scaling_words.notes(found)]
-        # In a low terminal, text goes below the table to save lines above it.
-        above, below = ([], [heading, *rest]) if self.size.height < TALL else ([heading], rest)
-        self.query_one("#sizes", RowList).show(
-            list(map(styled.plain, above)), table_of(found, self.size.width - 2)
-        )
-        below = [line for line in below if line]
-        self.query_one("#basis", Static).update(styled.plain("\n".join(below), "dim"))
+        table = table_of(found, self.size.width - 2, self._advised)
+        self.query_one("#sizes", RowList).show([], table)
+        basis = [scaling_words.heading(found), scaling_words.basis(found)]
+        text = "\n".join(line for line in (*basis, *scaling_words.notes(found)) if line)
+        self.query_one("#basis", Static).update(styled.plain(text, "dim"))
 
     @on(Input.Submitted)
     def _field_left(self) -> None:
@@ -159,15 +156,19 @@ class ScalingScreen(RunScreenBase):
 
     @on(Input.Changed, "#deadline, #budget")
     def _show_advice(self) -> None:
-        if self._found is None or not self._found.measured:
-            self._advise("")
+        self._advised = None
+        if self._found is None:
             return
-        try:
-            advice = advise_size(self._found, self._goal())
-        except InputError as error:
-            self._advise(error)
-            return
-        self._advise(scaling_words.recommendation(self._found, advice))
+        said: str | LumiError = ""
+        if self._found.measured:
+            try:
+                advice = advise_size(self._found, self._goal())
+                self._advised = advice.nodes
+                said = scaling_words.recommendation(self._found, advice)
+            except InputError as error:
+                said = error
+        self._advise(said)
+        self._show_study(self._found)
 
     def _goal(self) -> SizeGoal:
         deadline = self.query_one("#deadline", Input).value.strip()
@@ -181,10 +182,10 @@ class ScalingScreen(RunScreenBase):
         return SizeGoal(seconds_in(deadline) if deadline else None, amount)
 
     def _advise(self, said: str | LumiError) -> None:
-        wrong = isinstance(said, LumiError)
-        self.query_one("#advice", Static).update(
-            styled.plain(str(said), "bold red" if wrong else "")
-        )
+        text = styled.plain(str(said), "bold red" if isinstance(said, LumiError) else "")
+        if self._advised is not None:
+            text.stylize("bold green", 0, str(said).find(".") + 1)  # the size alone
+        self.query_one("#advice", Static).update(text)
 
 
 _WORK = re.compile(r"(\d{1,15})|(\d{0,6}) ?epochs?", re.ASCII)
@@ -234,35 +235,37 @@ def scaling_lines(found: Scaling) -> list[PlotLine]:
     ]  # fmt: skip
 
 
-def table_of(found: Scaling, width: int) -> TitledRows:
-    """Return a row for each size; a predicted one is in italics and marked.
+def table_of(found: Scaling, width: int, advised: int | None = None) -> TitledRows:
+    """Return a row for each size: a star for `advised` nodes, a predicted one in italics.
 
     If `width` is too small, the speed-up is omitted in favour of the efficiency, and long run ids
     are cut in the middle.
     """
-    whole = _table_of(found, scaling_words.table(found))
+    whole = _table_of(found, scaling_words.table(found), advised)
     if _width(whole) <= width:
         return whole
     shown = scaling_words.table(found, speed_up=False)
     shown = replace(shown, titles=(*shown.titles[:-1], "from"))
     without = replace(shown, rows=tuple((*row[:-1], "") for row in shown.rows))
-    least = _table_of(found, without)
+    least = _table_of(found, without, advised)
     room = max(_LEAST_ID, width - _width(least) + len(shown.titles[-1]))
     rows = tuple(
         (*row[:-1], styled.shorten(row[-1].partition(" (")[0], room) if size.source else row[-1])
         for size, row in zip(found.sizes, shown.rows, strict=True)
     )
-    return _table_of(found, replace(shown, rows=rows))
+    return _table_of(found, replace(shown, rows=rows), advised)
 
 
 def _width(table: TitledRows) -> int:
     return sum(table.widths()) + GAP * (len(table.titles) - 1)
 
 
-def _table_of(found: Scaling, shown: ScalingTable) -> TitledRows:
+def _table_of(found: Scaling, shown: ScalingTable, advised: int | None) -> TitledRows:
     rows = []
     for size, cells in zip(found.sizes, shown.rows, strict=True):
         style = "" if size.measured else "red" if size.refused else "italic"
+        if size.nodes == advised:
+            style, cells = f"bold green {style}", (f"★ {cells[0]}", *cells[1:])
         styles = tuple((column, style) for column in range(len(cells))) if style else ()
         rows.append(ListRow(tuple(styled.plain(cell).plain for cell in cells), styles))
     last = len(shown.titles) - 1

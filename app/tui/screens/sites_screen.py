@@ -148,7 +148,8 @@ class SitesScreen(FullScreen):
         page, width = self.query_one("#site-page", Scroll), max(20, self.size.width - 6)
         if name != self._page:
             self._page, site = name, self._known.get(name)
-            page.border_title = styled.plain(f"{site.title} ({name})" if site else name)
+            doubt = "   ? unverified" if site and site.unverified else ""
+            page.border_title = styled.plain(f"{site.title} ({name}){doubt}" if site else name)
             columns = 2 if width >= TWO_PAGES else 1
             text = site_page.page(site, date.today(), width // columns - 2) if site else ""
             page.query_one(Static).update(page_text(text, columns))

@@ -61,8 +61,8 @@ def whole_price(previews: tuple[Preview, ...]) -> str:
     return ", ".join(words.price_limit(price) for price in total_price(previews))
 
 
-def cost_line(previews: tuple[Preview, ...], price: Outlook | None = None) -> Text:
-    """Return the requested resources and their price in one line.
+def cost_line(previews: tuple[Preview, ...], price: Outlook | None, width: int) -> Text:
+    """Return the requested resources and their price in one line, as many parts as fit `width`.
 
     `price` details the price of one run; for several runs only the sum is shown.
     """
@@ -77,7 +77,10 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None = None) -> Te
         parts.append(("memory ", words.rank_memory(first.memory)))
     text = Text(no_wrap=True, overflow="ellipsis")
     for label, value in parts:
-        text.append(label, "dim").append_text(styled.plain(f"{value}  "))
+        part = Text.assemble(("  " if text else "") + label, styled.plain(value))
+        part.stylize("dim", 0, part.cell_len - len(value))
+        if not text or text.cell_len + part.cell_len <= width:
+            text.append_text(part)
     return text
 
 

@@ -232,15 +232,18 @@ class Plot:
             masks: dict[tuple[int, int], int] = {}
             for row, column, mask in braille(shares, self.room, self.height - 2, dots):
                 masks[row, column] = masks.get((row, column), 0) | mask
-            if line.mark and not line.is_behind:
+            if line.mark:
                 shared.update(masks.keys())
+            above = lines[0].is_behind and not line.is_behind
             for (row, column), mask in masks.items():
-                if -(column // _GRID + 1) % max(1, shared[row, column]) == 0:
+                dash, count = column // _GRID + 1, max(1, shared[row, column])
+                # The chosen line keeps two dashes of three, the others share what is left.
+                if (count == 1 or dash % 3) if above else -dash % count == 0:
                     cells[row][column] = (chr(0x2800 + mask), style)
         for line in lines:
             for x, low, high in line.bars:
                 top, bottom, column = self._row(high), self._row(low), self.column(x)
-                for row in range(top, bottom + 1):
+                for row in range(top, bottom + 1) if bottom - top > 1 else ():
                     cells[row][column] = ("│", line.style)
             known = [point for point in line.points if _finite(point)]
             for x, y in known if line.sign else ():
@@ -248,10 +251,12 @@ class Plot:
         marked = [line for line in lines if line.mark]
         ends = [(line, at) for line in marked for at in [*filter(_finite, line.points)][-1:]]
         ends.sort(key=lambda end: -end[1][1])  # no letter is above that of a higher end
-        last, row = len(cells) - len(ends), -1
+        last, row, beside = len(cells) - len(ends), -1, 0
         for at, (line, (x, y)) in enumerate(ends):
-            row = max(0, min(max(row + 1, self._row(y)), last + at))
-            cells[row][self.column(x) + 1] = (line.mark, f"bold {line.style}")
+            # Two lines that end together have their letters side by side.
+            beside = 1 if at and not beside and self._row(y) == row else 0
+            row = row if beside else max(0, min(max(row + 1, self._row(y)), last + at))
+            cells[row][self.column(x) + 1 + beside] = (line.mark, f"bold {line.style}")
 
     def _below(self, left: int) -> tuple[str, str]:
         """Return the x axis and its labels, omitting labels without room."""

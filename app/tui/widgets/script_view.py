@@ -72,6 +72,7 @@ class ScriptView(Scroll):
         super().__init__(id=id)
         self._files: Mapping[str, str] = {}
         self._base: str | None = None
+        self._since = ""
         self._all = False
 
     def compose(self) -> ComposeResult:
@@ -79,12 +80,14 @@ class ScriptView(Scroll):
         yield Static(id="command", markup=False)
         yield HangingText(id="text", markup=False)
 
-    def show(self, command: str, files: Mapping[str, str], base: str | None = None) -> None:
+    def show(
+        self, command: str, files: Mapping[str, str], base: str | None = None, since: str = ""
+    ) -> None:
         """Show job.sh from the scripts `files`, and the command that submits it.
 
-        With `base`, another job.sh, mark the changes against it.
+        With `base`, another job.sh, mark the changes against it; `since` describes it.
         """
-        self._files, self._base = files, base
+        self._files, self._base, self._since = files, base, since
         words = (
             word.rpartition("/")[2] if word[:1] == "/" else word for word in command.split(" ")
         )
@@ -110,17 +113,18 @@ class ScriptView(Scroll):
         # To bash, `#SBATCH` lines are comments; to Slurm, they define the job.
         content = highlight(shown, language="bash").highlight_regex(_OPTIONS, style="$text-primary")
         if self._base is not None and not self._all:
-            content = _marked(content, self._base, text)
+            content = _marked(content, self._base, text, self._since)
         self.query_one("#text", HangingText).show(content)
 
 
-def _marked(content: Content, base: str, text: str) -> Content:
+def _marked(content: Content, base: str, text: str, since: str) -> Content:
     """Return the lines of `content`, which shows `text`, with the changes against `base` marked."""
     found = script_changes(base, text)
     if not count_changes(found):
         return content
     shown = iter(content.split("\n", allow_blank=True))
-    lines = [Content.styled(f"{plural(count_changes(found), 'line')} changed\n", "bold")]
+    count = plural(count_changes(found), "line")
+    lines = [Content.styled(f"{count} changed{since}\n", "bold")]
     for line in found:
         if line.kind == "gone":
             lines.append(Content.styled(f"- {log_line(line.text)}", "dim"))

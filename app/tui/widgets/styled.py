@@ -1,5 +1,6 @@
 """Text for screens: safe, coloured, cut to a width, in a table. Pure."""
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -44,6 +45,12 @@ SERIES = (
     "#4e9fdd", "#e8ab3a", "#5fbf77", "#c58af9", "#58c7c7", "#e58f65", "#d977a8", "#a3b84b",
 )  # fmt: skip
 """The colours of runs, lines and ranks, without red, which means an error."""
+
+
+def rank_colour(rank: int) -> str:
+    """Return the colour of a local rank, the same wherever it is shown."""
+    return SERIES[rank % len(SERIES)]
+
 
 GLYPHS: dict[State, str] = {
     State.SENDING: "→",
@@ -136,6 +143,17 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
         text = f"{set_cell_size(text, width - 1)}…" if width > 1 else "…"[:width]
     space = " " * (width - cell_len(text))
     return space + text if right else text + space
+
+
+def phrase(text: str, width: int) -> str:
+    """Return `text` in at most `width` cells, without its last phrases if it is too long."""
+    kept = text
+    while cell_len(kept) > width:
+        shorter = re.split(r"(?:[,:;]| \() ?[^,:;(]*$", kept)[0]
+        if shorter == kept or not shorter:
+            return fit(kept, width).rstrip()
+        kept = shorter
+    return kept
 
 
 @lru_cache(maxsize=256)

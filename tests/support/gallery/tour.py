@@ -116,6 +116,9 @@ async def tour(pilot: Pilot[int], *run_ids: str, grid: str = "") -> AsyncIterato
     for place in PLACES:
         app.action_go(place.name)
         await pilot.pause(0.05)
+        if place.name == "runs" and run_ids:
+            await pilot.press("end", "home")  # the curves are read once a run is chosen
+            await pilot.pause(1)
         yield Stop(place.name, pilot)
     app.action_go("runs")
     if grid:

@@ -25,6 +25,8 @@ WIDE = 120
 """Minimum columns to show views side by side."""
 TALL = 36
 """Minimum lines to show the node map below the form or the text."""
+LOW = 22
+"""Minimum lines to show the node map below the text of the job file in a narrow terminal."""
 _PAUSE = 0.2  # seconds without a key before a text is checked
 
 
@@ -34,7 +36,7 @@ def beside(opened: View, edited: View, width: int, height: int) -> tuple[View, .
     `edited` is the form or the YAML, whichever was opened last: both have the same content.
     """
     if width < WIDE:
-        return (opened,)
+        return ("yaml", "node") if opened == "yaml" and height >= LOW else (opened,)
     if height < TALL:
         return ("node" if opened == "node" else edited, "script")
     return (edited, "node", "script")
@@ -58,6 +60,7 @@ class DraftViews(Vertical):
         self._text = ""
         self._base: str | None = None
         """The job.sh to compare the script with."""
+        self._since = ""
         self._view: View = "form"
         self._edited: View = "form"
         self._typing: Timer | None = None
@@ -80,6 +83,7 @@ class DraftViews(Vertical):
     def begin(self, draft: Draft) -> None:
         """Show another draft, its form first."""
         self._text, self._base = draft.text, draft.base
+        self._since = " since you opened it" if draft.base is None else " since the last run"
         self._stale = False
         self.query_one(FieldList).start_again()
         self.query_one(TextPane).load(draft.text, other=True)
@@ -101,7 +105,7 @@ class DraftViews(Vertical):
             self._base = self._base if self._base is not None else preview.launch.script
             later = {one.cell: one.launch.script for one in checked.previews if one.follows}
             texts = {**preview.launch.texts, **later}
-            self.query_one(ScriptView).show(preview.command, texts, self._base)
+            self.query_one(ScriptView).show(preview.command, texts, self._base, self._since)
         self._stale = preview is None
         self._draw_names()
 
@@ -150,7 +154,10 @@ class DraftViews(Vertical):
             pane.add_class("frame")
             pane.border_subtitle = ""
             pane.display = view in shown
-        self.query_one(NodePane).set_class(len(shown) > 2, "below")
+        node = self.query_one(NodePane)
+        node.set_class("node" in shown and len(shown) > 1, "below")
+        node.shows_ranks = len(shown) != 2 and "form" not in shown
+        node.draw_map()
         self.query_one("#job").display = shown[0] != "script"
         self.query_one("#views").set_class("yaml" in shown, "-text")
         self._draw_names()
@@ -166,9 +173,11 @@ class DraftViews(Vertical):
             for key, (view, name) in enumerate(VIEWS.items(), 1)
         }
         line = Content("   ").join(names.values())
-        alone = sum(pane.display for pane in panes.values()) == 1
+        alone = self.app.size.width < WIDE
+        both = names["form"] + "   " + names["yaml"]  # they share a frame
         for view, pane in panes.items():
-            pane.border_title = line if alone else names[view]
+            title = both if view in ("form", "yaml") else names[view]
+            pane.border_title = line if alone and view == self._view else title
         stale = "script and node of the last valid text" if self._stale else ""
         unsaved = "not saved" if self._unsaved else ""
         state = Content("  ".join(filter(None, (stale, unsaved))))

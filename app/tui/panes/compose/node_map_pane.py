@@ -7,20 +7,21 @@ from textual import events
 from textual.app import ComposeResult
 from textual.widgets import Static
 
-from lumitui.app.runs import MapLine, Preview, gpu_word, node_map, node_map_lines
+from lumitui.app.runs import MapLine, Preview, gpu_word, node_map, node_map_lines, rank_lines
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.styled import plain
+from lumitui.app.tui.widgets.styled import plain, rank_colour
 
 _NOTHING = "The node map appears once the job file is valid: fix the fields marked in the form."
 
 
 class NodePane(Scroll):
-    """The cores of a node, and the ranks bound to them."""
+    """The cores of a node, and the ranks bound to them, with their masks if `shows_ranks`."""
 
     def __init__(self) -> None:
         """Show no job."""
         super().__init__(id="node")
         self._preview: Preview | None = None
+        self.shows_ranks = True
 
     def compose(self) -> ComposeResult:
         """Yield the map."""
@@ -29,26 +30,33 @@ class NodePane(Scroll):
     def show(self, preview: Preview) -> None:
         """Show the nodes of a launch."""
         self._preview = preview
-        self._draw_map()
+        self.draw_map()
 
     def on_resize(self, event: events.Resize) -> None:
         """Lay the map out again."""
-        self._draw_map()
+        self.draw_map()
 
-    def _draw_map(self) -> None:
+    def draw_map(self) -> None:
+        """Draw the map for the width of the pane."""
         found, width = self._preview, max(24, self.scrollable_content_region.width)
         if found is not None:
             drawn = node_map(found.site, found.launch.layout)
             lines = node_map_lines(drawn, width, gpu_word(found.site))
             drawing = Text("\n").join(map(map_line, lines))
             drawing.rstrip()
+            if self.shows_ranks:
+                ranks = rank_lines(found.site, found.launch.layout)
+                drawing = Text("\n").join((drawing, Text(), *map(map_line, ranks)))
             self.query_one("#map", Static).update(drawing)
 
 
 def map_line(parts: MapLine, wrong: Container[int | None] = ()) -> Text:
-    """Return a line of the map: ranks' cores bright, those of `wrong` ranks red, the rest dim."""
+    """Return a line of the map: cores and GPU in the colour of their rank, red if it is `wrong`.
+
+    Ranks keep their digits, so that the map is readable without colours.
+    """
     line = Text("", no_wrap=True, overflow="crop")
     for part in parts:
-        style = "" if part.is_core and part.rank is not None else "dim"
-        line.append_text(plain(part.text, "bold red" if part.rank in wrong else style))
+        colour = "dim" if part.rank is None else rank_colour(part.rank)
+        line.append_text(plain(part.text, "bold red" if part.rank in wrong else colour))
     return line

@@ -1,6 +1,7 @@
 """The job file as text, with invalid lines marked."""
 
 import re
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text
@@ -11,14 +12,16 @@ from textual.containers import Vertical
 from textual.highlight import highlight
 from textual.widgets import Static, TextArea
 
-from lumitui.app.runs import CheckedDraft
+from lumitui.app.runs import CheckedDraft, Field
 from lumitui.app.tui.widgets.launch_text import SEVERITY
-from lumitui.app.tui.widgets.styled import plain
+from lumitui.app.tui.widgets.styled import phrase, plain
 
 _NUMBER = re.compile(r"(?<=[:,\[ -])(?<![\w] )[-+]?\d[\d_]*(\.\d*)?(e[-+]?\d+)?(?=\s*($|[],}#]))")
 _COLOURS = {"$text-primary bold": "blue", "$text-success": "green", "$text 60%": "bright_black"}
 """The colours of keys, quoted text and comments, from Textual's highlighter."""
 _KEY = re.compile(r"\w+(?=:)")
+_KEYS = 15  # columns for a key
+_MOST_KEYS = 8  # maximum keys or choices below the text
 _MOST = 4  # maximum problems below the text; the form has all
 
 
@@ -30,6 +33,7 @@ class TextEditor(TextArea):
                 tooltip="Leave the text; keeps all edits"),
         Binding("ctrl+w", "screen.save", "Save", id="text.save",
                 tooltip="Save the job file"),
+        Binding("ctrl+z", "undo", "Undo", id="text.undo", tooltip="Undo the last edit"),
     ]  # fmt: skip
 
     def __init__(self) -> None:
@@ -59,18 +63,19 @@ class TextEditor(TextArea):
 
 
 class TextPane(Vertical):
-    """The text of a draft; below it, errors, the help of the key under the cursor, more keys."""
+    """The text of a draft; below it, errors, and the help of the key under the cursor."""
 
     def __init__(self) -> None:
         """Show no draft."""
         super().__init__(id="yaml")
         self._checked: CheckedDraft | None = None
+        self._fields: Sequence[Field] = ()
+        """The fields of the last valid text."""
 
     def compose(self) -> ComposeResult:
-        """Yield the text, then the errors and the help, then the keys it lacks."""
+        """Yield the text, then the errors and the help."""
         yield TextEditor()
         yield Static(id="text-notes", markup=False)
-        yield Static(id="text-keys", markup=False)
 
     def load(self, text: str, *, other: bool = False) -> None:
         """Show an edited text, which ctrl+z reverts, or another draft's text (`other`).
@@ -92,7 +97,7 @@ class TextPane(Vertical):
         """Mark the errors in a checked draft."""
         errors = frozenset(item.at.line for item in checked.errors if item.at.line)
         self.query_one(TextEditor).mark(errors)
-        self._checked = checked
+        self._checked, self._fields = checked, checked.fields or self._fields
         self._draw_notes()
 
     @on(TextArea.SelectionChanged)
@@ -112,16 +117,38 @@ class TextPane(Vertical):
         if len(wrong) > _MOST:
             lines.append(Text(f"… and {len(wrong) - _MOST} more, in the form"))
         area = self.query_one(TextEditor)
-        above = reversed(area.text.split("\n")[: area.cursor_location[0] + 1])
-        key = next((found[0] for line in above if (found := _KEY.match(line))), "")
-        lines += [
-            Text.assemble((f"{field.key}  ", "bold magenta"), (field.help, "dim"))
-            for field in checked.fields
-            if key == field.key.partition(".")[0]
-        ]
+        above = area.text.split("\n")[: area.cursor_location[0] + 1]
+        key = next((found[0] for line in reversed(above) if (found := _KEY.match(line))), "")
+        if ":" not in above[-1] and above[-1][:1] != " ":
+            lines += possible_keys(self._fields, above[-1].strip(), self.size.width - 2)
+        else:
+            for field in self._fields:
+                if key == field.key.partition(".")[0]:
+                    lines += field_help(field, self.size.width - 2)
         self.query_one("#text-notes", Static).update(Text("\n").join(lines))
-        area.styles.max_height = area.document.line_count + 1  # with a scrollbar
-        lacking = [one for one in checked.fields if not one.value and "." not in one.key]
-        more = [Text.assemble(f"{one.key:<15}", (one.help, "dim")) for one in lacking]
-        more.insert(0, Text("More keys", "bold"))
-        self.query_one("#text-keys", Static).update(Text("\n").join(more))
+
+    def on_resize(self) -> None:
+        """Fit the help to the width."""
+        self._draw_notes()
+
+
+def possible_keys(fields: Sequence[Field], typed: str, width: int) -> list[Text]:
+    """Return a line for each field that begins with `typed` and that the text lacks."""
+    found = [one for one in fields if not one.value and one.key.startswith(typed)]
+    lines = [
+        Text.assemble(f"{one.key:<{_KEYS}}", (phrase(one.help, width - _KEYS), "dim"))
+        for one in found[:_MOST_KEYS]
+        if "." not in one.key
+    ]
+    more = len(found) - _MOST_KEYS
+    return [*lines, Text(f"{more} more: type the first letters", "dim")] if more > 0 else lines
+
+
+def field_help(field: Field, width: int) -> list[Text]:
+    """Return the help of a field, then its choices, the current one bold."""
+    lines = [Text.assemble((f"{field.key}  ", "bold magenta"), (field.help, "dim"))]
+    for choice in field.choices[:_MOST_KEYS]:
+        style = "bold" if choice.value == field.shown else ""
+        meaning = phrase(choice.words, width - _KEYS)
+        lines.append(Text.assemble((f"{choice.value:<{_KEYS}}", style), (meaning, "dim")))
+    return lines

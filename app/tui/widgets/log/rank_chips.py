@@ -65,8 +65,7 @@ def chips(
     A failed rank comes first; a rank that only raised an error keeps its place. If there are many
     ranks, those around the chosen one are shown. `keys` choose the previous and the next rank.
     """
-    short = keys if len(keys) < len("ranks") else "ranks"
-    text, places = Text(f"ranks ({keys}) " if width >= _WIDE else f"{short} "), _Places()
+    text, places = Text(f"ranks ({keys}) " if width >= _WIDE else "ranks "), _Places()
     marked = mark.rank if mark else None
 
     def chip(rank: int | None, words: str) -> None:

@@ -58,7 +58,7 @@ class RowList(AtOnce, RowView, can_focus=True):
         self._table: TitledRows | None = None
         self._widths: tuple[int, ...] = ()
         self._wrapped: list[Text] = []
-        self._height = 0
+        self._height = self._above = 0
         """Number of rows in one block of the table."""
 
     def show(self, lines: Sequence[Text], table: TitledRows | None = None) -> None:
@@ -79,7 +79,8 @@ class RowList(AtOnce, RowView, can_focus=True):
         folded = self._table is not None and self._table.is_folded
         blocks = max(1, (width + 2 * GAP) // (across + GAP)) if folded else 1
         self._height = -(-number // blocks)
-        rows = self._height + 2 if self._table else 0  # an empty line and the heading
+        self._above = len(self._wrapped) + bool(self._wrapped)  # with an empty line
+        rows = self._height + 1 + bool(self._wrapped) if self._table else 0
         # without the last gap, or Textual would show a scroll bar
         self.virtual_size = Size(max(0, across - GAP), len(self._wrapped) + rows)
         self.refresh()
@@ -99,7 +100,7 @@ class RowList(AtOnce, RowView, can_focus=True):
             base = self._base + console.get_style(line.style)  # Rich forgets it without spans
             return [Segment(s.text, base + (s.style or Style())) for s in line.render(console)
                     if s.text]  # fmt: skip
-        at -= len(self._wrapped) + 1
+        at -= self._above
         table = self._table
         if table is None or at < 0 or at > self._height:
             return []

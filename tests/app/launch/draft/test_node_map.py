@@ -11,6 +11,7 @@ from lumitui.app.launch.draft.node_map import (
     measured_map,
     node_map,
     node_map_lines,
+    rank_lines,
 )
 from lumitui.app.launch.layout import rank_bindings
 from lumitui.remote.site.sites import BUILT_IN, Sites
@@ -40,6 +41,18 @@ def test_bound_ranks_have_their_cores_and_gpu() -> None:
     assert "node x4  56 of 64 cores, 8 of 8 GPUs" in shown
     assert "  0-7   x4444444 GCD4" in shown and " 56-63  x1111111 GCD1" in shown
     assert "32 ranks: rank = node x 8 + the\ndigit" in shown
+
+
+def test_each_rank_of_a_node_has_a_line_with_its_cores_and_their_mask() -> None:
+    layout = compose(job(partition="standard-g"), LUMI).layout
+    heading, *lines = drawn(rank_lines(LUMI, layout)).split("\n")
+    assert heading.split() == ["rank", "GCD", "NUMA", "cores", "mask"]
+    assert [line.split() for line in lines][:2] == [
+        ["0", "GCD0", "3", "49-55", "0x00fe000000000000"],
+        ["1", "GCD1", "3", "57-63", "0xfe00000000000000"],
+    ]
+    shared = compose(job(partition="small-g", gpus_per_node=2), LUMI).layout
+    assert rank_lines(LUMI, shared) == ()
 
 
 def test_a_wide_map_has_several_columns() -> None:

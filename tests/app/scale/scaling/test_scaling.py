@@ -103,7 +103,7 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
     # One basis for table and recommendation, said once.
     assert scaling_words.table(found).rows[2][6:9] == ("1m30", "0.80", "0.40")
     assert scaling_words.heading(found).startswith(
-        "Time and price (in billed GPU-hours) are for the 60,000 samples that r2 trained; "
+        "Time and billed GPU-hours are for the 60,000 samples that r2 trained; "
     )
     said = scaling_words.recommendation(found, advise_size(found, SizeGoal()))
     assert "60,000" not in said and said.startswith(

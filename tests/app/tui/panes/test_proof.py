@@ -15,10 +15,13 @@ from lumitui.app.explain.proof.probe_report import RankReport as ProbeRecord
 from lumitui.app.explain.proof.rank_proof import RankProof
 from lumitui.app.job.launch import RankLayout
 from lumitui.app.job.settings import Settings
+from lumitui.app.launch.draft.node_map import MapPart
 from lumitui.app.runs import Runs
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.panes.compose.node_map_pane import map_line
 from lumitui.app.tui.panes.proof_pane import ProofPane, proof_lines, rank_table
 from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.app.tui.widgets.styled import rank_colour
 from lumitui.app.tui.widgets.tables.row_list import GAP
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding.binding_reports import ALL_GPUS, CORES, EXACT, Report, reports
@@ -105,6 +108,24 @@ def test_cores_shared_by_all_do_not_push_the_table_out() -> None:
     table = rank_table(found)
     assert table is not None and sum(table.widths()) + GAP * (len(table.titles) - 1) <= 78
     assert table.rows[0].cells == ("0", "nid005001", usable, "0-7", "unbound")
+
+
+def test_the_map_and_the_table_show_a_rank_in_one_colour_and_a_wrong_one_in_red() -> None:
+    blocks = (
+        MapPart("2222", 2, is_core=True),
+        MapPart("3333", 3, is_core=True),
+        MapPart(" GCD3", 3),
+    )
+    line = map_line(blocks, wrong={3})
+    assert [str(span.style) for span in line.spans] == [
+        rank_colour(2), "bold red", "bold red",
+    ]  # fmt: skip
+    table = rank_table(verdict(json.dumps(reports(EXACT)), EXACT))
+    assert table is not None
+    found = table.titles.index("found")
+    assert [dict(row.styles)[found] for row in table.rows[:9]] == [
+        rank_colour(rank) for rank in (*range(8), 0)
+    ]
 
 
 async def test_the_proof_of_8192_ranks_is_compared_and_laid_out_once(

@@ -118,9 +118,9 @@ def test_the_sizes_of_a_partition_have_their_price_and_what_is_known_of_their_st
     site, now = Sites([BUILT_IN]).load("lumi"), 3.9e9
     queue = [replace(job, partition="standard-g") for job in OVERVIEW.queue]
     part = partition_part(site, OVERVIEW.partitions[0], queue, now)
-    assert part.titles == ("Nodes", "GPUs", "Start", "Limit", "GPU-hours an hour")
-    assert part.rows[0] == ("1", "8", "nodes idle", "2-00:00:00", "4")
+    assert part.titles == ("Nodes", "GPUs", "Start", "Billed an hour"), "one limit is no column"
+    assert part.rows[0] == ("1", "8", "nodes idle", "4")
     assert part.rows[2][2].startswith("~"), "Slurm's estimate for the waiting job"
-    assert part.rows[-1] == ("1,024", "8,192", "-", "2-00:00:00", "4,096")
+    assert part.rows[-1] == ("1,024", "8,192", "-", "4,096")
     unknown = replace(OVERVIEW.partitions[0], partition="other")
     assert not partition_part(site, unknown, queue, now).rows

@@ -134,7 +134,7 @@ def test_the_row_names_its_keys_and_only_a_rank_that_failed_leaves_its_place() -
 
     assert row(FAILED) == "ranks (, .) [all] ●1 failed first  0  2 "
     assert row(RAISED, keys="< ctrl+x") == "ranks (< ctrl+x) [all] 0  1 traceback  2 "
-    assert row(None, 40) == ", . [all] 0  1  2 "
+    assert row(None, 40) == "ranks [all] 0  1  2 "
 
 
 def test_the_keys_go_round() -> None:
