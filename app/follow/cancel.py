@@ -69,7 +69,7 @@ def _named(error: LumiError, run: Run) -> LumiError:
     named = copy.copy(error)
     again = ": cancel it again later"
     if isinstance(error, OutcomeUnknown):
-        fate, again = f"{run.id} is cancelled, not yet confirmed", ""
+        fate, again = f"{run.id} is cancelled, but this is not yet confirmed", ""
     elif isinstance(error, LinkLost):
         fate = f"It is unknown whether {run.id} is cancelled"
     else:

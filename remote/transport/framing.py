@@ -218,7 +218,8 @@ class Outputs:
         if index == 1:
             if reader.given > MOST_ERRORS:
                 raise AnswerUnusable(
-                    f"The site reports more than {_size(MOST_ERRORS)} of errors.", _WITHOUT_END
+                    f"The site reports more than {_size(MOST_ERRORS)} of error messages.",
+                    _WITHOUT_END,
                 )
             self._errors.add(own)
             return

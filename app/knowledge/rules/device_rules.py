@@ -219,8 +219,10 @@ def _numbers(text: str) -> list[int] | None:
     "visible-devices",
     "warning",
     "a manual list of GPUs",
-    why="Slurm sets the list itself. A different one leaves GPUs idle, or has GPUs that the job "
-    "does not have: `no CUDA-capable device` or `No HIP GPUs are available`.",
+    why=(
+        "Slurm sets the list itself. A different one leaves GPUs idle, or names GPUs that the "
+        "job does not have: `no CUDA-capable device` or `No HIP GPUs are available`."
+    ),
     source="sbatch(1), CUDA_VISIBLE_DEVICES; LUMI-training-materials 2day-20260422/202-Binding",
 )
 def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:

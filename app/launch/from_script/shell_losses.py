@@ -56,7 +56,7 @@ def shell_of(job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], not
         elif part.text == "}":
             continue  # the end of a `coproc`, which the grammar lacks
         elif part.kind == "command" and writes_wrapper(part, around):
-            notes.derive(part.text, "its lines are noted one by one")
+            notes.derive(part.text, "each of its lines is listed separately")
         elif part.kind == "command":
             early = part.at < step.at and not inside
             _command(job, part, notes, early=early)

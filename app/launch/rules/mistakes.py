@@ -98,7 +98,7 @@ def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"The nodes of {site.name} have no {site.python}, so a job without a container or "
             "modules immediately exits with 127.",
             f"Run in an image (`container: {named}`), load a module that has Python (`modules: "
-            "[NAME]`), or use your own environment (`activate: FOLDER`). If the nodes do have a "
+            "[NAME]`), or use your own environment (`activate: FOLDER`). If the nodes do have "
             "Python, write its path into the profile (`python:`).",
         )
     elif spec.container.none and not spec.venv:

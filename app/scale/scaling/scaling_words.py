@@ -94,7 +94,7 @@ def heading(scaling: Scaling) -> str:
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
     columns = f"Time and price (in billed {scaling.unit}) are" if priced else "Time is"
     return (
-        f"{columns} for {scaling.whole.words}; speed-up and efficiency against "
+        f"{columns} for {scaling.whole.words}; speed-up and efficiency relative to "
         f"{words.count(first.nodes, 'node')}; ~ is predicted."
     )
 
@@ -141,7 +141,7 @@ def _step_basis(steps: StepModel, size: ScalingSize) -> str:
     return (
         f"{text}; {_milliseconds(step.compute)} are computation. lumitui predicts other sizes "
         f"from this one: each rank sends {short(each)} MB a step, {links}. 8 of 10 published "
-        "trainings lie within the interval. To check it, run one more size."
+        "training runs lie within the interval. To check it, run one more size."
     )
 
 

@@ -77,7 +77,7 @@ def _silent(replies: Answers) -> Iterator[Finding]:
         more = f" And {len(faults) - 3} more." if faults[3:] else ""
         yield finding(
             "cluster-silent", f"{' '.join(faults[:3])}{more}",
-            "Continue: the other checks ran, and this is not an error of the job.",
+            "Continue: the other checks ran, and this is not an error in the job.",
         )  # fmt: skip
 
 

@@ -366,7 +366,7 @@ def _notes(report: NodeReport, site: Site) -> Iterator[str]:
     elif report.complete and "python3" not in report.commands:
         yield (
             'The node lacks python3, which a job without a container needs: "No Python on the '
-            'nodes?" in `lumitui docs sites` shows how to take an image.'
+            'nodes?" in `lumitui docs sites` shows how to use an image.'
         )
     if report.internet:
         yield f"A route from the node to the internet: {_ROUTES.get(report.internet, 'unknown')}."

@@ -281,7 +281,7 @@ def _node(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
     )
     yield ProfileLine(("node", "gpu"), gpus.kind or "GPU", f"{sinfo}: Gres", guess=not gpus.kind)
     if kind:
-        why = f"{kind.name} exists with {kind.sizes}; the smallest"
+        why = f"{kind.name} exists with {kind.sizes}; this is the smallest"
         yield ProfileLine(("node", "gpu_memory_gib"), kind.memory_gib, why, guess=kind.several)
     else:
         yield ProfileLine(("node", "gpu_memory_gib"), 16, "Slurm does not report it", guess=True)
@@ -442,7 +442,7 @@ def _rest(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
     unit = "billing units" if weighed(choice) else "GPU-hours"
     yield ProfileLine(("billing_unit",), unit, "TRESBillingWeights, or an hour of a GPU")
     if NO_PYTHON in cluster.commands:
-        why = "the login node has no python3; `site check --probe` looks at a node"
+        why = "the login node has no python3; `site check --probe` checks a node"
         yield ProfileLine(("python_on_compute_nodes",), False, why, guess=True)
     yield from _containers(name, cluster, nvidia=bool(kind and kind.maker == "nvidia"))
     if not cluster.images.working:
@@ -468,9 +468,9 @@ def _containers(name: str, cluster: Cluster, *, nvidia: bool) -> Iterator[Profil
         if roots:
             why += "; -B shows the runs' folder inside: add the folders of your data"
         yield ProfileLine((*at, "call"), (image.runtime, image.verb, *options), why, guess=True)
-        yield ProfileLine((*at, "python"), image.python, "its name inside")
+        yield ProfileLine((*at, "python"), image.python, "the Python in the image")
         patterns = cluster.images.patterns(image)
-        yield ProfileLine((*at, "listing", "paths"), patterns, "images that are called alike")
+        yield ProfileLine((*at, "listing", "paths"), patterns, "images that start in the same way")
 
 
 def _no_image(cluster: Cluster) -> str:
@@ -482,7 +482,7 @@ def _no_image(cluster: Cluster) -> str:
     runtime = next((one for one in runtimes if one in RUNTIMES), "apptainer")
     line = f"{{{runtime}: {{image: {paths[0]}, call: [{runtime}, exec]}}}}"
     return (
-        f"how the site's images are called{has}. None was seen to have PyTorch; found: "
+        f"how to start the site's images{has}. lumitui did not find PyTorch in them; found: "
         f"{', '.join(paths[:10])}. For the first, write `containers: {line}`"
     )
 

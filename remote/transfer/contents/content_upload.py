@@ -125,7 +125,7 @@ def wrong(name: str, folder: str) -> RefusedError:
 def unusable(line: str, folder: str) -> AnswerUnusable:
     """Return the error for an unusable answer."""
     return AnswerUnusable(
-        f"The site answered with {last_words(line)} instead of its files in {folder}.",
+        f"The site answered with {last_words(line)} instead of a list of its files in {folder}.",
         "Check what your shell startup files print there, and send again.",
     )
 

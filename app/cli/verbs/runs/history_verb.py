@@ -73,7 +73,7 @@ class _Filters(TypedDict):
     "--account",
     metavar="NAME",
     default="",
-    help="With --recover or --of: project that the runs billed.",
+    help="With --recover or --of: project billed for the runs.",
 )
 @click.option(
     "--export",

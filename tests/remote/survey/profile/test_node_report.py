@@ -115,7 +115,7 @@ def test_a_job_asks_for_no_more_cores_than_the_lists_have(site: Site) -> None:
 
 def test_what_a_node_lacks_is_said(site: Site) -> None:
     notes = " ".join(compare(read(NODE), site).notes)
-    assert "The node lacks python3" in notes and "how to take an image" in notes
+    assert "The node lacks python3" in notes and "how to use an image" in notes
     assert "internet: none." in notes and "node.gpu_memory_gib is a guess" in notes
     has = compare(read(NODE.replace("python ", "python 3.11.2")), site)
     assert "lacks python3" not in " ".join(has.notes)
