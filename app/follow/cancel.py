@@ -75,6 +75,6 @@ def _named(error: LumiError, run: Run) -> LumiError:
     else:
         fate = f"{run.id} is not cancelled"
     named.message = f"{fate}: {error.message}"
-    named.hint = f"Its job may still run{again}. {error.hint}".strip()
+    named.hint = f"Its job may still be running{again}. {error.hint}".strip()
     named.args = (named.message,)
     return named

@@ -236,8 +236,10 @@ def no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "wrong-gpu-flag",
     "warning",
     "the GPU option for a different vendor",
-    why="--nv adds NVIDIA's driver to the image, --rocm AMD's. The wrong one finds no driver, or "
-    "puts the wrong libraries first.",
+    why=(
+        "--nv adds NVIDIA's driver to the image, --rocm AMD's. With the wrong one, the program "
+        "finds no driver, or loads the wrong libraries."
+    ),
     source=f"{_CALL} --nv, --rocm",
 )
 def wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:

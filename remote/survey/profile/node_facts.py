@@ -229,7 +229,7 @@ def shares(local: Sequence[frozenset[int]]) -> tuple[tuple[frozenset[int], ...],
     for one in local:
         for other in local:
             if one != other and one & other:
-                return (), "cores local to one are also local to others"
+                return (), "cores local to one GPU are also local to others"
     parts: list[frozenset[int]] = []
     for place, cores in enumerate(local):
         together = [at for at, other in enumerate(local) if other == cores]

@@ -202,6 +202,6 @@ def test_a_cancel_that_fails_names_the_run_and_what_became_of_its_job(
     with pytest.raises(type(error)) as raised:
         runs.cancel("r-000001")
     assert raised.value.message == words
-    assert raised.value.hint.startswith("Its job may still run")
+    assert raised.value.hint.startswith("Its job may still be running")
     assert raised.value.hint.endswith(error.hint)
     runs.close()

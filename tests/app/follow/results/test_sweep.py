@@ -68,7 +68,10 @@ def test_an_epoch_is_that_of_the_steps_after_the_first() -> None:
         ),
         ((1.0, 0.99, 0.97), "Use --workers=0: higher values shorten an epoch by less than 5 %."),
         ((1.0, 0.5, 0.3), "This is the largest value tried: if a rank has more cores, try more."),
-        ((1.0, 0.4, 0.9), "Use --workers=1: 2.5 times as fast as --workers=0; higher values shorten"),
+        (
+            (1.0, 0.4, 0.9),
+            "Use --workers=1: 2.5 times as fast as --workers=0; higher values shorten",
+        ),
     ],
 )
 def test_the_fewest_workers_are_advised_that_are_fast_enough(

@@ -65,7 +65,7 @@ def test_what_a_node_says_otherwise_is_proposed(
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (" 1 12-23,60-71 ", " 1 0-23,48-71 ", "cores local to one are also local to others"),
+        (" 1 12-23,60-71 ", " 1 0-23,48-71 ", "cores local to one GPU are also local to others"),
         (" 1 12-23,60-71 ", " -1 0-95 ", "does not report which cores are near GPU 0 (memory"),
         ("12-23,60-71", "", "reports no local cores for some"),
         ("gpu 0", "nothing 0", "No driver reports a GPU"),
