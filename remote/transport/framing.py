@@ -262,7 +262,7 @@ def limited(chunks: Iterator[bytes], *, most: int, seconds: float) -> Iterator[b
             if rest < 0:
                 raise AnswerUnusable(
                     f"The site sends more than the {most} bytes that were requested.",
-                    "Log in and check whether other programs change files there.",
+                    "Log in and check whether other programs change these files.",
                 )
             if time.monotonic() > deadline:
                 raise AnswerUnusable(

@@ -119,7 +119,7 @@ def _place(job: ScriptJob, text: str) -> str:
     "runs-in-home",
     "warning",
     "a job that works in home",
-    why="Output fills the small quota of home; at some sites, compute nodes cannot write there.",
+    why="Output fills the small quota of home; at some sites, compute nodes cannot write to it.",
     source="LUMI user guide, storage; docs.csc.fi, disk",
 )
 def runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -112,7 +112,7 @@ def _installs(program: str, words: list[str]) -> str:
     "image-install-home",
     "warning",
     "packages installed from inside an image into home",
-    why="pip uses ~/.local, which every other image with that version of Python then reads too.",
+    why="pip uses ~/.local, which every other image with that version of Python then also reads.",
     source="pip documentation, user installs; docs.csc.fi, Python",
 )
 def image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -126,8 +126,8 @@ def image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if not _installs(command.program, words) or _has_place(job, words):
             continue
         yield Hit(
-            "The image is read-only, so pip installs into ~/.local, which all other images read "
-            "too.",
+            "The image is read-only, so pip installs into ~/.local, which all other images also "
+            "read.",
             "Create an environment with python -m venv --system-site-packages DIR, and activate "
             "it.",
             command.at,
