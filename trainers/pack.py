@@ -51,7 +51,7 @@ def main() -> None:
     """Pack, and report the result in one sentence."""
     args = arguments()
     if not args.folder.exists():
-        raise TrainingError(f"There is no folder {args.folder}. Name one that has images.")
+        raise TrainingError(f"There is no folder {args.folder}. Give one that contains images.")
     if args.text:
         text = packing.pack_text(args.folder, args.out)
         print(f"{text.tokens:,} tokens of {text.files} files are in {args.out}.")
@@ -76,7 +76,7 @@ if __name__ == "__main__":
         code = error.code if isinstance(error, TrainingError) else 1
     except KeyboardInterrupt:
         print(
-            "pack.py: stopped. Run it again with the same arguments: it goes on.", file=sys.stderr
+            "pack.py: stopped. Run it again with the same arguments to continue.", file=sys.stderr
         )
         code = 130
     sys.stdout.flush()

@@ -345,7 +345,7 @@ def _send(
     if error := series_failure(series, outcomes):
         rest = f"The rest: {_rest_of(series)}."
         if series.kind == "then":
-            rest += " With --no-rest instead, all of them."
+            rest += " To send all of them again, use --no-rest."
         raise type(error)(error.message, f"{error.hint} {rest}".strip())
 
 

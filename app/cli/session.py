@@ -189,7 +189,7 @@ of_option = click.option(
 )
 of_site_option = site_option("With --of: the site. [default: the only one you use]")
 of_account_option = click.option(
-    "--account", metavar="NAME", default="", help="With --of: project that the runs billed."
+    "--account", metavar="NAME", default="", help="With --of: project billed for the runs."
 )
 dry_option = click.option("--dry-run", "dry", is_flag=True, help="List what would be removed.")
 force_option = click.option("--force", is_flag=True, help="Send it despite the adviser's errors.")

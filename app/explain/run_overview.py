@@ -18,11 +18,11 @@ from lumitui.remote.site.states import State
 
 NEXT = {
     State.UNKNOWN: "Refresh. Once the site answers, lumitui knows what happened to the job.",
-    State.REFUSED: "Fix what the reason names, then resubmit it. Nothing was billed.",
+    State.REFUSED: "Fix the problem that the reason names, then resubmit it. Nothing was billed.",
     State.NOT_SENT: "Resubmit it. Nothing was billed.",
     State.RUNNING: "Follow its log.",
     State.DONE: "Fetch its results, or resubmit it on a different number of nodes.",
-    State.FAILED: "Find out why it failed, fix that, then resubmit it.",
+    State.FAILED: "Find out why it failed, fix the cause, then resubmit it.",
     State.CANCELLED: "Resubmit it if you still need it.",
     State.TIMEOUT: "Resubmit it to resume from its last checkpoint, or give it more time.",
     State.OUT_OF_MEMORY: "Resubmit it with more `memory:`, or with fewer data-loader workers.",
@@ -127,7 +127,7 @@ def against(comparison: Speedup | None, parent: Run | None, run: Run) -> str:
         return ""
     nodes = f"{parent.layout.nodes} to {words.count(run.layout.nodes, 'node')}"
     faster = words.number(_rounded(comparison.speed_up))
-    noise = ", which is noise above 100 %" if comparison.efficiency >= 100.5 else ""
+    noise = " (above 100 % is noise)" if comparison.efficiency >= 100.5 else ""
     shared = f"{comparison.efficiency:.0f} % of {parent.id}{noise}"
     return f"{shared}: {faster} x its throughput, {nodes}"
 

@@ -21,10 +21,10 @@ _ENDS = {
     "failed": "failed{at} with exit {rc}",
     "used-up": "saved{at}; no limit is left",
     "no-progress": "ended: it trained nothing new",
-    "unsaved": "ended with 85{at}, saved nothing",
+    "unsaved": "exited with 85{at}, saved nothing",
     "cancelled": "did not run: the run was cancelled",
     "refused": "saved{at}; its requeue was refused",
-    KILLED: "was ended: node, requeue or preemption",
+    KILLED: "killed: node failed, requeue or preemption",
 }
 """Short: at 80 columns, 50 characters fit."""
 

@@ -155,7 +155,7 @@ def _gpus(item: Partition) -> str:
 
 def limits(item: Partition) -> str:
     """Return how the time limit depends on the job's size; "" if it does not."""
-    parts = [f"at most {one.max_time} to {one.nodes:,} nodes" for one in item.max_time_of]
+    parts = [f"at most {one.max_time} on up to {one.nodes:,} nodes" for one in item.max_time_of]
     if item.max_node_minutes:
         parts.append(f"nodes times minutes at most {item.max_node_minutes:,}")
     return ", ".join(parts)
@@ -186,7 +186,7 @@ def bill(site: Site, item: Partition) -> str:
 
 
 def _purposes(site: Site) -> Iterator[str]:
-    yield f"Billed an hour, in {site.billing_unit}."
+    yield f"Price per hour, in {site.billing_unit}."
     for name, item in site.partitions.items():
         parts = [item.purpose] if item.purpose else []
         parts += [words for words in (limits(item), item.needs.rstrip(".")) if words]
@@ -257,7 +257,7 @@ def _job(site: Site) -> Iterator[tuple[str, str]]:
     yield _row(site, "launchers", "launchers", ", ".join(site.launchers))
     if site.gpu_request:
         yield _row(site, "GPUs", "gpu_request", site.gpu_request.format(gpus="N"))
-    fixed = ", no other number" if site.cores_fixed else ""
+    fixed = ", exactly" if site.cores_fixed else ""
     yield _row(site, "cores", "cores_per_gpu", f"{site.cores_per_gpu} for each rank{fixed}")
     if not site.memory_option:
         yield _row(site, "memory", "memory_option", "is never requested")

@@ -89,7 +89,7 @@ def expectations(run: Run, now: float) -> list[tuple[str, str]]:
     While its site is silent, these are the times of the last answer.
     """
     old = heard(run, now)
-    since = f", as heard at {old}" if old else ""
+    since = f", as of {old}" if old else ""
     # The limit ends only one attempt.
     number = run.attempts[-1].number + 1 if run.between_attempts else run.attempt
     left = run.brief.chain - number

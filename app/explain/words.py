@@ -276,14 +276,14 @@ def chain_end(run: "Run") -> str:
     if last.end == "refused":
         return f"its requeue was refused; {at}"
     if last.end == "unsaved":
-        return "it exited with 85, which means that it saved, but saved nothing"
+        return "it exited with 85, which means that it saved, but it saved nothing"
     return "no progress: it trained nothing new" if last.end == "no-progress" else ""
 
 
 def after_cancel(run: "Run") -> str:
     """Return the result of a cancel that the site confirmed."""
     if run.state is State.FINISHING:
-        return f"{run.id} is finishing: no more of its jobs start."
+        return f"{run.id} is finishing: no more of its jobs will start."
     if run.state.is_final:
         return f"{run.id} is {run.state}."
     return f"{run.id} is cancelled; its last known state is {run.state}."

@@ -69,12 +69,12 @@ def _named(error: LumiError, run: Run) -> LumiError:
     named = copy.copy(error)
     again = ": cancel it again later"
     if isinstance(error, OutcomeUnknown):
-        fate, again = f"{run.id} is cancelled, not yet confirmed", ""
+        fate, again = f"{run.id} is cancelled, but this is not yet confirmed", ""
     elif isinstance(error, LinkLost):
         fate = f"It is unknown whether {run.id} is cancelled"
     else:
         fate = f"{run.id} is not cancelled"
     named.message = f"{fate}: {error.message}"
-    named.hint = f"Its job may still run{again}. {error.hint}".strip()
+    named.hint = f"Its job may still be running{again}. {error.hint}".strip()
     named.args = (named.message,)
     return named

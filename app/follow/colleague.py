@@ -64,7 +64,7 @@ def read_colleague(
     found = read_newest(transport, roots, run_id, MOST_RUNS)
     if not found.roots:
         raise InputError(
-            f"You cannot list a folder {' or '.join(roots)}.",
+            f"You cannot list the folder {' or '.join(roots)}.",
             f"Ask {user} to run `chmod g+rx` on the folder and `chmod g+x` on each of {user}'s "
             "folders above it. For another project, pass --account NAME.",
         )

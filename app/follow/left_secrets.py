@@ -48,7 +48,7 @@ class LeftSecrets:
             (self.folder / run.id).touch(mode=0o600)
         except OSError as error:
             raise HistoryError(
-                f"That {run.id} has secrets cannot be noted: {error.strerror}.",
+                f"lumitui cannot record that {run.id} has secrets: {error.strerror}.",
                 f"Check the permissions of {self.folder} and the space on the disk.",
             ) from error
 

@@ -95,11 +95,13 @@ def _refuse_lanes(spec: JobSpec) -> None:
         message = "`at_once:` is for the runs of a `grid:`, and there is none."
         hint = "Remove it, or add a grid."
     elif len(set(spec.grid.get("site", ()))) > 1:
-        message = "`at_once:` cannot hold back runs at several sites: Slurm knows only its jobs."
+        message = (
+            "`at_once:` cannot hold back runs at several sites: each Slurm knows only its own jobs."
+        )
         hint = "Send a grid for each site, or remove `at_once:`."
     elif any(_DEPENDENCY.search(option) for option in spec.sbatch):
         message = "`at_once:` and --dependency under `sbatch:` cannot be combined."
-        hint = "Remove one of them; `after:` makes all runs wait for another one."
+        hint = "Remove one of them; `after:` makes all runs wait for another run."
     else:
         return
     raise InputError(message, hint, field="at_once")

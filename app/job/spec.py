@@ -355,7 +355,7 @@ def follower(spec: JobSpec, name: str, document: "Document | None" = None) -> Jo
     if shared := sorted(_OF_THE_FIRST & own.keys()):
         raise InputError(
             f"{name} under `then:` sets {shared[0]}, which only the job file itself can set.",
-            "Remove it there.",
+            "Remove it from that job.",
             field=f"then.{name}.{shared[0]}",
         )
     data: dict[str, object] = spec.model_dump(mode="json", exclude_defaults=True)

@@ -28,15 +28,15 @@ class Strategy:
 _OPTIMIZER = ("offload_optimizer",)
 
 STRATEGIES: dict[str, Strategy] = {
-    "ddp": Strategy("every rank has the whole model; averages gradients", "ddp"),
+    "ddp": Strategy("each rank has the whole model, and gradients are averaged", "ddp"),
     "single": Strategy("one rank", "ddp", single_rank=True, passes=0),
     "fsdp": Strategy(
         "PyTorch; splits parameters, gradients and optimizer states", "fsdp", passes=3
     ),
     "lightning": Strategy("as ddp, driven by PyTorch Lightning's Trainer", "lightning_trainer"),
     "zero1": Strategy("DeepSpeed; splits optimizer states", "deepspeed_zero", 1, passes=3),
-    "zero2": Strategy("DeepSpeed; and gradients", "deepspeed_zero", 2, passes=3),
-    "zero3": Strategy("DeepSpeed; and parameters", "deepspeed_zero", 3, passes=3),
+    "zero2": Strategy("DeepSpeed; also splits gradients", "deepspeed_zero", 2, passes=3),
+    "zero3": Strategy("DeepSpeed; also splits parameters", "deepspeed_zero", 3, passes=3),
     "zero1-offload": Strategy(
         "as zero1; the optimizer is in the CPU's memory", "deepspeed_zero", 1, _OPTIMIZER, passes=3
     ),

@@ -59,7 +59,7 @@ def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[st
     words = facts.told(fits[0]) + (["its paths and modules"] if _marks(fits[0], text) else [])
     others = [name for name in as_well if name != fits[0].name]
     whose = "your profile" if {*others} & {*own} else "the profile"
-    more = f" ({whose} {' or '.join(others)} also fits: --site)" if others else ""
+    more = f" ({whose} {' or '.join(others)} also fits: pass --site to choose)" if others else ""
     return Guess(fits[0], f"{' and '.join(words)}{more}")
 
 

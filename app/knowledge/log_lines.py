@@ -22,7 +22,7 @@ _LAUNCHER = re.compile(
 _WENT_ON = re.compile(
     r"^lumitui: the probe ended with \d+; the binding is not proven\."
     r"|^lumitui: .*; trying again in \d+ s\."
-    r"|^lumitui: preflight: .*; the job goes on\.|^lumitui: preflight not run: "
+    r"|^lumitui: preflight: .*; the job (?:goes on|continues)\.|^lumitui: preflight not run: "
     r"|^lumitui: launch \d+ of \d+: "
 )
 _NOT_LAUNCHED = re.compile(r"^lumitui: .*; nothing was launched\.")

@@ -32,7 +32,7 @@ class Topic:
 
 UNUSED_IGNORE = Topic(
     "unused-ignore", "note", "a comment that silences nothing or names an unknown rule",
-    "The comment would hide the rule's later findings there.", "docs/lint.md",
+    "The comment would hide later findings of the rule.", "docs/lint.md",
 )  # fmt: skip
 """The rule about `# lumitui: ignore=RULE` comments; it needs only the script's text."""
 

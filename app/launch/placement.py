@@ -170,8 +170,8 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
             )
         image = spec.container.image or "/path/of/image.sif"
         raise InputError(
-            f"The profile of {site.name} has no `containers:`, so lumitui does not know how an "
-            "image is started there.",
+            f"The profile of {site.name} has no `containers:`, so lumitui does not know how to "
+            "start an image.",
             f"Add `containers: {{singularity: {{image: {image}, call: [singularity, exec]}}}}` to "
             "the profile; `lumitui docs sites` shows how. Or leave out `container:`.",
             field="container.image",

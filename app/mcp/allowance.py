@@ -161,7 +161,7 @@ def refusal(
     hours = sum(map(hours_of_preview, previews))
     if hours > left:
         return InputError(
-            f"The job may take {hours:.4g} GPU-hours, and agents have {max(0.0, left):.4g} of "
+            f"The job may take {hours:.4g} GPU-hours, but agents have only {max(0.0, left):.4g} of "
             f"{allowance.gpu_hours:g} left.",
             f"Request fewer nodes or less time. {ask}",
         )

@@ -59,7 +59,7 @@ class PreviewTokens:
         ages = (clock() - at for clock, at in zip(self._clocks, began, strict=False))
         if not kept or max(ages) > LIFE_SECONDS:
             raise InputError(
-                "The confirmation token is invalid: no preview gave it, it was already used, or "
+                "The confirmation token is invalid: no preview issued it, it was already used, or "
                 "it is more than ten minutes old.",
                 "lumitui did nothing. Preview again, and use the new token.",
             )

@@ -289,4 +289,4 @@ def _short(path: Path) -> str:
 def _check_words(around: Surroundings) -> str:
     begin = "Logs" if around.foreign else f"Writes {_short(around.profile)}, then logs"
     host = around.site.hosts.login if around.site else "the site"
-    return f"{begin} in to {host} and compares it with its profile. Changes nothing there."
+    return f"{begin} in to {host} and compares it with its profile. Changes nothing on the cluster."

@@ -147,7 +147,7 @@ class Launches(RunsCore):
             spec, base = read_job(Path(job)), folder or Path(job).resolve().parent
         if spec.grid:
             raise InputError(
-                "lumitui compares the starts of one run, and `grid:` makes several.",
+                "lumitui compares start times for one run, but `grid:` makes several.",
                 "Remove `grid:`; `lumitui submit` sends all of its runs.",
             )
         spec = cells(spec)[0].spec

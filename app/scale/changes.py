@@ -47,7 +47,7 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
         row("arguments", _other_arguments),
         row("billed at most", lambda launch: words.amount(launch.price)),
     ]
-    seldom = (row("stop signal", _signal), row("memory of a rank", _memory))
+    seldom = (row("stop signal", _signal), row("memory per rank", _memory))
     rows += [change for change in seldom if change.differs]
     rows += _config_changes(before, after)
     keys = {"signal", "nodes", "partition", "time", "chain", "args", "name"}
@@ -81,7 +81,7 @@ def change_effect(changes: Sequence[PlanChange], program: str = "") -> str:
     if not is_known:
         sentence = "lumitui does not know the batch size"
     elif batch.differs:
-        sentence = f"A step trains {batch.after} samples, before {batch.before}"
+        sentence = f"A step trains {batch.after} samples instead of {batch.before}"
     else:
         sentence = f"A step still trains {batch.after} samples"
     if rate.after == "unknown" and not is_known:

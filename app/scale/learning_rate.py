@@ -141,7 +141,8 @@ def with_rate(
         return spec
     if name is None:
         notes.append(
-            f"`scale.lr.rule` is {scale.lr.rule}, but `lr.arg` is not set: the learning rate stays."
+            f"`scale.lr.rule` is {scale.lr.rule}, but `lr.arg` is not set: the learning rate "
+            "stays the same."
         )
         return spec
     rate = argument_value(spec.args, name)

@@ -75,7 +75,7 @@ def rescale(
     config = written if has_deepspeed(spec) else None
     knows_batch = config is not None or batch_argument(spec) is not None
     if knows_batch and layout.world_size != earlier.layout.world_size and spec.scale is None:
-        notes.append("No `scale:` in the job file: global batch and learning rate stay.")
+        notes.append("No `scale:` in the job file: global batch and learning rate are kept.")
     if config is None:
         spec = _batch_and_rate(spec, earlier, layout, held, notes, most)
         config_text = written.text if written else None
@@ -134,7 +134,7 @@ def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
     if spec.nodes > most:
         raise InputError(
             f"{spec.nodes} nodes are more than {spec.partition} has ({most}).",
-            "Ask for fewer.",
+            "Request fewer.",
         )
     return spec
 

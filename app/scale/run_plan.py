@@ -289,8 +289,8 @@ def _unfit(parent: Run, launch: Launch) -> str:
     optimizer = _optimizer(parent)
     if divides and optimizer.lower() not in divides and launch.layout.world_size != ranks:
         return (
-            f"DeepSpeed repartitions only Adam's state, not that of {optimizer}; {ranks} then "
-            f"and {launch.layout.world_size} now"
+            f"DeepSpeed repartitions only Adam's state, not that of {optimizer}; {ranks} ranks "
+            f"wrote it, and {launch.layout.world_size} would read it"
         )
     return ""
 

@@ -53,19 +53,21 @@ def fills(*names: str) -> AfterValidator:
 
 def _whole_path(text: str) -> str:
     if not text.startswith("/") or not text.strip("/"):
-        raise ValueError(f"{text!r} must be a full path, from /")
+        raise ValueError(f"{text!r} must be a full path, starting with /")
     return text
 
 
 def _node_path(text: str) -> str:
     if not text.startswith(("/", "$")):
-        raise ValueError(f"{text!r} must be a full path, from / or from a variable like $TMPDIR")
+        raise ValueError(
+            f"{text!r} must be a full path, starting with / or a variable like $TMPDIR"
+        )
     return text
 
 
 def _work_path(text: str) -> str:
     if (text != "{home}" and not text.startswith(("/", "{home}/"))) or not text.strip("/"):
-        raise ValueError(f"{text!r} must be a full path, from / or from {{home}}/")
+        raise ValueError(f"{text!r} must be a full path, starting with / or {{home}}/")
     return text
 
 

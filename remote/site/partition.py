@@ -56,7 +56,7 @@ class SizeLimit(Facts):
     """The time limit of jobs up to a size."""
 
     nodes: Count
-    """The most nodes that it is for."""
+    """The maximum number of nodes to which it applies."""
     max_time: Time
     """The limit of these jobs, e.g. `2:00:00`."""
 
@@ -75,9 +75,9 @@ class Partition(Facts):
     max_node_minutes: Count | None = None
     """The maximum of nodes times minutes; None: only `max_time` applies."""
     max_nodes: Count
-    """The most nodes of a job, e.g. `40`."""
+    """The maximum number of nodes per job, e.g. `40`."""
     max_gpus_per_node: Count | None = None
-    """The most GPUs that a job may use on each node, e.g. `4`; None: all of the node's."""
+    """The maximum number of GPUs per node that a job may use, e.g. `4`; None: all."""
     min_gpus: Count | None = None
     """The minimum number of GPUs of a whole job."""
     max_gpus: Count | None = None

@@ -108,7 +108,7 @@ class LocalDisk(Facts):
     request: Annotated[str, fills("gib")]
     """The request to Slurm for `{gib}` GiB on each node, as one item of `--gres`."""
     max_gib: Count
-    """The most that a job may ask for on a node."""
+    """The maximum that a job may request on a node."""
     variable: Variable
     """The variable with the job's folder on it."""
 

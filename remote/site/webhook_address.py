@@ -27,7 +27,7 @@ def check_webhook(value: str) -> None:
             "it has a user name or a password before the host; write https://HOST/PATH"
         )
     if parts.scheme == "http" and not _is_loopback(host):
-        raise ValueError("only https is allowed, so that no one on the way can read it")
+        raise ValueError("only https is allowed, so that nobody can intercept it")
 
 
 def _is_loopback(host: str) -> bool:

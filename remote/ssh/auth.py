@@ -158,7 +158,7 @@ class LogIn:
         off = [name for name in self._accepted if name in METHODS.difference(self._host.methods)]
         hint += f" Your ssh configuration disables: {', '.join(off)}." if off else ""
         messages, unusable = " ".join(self._dialog.messages), ", ".join(self._keyring.unusable)
-        details = f" The site said: {messages}." if messages else ""
+        details = f" The site's message: {messages}." if messages else ""
         details += f" Not usable: {unusable}." if unusable else ""
         return LinkError(f"The login as {self._host.address} {why}.{details}", hint)
 

@@ -119,7 +119,7 @@ class RequestExchange:
             )
         raise LinkLost(
             f"The connection to {place} was lost during a request.",
-            "If it was to change something, lumitui checks whether it did when the site answers.",
+            "If it was to change something, lumitui checks the result once the site answers.",
         )
 
 

@@ -61,7 +61,7 @@ class SshTransport(paramiko.Transport):
         error = super().get_exception()
         if error is None or isinstance(error, BROKEN) or _asked(error):
             return error
-        lost = paramiko.SSHException(f"a packet was damaged on the way: {type(error).__name__}")
+        lost = paramiko.SSHException(f"a packet was damaged in transit: {type(error).__name__}")
         lost.__cause__ = error
         return lost
 
@@ -83,7 +83,7 @@ class _Packetizer(Packetizer):
     def read_all(self, n: int, check_rekey: bool = False) -> bytes:
         """Return `n` bytes."""
         if not 0 <= n <= MOST_PACKET:
-            raise paramiko.SSHException(f"a packet was damaged on the way: {n} bytes long")
+            raise paramiko.SSHException(f"a packet was damaged in transit: {n} bytes long")
         return super().read_all(n, check_rekey)
 
     def _read_timeout(self, timeout: float) -> bytes:

@@ -65,7 +65,7 @@ def relay(channel: Channel, *, terminal: bool) -> int:
             while data := receive(_CHUNK):
                 _write(target, data)
     if not channel.exit_status_ready() or (code := channel.recv_exit_status()) < 0:
-        raise LinkLost("The connection ended before the command.", "The job keeps running.")
+        raise LinkLost("The connection ended before the command did.", "The job keeps running.")
     return int(code)
 
 

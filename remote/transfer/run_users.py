@@ -78,8 +78,8 @@ def venv_users(transport: Transport, root: str) -> dict[str, list[RunUser]]:
         match = user_in(line, root)
         if match is None:
             raise AnswerUnusable(
-                f"The site answered with {last_words(line)} instead of the runs that use "
-                "environments.",
+                f"The site answered with {last_words(line)} instead of a list of the runs that "
+                "use environments.",
                 "Check what your shell startup files print there, and query again.",
             )
         users.setdefault(match[0], []).append(match[1])

@@ -218,7 +218,8 @@ class Outputs:
         if index == 1:
             if reader.given > MOST_ERRORS:
                 raise AnswerUnusable(
-                    f"The site reports more than {_size(MOST_ERRORS)} of errors.", _WITHOUT_END
+                    f"The site reports more than {_size(MOST_ERRORS)} of error messages.",
+                    _WITHOUT_END,
                 )
             self._errors.add(own)
             return
@@ -261,7 +262,7 @@ def limited(chunks: Iterator[bytes], *, most: int, seconds: float) -> Iterator[b
             if rest < 0:
                 raise AnswerUnusable(
                     f"The site sends more than the {most} bytes that were requested.",
-                    "Log in and check whether other programs change files there.",
+                    "Log in and check whether other programs change these files.",
                 )
             if time.monotonic() > deadline:
                 raise AnswerUnusable(

@@ -27,7 +27,7 @@ lumitui_chain() {
   if ((attempt > chain)); then
     # Slurm itself ran it again, after a node failed or a job that comes first took its nodes.
     local rc=85
-    echo "lumitui: the run has had its $chain attempts; attempt $attempt does nothing." >&2
+    echo "lumitui: the run has used its $chain attempts; attempt $attempt does nothing." >&2
     lumitui_note '"event": "ended", "rc": 85, "step": null, "next": "used-up"'
     lumitui_record "$(wc -c <"$RUN_DIR/attempt-$attempt.out")"
     lumitui_exit 85
@@ -58,7 +58,7 @@ lumitui_go_on() {
   elif ((rc != 85)); then
     next=failed
   elif ((attempt >= chain)); then
-    next=used-up why="the run has had its $chain time limits"
+    next=used-up why="the run has used its $chain time limits"
   elif [[ -n $step ]] && ((10#$step <= 10#${last:-0})); then
     next=no-progress why="no step was trained after step ${last:-0}; another time limit would change nothing"
   elif [[ -n $(lumitui_saved_since "$RUN_DIR/.began") ]]; then
@@ -66,7 +66,7 @@ lumitui_go_on() {
   elif [[ -z $step ]]; then
     next=no-progress why="nothing was saved in checkpoints/; another time limit would change nothing"
   elif [[ -z $(lumitui_saved_elsewhere) ]]; then
-    next=unsaved why="the program ended with 85 after step $step, and saved nothing: no new file in checkpoints/, \
+    next=unsaved why="the program exited with 85 after step $step, but saved nothing: no new file in checkpoints/, \
 elsewhere in the run's folder, or in a folder that job.sh or the code names; another time limit would train the same steps"
   fi
   lumitui_note "$(printf '"event": "ended", "rc": %d, "step": %s, "next": "%s"' "$rc" "${step:-null}" "$next")"
@@ -115,12 +115,12 @@ lumitui_requeue() {
     [[ "$job " == *" JobName=$SLURM_JOB_NAME"[[:space:]]* || "$job " == *" WorkDir=$RUN_DIR"[[:space:]]* ]] || return
     if [[ -n $killed ]]; then return; fi
     if [[ -e $RUN_DIR/cancelled ]]; then lumitui_cancel_itself; return; fi
-    echo "lumitui: attempt $attempt of at most $chain stopped${1:+ after step $1}; the job goes back into the queue."
+    echo "lumitui: attempt $attempt of at most $chain stopped${1:+ after step $1}; the job is requeued."
     if said=$(scontrol requeue "$SLURM_JOB_ID" 2>&1) || [[ -n $killed ]]; then return; fi
     case $said in *disabled* | *[Dd]enied* | *'Invalid job id'*) break ;; esac
   done
   goes_on=
   said=$(tr -cd 'A-Za-z0-9 ._,:/()-' <<<"${said:0:300}") || true
-  echo "lumitui: the job could not go back into the queue ($said). The chain ends here." >&2
+  echo "lumitui: the job could not be requeued ($said). The chain ends here." >&2
   lumitui_note "\"event\": \"refused\", \"said\": \"$said\""
 }

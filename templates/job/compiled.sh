@@ -28,7 +28,7 @@ lumitui_compiled() {
       done
       rm -rf "$aside"
     ' unpack "$NODE_TMP" "$compiled_file" ||
-      echo "lumitui: what earlier jobs compiled could not be unpacked on every node; it is compiled again." >&2
+      echo "lumitui: the compiled code of earlier jobs could not be unpacked on every node; it will be compiled again." >&2
   fi
   : >"$NODE_TMP/.compiled" || true # what is newer than this is this job's
 }
@@ -44,7 +44,7 @@ lumitui_keep_compiled() {
     [[ -z $(find "${folders[@]}" -type f -newer .compiled ! -name '*.lock' 2>/dev/null | head -n 1) ]]; then return; fi
   size=$(du -cm -- "${folders[@]}" 2>/dev/null | sed -n '$s/[^0-9].*//p') || true
   if ((${size:-0} > most)); then
-    echo "lumitui: the compilers wrote $size MiB; more than $most MiB are not kept for the next job."
+    echo "lumitui: the compilers wrote $size MiB, which is not kept for the next job, because the limit is $most MiB."
     return
   fi
   if mkdir -p "$store" && part=$(mktemp "$store/.new-XXXXXX") &&
@@ -54,6 +54,6 @@ lumitui_keep_compiled() {
     find "$store" -name '.new-*' -mmin +60 -exec rm -f {} + 2>/dev/null
   else
     rm -f "$part"
-    echo "lumitui: what was compiled could not be kept for the next job." >&2
+    echo "lumitui: compiled code could not be kept for the next job." >&2
   fi
 }

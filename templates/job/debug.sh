@@ -5,7 +5,7 @@
 # seconds. Where Slurm does not say which steps there are, nothing ends.
 lumitui_debug() {
   local idle=$1 used=$SECONDS steps
-  echo "lumitui: the nodes are held; \`lumitui shell ${RUN_DIR##*/}\` goes there."
+  echo "lumitui: the nodes are held; \`lumitui shell ${RUN_DIR##*/}\` opens a shell there."
   while sleep 20; do
     if ! steps=$(squeue --noheader --steps --jobs="$SLURM_JOB_ID" --format=%j 2>/dev/null); then continue; fi
     if [[ $'\n'$steps$'\n' == *$'\n'lumitui-shell$'\n'* ]]; then

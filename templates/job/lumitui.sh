@@ -35,7 +35,7 @@ lumitui_begin() {
     echo "lumitui: attempt $attempt belongs to job $owner; job $SLURM_JOB_ID ends."
     lumitui_exit 0
   fi
-  echo "lumitui: job $SLURM_JOB_ID cannot write in $RUN_DIR, so that it does nothing. Is the disk or the quota full?"
+  echo "lumitui: job $SLURM_JOB_ID cannot write to $RUN_DIR, so it does nothing. Is the disk or the quota full?"
   lumitui_exit 73
 }
 

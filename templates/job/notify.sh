@@ -49,6 +49,6 @@ u.build_opener(Stay).open(request, timeout=10).close()' "$type" "$text" >/dev/nu
     if ((code)); then trouble="python3 ended with $code"; fi
   fi
   if [[ -n $trouble ]]; then
-    echo "lumitui: the notice of the job's end was not sent: $trouble." >&2
+    echo "lumitui: the notification of the job's end was not sent: $trouble." >&2
   fi
 }

@@ -59,7 +59,7 @@ lumitui_preflight() {
         echo "lumitui: preflight: $why; nothing was launched." >&2
         strict=79
       else
-        echo "lumitui: preflight: $why; the job goes on." >&2
+        echo "lumitui: preflight: $why; the job continues." >&2
       fi
       ;;
   esac

@@ -19,9 +19,9 @@ lumitui_launch_again() {
   if [[ -z $why ]]; then lumitui_can_launch; fi
   # A cancel, which leaves no exit file; or a signal that came meanwhile.
   if [[ -n $killed ]]; then lumitui_exit 143; fi
-  if [[ -z $why && -n $stopped ]]; then why='it was asked to stop'; fi
+  if [[ -z $why && -n $stopped ]]; then why='it got a stop request'; fi
   if [[ -n $why ]]; then
-    echo "lumitui: the program is not launched again: $why." >&2
+    echo "lumitui: the program is not restarted: $why." >&2
     return 1
   fi
   step=$(lumitui_last_step)
@@ -32,7 +32,7 @@ lumitui_launch_again() {
     TORCH_FR_DUMP_TEMP_FILE=$RUN_DIR/flight-$attempt-launch-$launch-rank-
   fi
   if [[ $rank =~ ^[0-9]+$ ]]; then rank="rank $rank"; else rank='the program'; fi
-  echo "lumitui: launch $launch of $((relaunch + 1)): $rank ended with $rc${step:+ after step $step}; goes on from its last checkpoint."
+  echo "lumitui: launch $launch of $((relaunch + 1)): $rank ended with $rc${step:+ after step $step}; it restarts from its last checkpoint."
   before=$(wc -c <"$RUN_DIR/attempt-$attempt.out") || before=0
   echo "$launch" >"$RUN_DIR/.launched" || true
 }
@@ -47,11 +47,11 @@ lumitui_is_no_fault() {
     esac
   done
   if [[ -n $stopped || -e $RUN_DIR/stop || -e $RUN_DIR/cancelled ]]; then
-    echo 'it was asked to stop'
+    echo 'it got a stop request'
   elif ((launch > relaunch)); then
-    echo "it has had its $((relaunch + 1)) launches"
+    echo "it has used its $((relaunch + 1)) launches"
   elif [[ -z $(lumitui_saved_since "$RUN_DIR/.launched") ]]; then
-    echo 'nothing was saved in checkpoints/ since it was launched, and it would fail the same way'
+    echo 'it saved nothing in checkpoints/ since its launch, so it would fail the same way'
   fi
 }
 
@@ -71,7 +71,7 @@ lumitui_can_launch() {
   done
   # Cancelled; or this node was given up and came back, while another attempt runs under the same id.
   if ! [[ "$job " =~ JobState=RUNNING[[:space:]] && "$job " =~ Restarts=$((attempt - 1))[[:space:]] ]]; then
-    why='Slurm does not say that the job goes on'
+    why='Slurm does not report that the job continues'
     return
   fi
   left=$((limit - SECONDS))

@@ -165,7 +165,7 @@ _UNRULED = (
     HANG,
     Meaning(
         "chain-late",
-        "The attempt did not end before its time limit, so that no other one followed.",
+        "The attempt did not end before its time limit, so no other attempt followed.",
         "Let the program end earlier: if it is your own, with more seconds in `signal:`.",
     ),
     Meaning(

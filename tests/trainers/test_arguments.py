@@ -102,7 +102,7 @@ def test_a_loss_in_parts_never_has_all_logits(load: Load, name: str) -> None:
 
 def test_a_model_without_words_has_no_loss_in_parts(tmp_path: Path) -> None:
     code, said = train_alone(tmp_path, *SHORT, "--loss-parts", "4")
-    assert code == 2 and "The model cnn-gn says no next words" in said
+    assert code == 2 and "The model cnn-gn does not predict the next word" in said
 
 
 FULL = """
@@ -119,4 +119,4 @@ def test_what_the_memory_held_is_kept_when_it_is_full(tmp_path: Path) -> None:
     code, said = train_alone(tmp_path, *SHORT, before=FULL)
     assert code == 1 and "CUDA out of memory." in said
     assert (tmp_path / "memory" / "rank-0.pickle").read_text() == "blocks"
-    assert "memory/rank-0.pickle: open it at pytorch.org/memory_viz." in said
+    assert "memory/rank-0.pickle lists the contents of the GPU's memory: open it at" in said

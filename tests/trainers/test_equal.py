@@ -131,7 +131,7 @@ def test_fsdp_in_groups_trains_as_one_rank_and_goes_on_in_others(
 def test_groups_that_do_not_divide_the_ranks_are_refused(tmp_path: Path) -> None:
     with ranks(tmp_path, 2, "fsdp.py", *SHORT, "--shard-size", "3") as job:
         assert job.wait() == [2, 2], job.output()
-    assert "--shard-size 3 does not divide 2 ranks into equal groups. Take a" in job.output()
+    assert "--shard-size 3 does not divide 2 ranks into equal groups. Use a" in job.output()
 
 
 def test_fsdp_trains_batch_norm_in_less_precision(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_a_node_without_a_compiler_is_told_what_to_do(tmp_path: Path) -> None:
     config = offloaded(tmp_path, "zero1-offload")
     with alone(tmp_path, *ZERO, config, CXX="/bin/false") as job:
         assert job.wait() == [2], job.output()
-    assert "could not compile its optimizer for the CPU's memory" in job.output()
+    assert "could not compile its CPU optimizer" in job.output()
     assert "Traceback" not in job.output()
 
 

@@ -11,5 +11,5 @@ def test_without_lightning_a_sentence_says_what_to_install(
     load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "lightning", None)
-    with pytest.raises(load("engine.exits").UsageError, match="Install `lightning` into"):
+    with pytest.raises(load("engine.exits").UsageError, match="Install `lightning` in"):
         load("strategies.lightning")

@@ -204,7 +204,7 @@ def test_a_file_that_is_no_checkpoint_is_refused(load: Load, tmp_path: Path) -> 
     for name, content in contents.items():
         path = tmp_path / name
         path.write_bytes(content)
-        with pytest.raises(exits.UsageError, match="not a checkpoint"):
+        with pytest.raises(exits.UsageError, match="not a readable checkpoint"):
             checkpoint.load(path, torch.device("cpu"))
     assert not (tmp_path / "attacked").exists()
 
@@ -318,7 +318,7 @@ def test_a_seed_may_have_any_size_but_may_not_change(tmp_path: Path) -> None:
     assert code == 0, output
     code, output = train_alone(tmp_path, *SHORT, "--resume")
     assert code == 2
-    assert f"made with seed {2**70 + 1}, this run asks for 0" in output
+    assert f"made with seed {2**70 + 1}, but this run uses 0" in output
 
 
 @pytest.mark.usefixtures("needs_torch")

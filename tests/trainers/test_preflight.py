@@ -127,7 +127,7 @@ def test_what_the_profile_expects_counts_where_all_are_slow_alike(eight: Eight) 
 def test_an_all_reduce_that_found_no_time_is_told_and_is_no_fault(eight: Eight) -> None:
     found = eight.conclude(*((rank, {"node": 0.0, "all": 0.0}) for rank in range(8)))
     assert (found.state, found.findings) == ("good", ())
-    assert found.why == "the all-reduce was not measured, the time was over"
+    assert found.why == "the all-reduce was not measured, because the time was up"
 
 
 def test_those_that_wait_for_a_rank_are_not_to_blame(eight: Eight) -> None:
@@ -135,7 +135,7 @@ def test_those_that_wait_for_a_rank_are_not_to_blame(eight: Eight) -> None:
     found = eight.conclude(*((rank, hung) for rank in range(8)))
     assert (found.state, found.why) == (
         "good",
-        "the all-reduce was not measured, the time was over",
+        "the all-reduce was not measured, because the time was up",
     )
     behind = [(rank, hung | {"node": 0.0}) for rank in (4, 5, 6, 7)]
     found = eight.conclude(*((rank, hung) for rank in range(4)), *behind)

@@ -65,8 +65,8 @@ class TarImages:
         if cut or not images or images.keys() != classes.keys() or min(classes.values()) < 0:
             missing = sorted(cut or images.keys() ^ classes.keys()) or ["any sample"]
             raise BadData(
-                f"{path} lacks a whole image or its class for {missing[0]!r}. Each sample needs "
-                "two files like 17.jpg and 17.cls; copy the tar again if it had them."
+                f"{path} has no complete image, or no class, for {missing[0]!r}. Each sample needs "
+                "two files like 17.jpg and 17.cls; if the original tar has them, copy it again."
             )
         self._places += [(number, *place) for place in images.values()]
         self.targets += [classes[key] for key in images]
@@ -95,7 +95,7 @@ class Hdf5Images:
             images, labels = file[group]["images"], file[group]["labels"]
         except KeyError as error:
             raise BadData(
-                f"{path} lacks the datasets images and labels in {group!r}. Name them so."
+                f"{path} has no datasets `images` and `labels` in {group!r}. Rename them."
             ) from error
         self._images, self._encoded = images, images.ndim == 1
         self._floats = str(images.dtype) == "float32"
@@ -107,8 +107,8 @@ class Hdf5Images:
         if not known or not right or len(images) != len(labels) or not len(labels):
             raise BadData(
                 f"{path} has images of {images.dtype} in the shape {images.shape} and "
-                f"{len(labels)} labels. It needs as many uint8 images (count, height, width, "
-                "channels), or files, as labels."
+                f"{len(labels)} labels. It needs one label per image, and uint8 images (count, "
+                "height, width, channels) or files."
             )
         self.targets: list[int] = labels[:].tolist()
         self.classes = tuple(map(str, range(max(self.targets) + 1)))
@@ -135,7 +135,7 @@ class Hdf5Images:
             least, most = float(stored.min()), float(stored.max())
             if not (least >= 0 and most <= 1):  # also refuses NaN
                 raise BadData(
-                    f"{name} has floats from {least:.4g} to {most:.4g}, and 0 to 1 is needed. "
+                    f"{name} has floats from {least:.4g} to {most:.4g} instead of 0 to 1. "
                     "Store uint8, or divide by 255, and do not normalise."
                 )
             stored = (stored * 255).round().astype("uint8")

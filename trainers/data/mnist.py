@@ -47,7 +47,7 @@ def _part(folder: Path, part: str) -> InMemory:
     labels = read_idx(folder / f"{part}-labels-idx1-ubyte.gz", LABELS).long()
     if images.shape[1:] != (28, 28) or len(images) != len(labels) or labels.max() > 9:
         raise UsageError(
-            f"The {part} files in {folder} don't fit together: images "
+            f"The {part} files in {folder} do not match: images "
             f"{tuple(images.shape)}, {len(labels)} labels up to {int(labels.max())}. "
             "They should be 28x28 images with one label of 0 to 9 each."
         )
@@ -64,7 +64,7 @@ def read_idx(path: Path, magic: int) -> Tensor:
     try:
         raw = gzip.decompress(path.read_bytes())
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UsageError(f"{path} is not a whole gzip file ({error}). {hint}") from error
+        raise UsageError(f"{path} is not a complete gzip file ({error}). {hint}") from error
     except OSError as error:
         raise UsageError(f"{path} can't be read ({error.strerror}). {hint}") from error
     axes = magic & 0xFF
@@ -74,7 +74,7 @@ def read_idx(path: Path, magic: int) -> Tensor:
     shape = struct.unpack(f">{axes}I", raw[4:header])
     if len(raw) - header != prod(shape) or not prod(shape):
         raise UsageError(
-            f"{path} declares {'x'.join(map(str, shape))} bytes but holds "
+            f"{path} declares {'x'.join(map(str, shape))} bytes but contains "
             f"{len(raw) - header}. {hint}"
         )
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8, offset=header).reshape(shape)

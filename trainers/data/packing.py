@@ -109,8 +109,8 @@ def pack(source: Path, out: Path, size: tuple[int, int], workers: int, tell: Tel
         inside = out.resolve().is_relative_to(read.resolve())
         if out.resolve() == source.resolve() or (inside and read in photos.parts(source)):
             raise BadData(
-                f"{out} is where the images are, and shards among them would change what --data "
-                "finds there. Name another folder to write to."
+                f"{out} is the folder of the images, and shards in it would change what --data "
+                "finds. Choose another output folder."
             )
     work = list(_plan(source, out, size))
     out.mkdir(parents=True, exist_ok=True)
@@ -218,8 +218,8 @@ def make(work: Work) -> Shard:
         aside.rename(path)
     except OSError as error:
         raise BadData(
-            f"{aside} can't be written ({error.strerror}). Make room, or choose another folder; "
-            "then run pack.py again: it goes on."
+            f"{aside} can't be written ({error.strerror}). Free some space, or choose another "
+            "folder; then run pack.py again to continue."
         ) from error
     return Shard(work.file, work.part, len(work), found.hexdigest())
 
@@ -252,7 +252,8 @@ class Journal:
         cut = lines.pop()  # the rest after the last newline is from a killed packing
         if lines and lines[0] != plan.encode():
             raise BadData(
-                f"{folder} holds other images already, or these of another --size. Choose another "
+                f"{folder} already contains other images, or these with another --size. Choose "
+                "another "
                 "folder, or remove that one."
             )
         for line in lines[1:]:
@@ -281,7 +282,8 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BadData(
-                f"Another pack.py is writing to {folder}. Wait for it, or choose another folder."
+                f"Another pack.py is writing to {folder}. Wait until it ends, or choose another "
+                "folder."
             ) from error
         except OSError:
             pass  # some parallel file systems do not support locks
@@ -319,7 +321,7 @@ def pack_text(where: Path, out: Path) -> Text:
     kept = len(tokens) - len(tokens) // HELD_OUT
     if kept == len(tokens):
         raise BadData(
-            f"{where} has no text to pack. Name a file, or a folder with files that end in "
+            f"{where} has no text to pack. Give a file, or a folder with files that end in "
             f"{', '.join(ENDINGS)}."
         )
     out.mkdir(parents=True, exist_ok=True)

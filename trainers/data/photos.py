@@ -65,7 +65,7 @@ def pixels(content: bytes, name: str, channels: int, side: int) -> bytes:
             return scaled(image, channels, side)
     except Exception as error:  # Pillow's decoders raise OSError, SyntaxError, ValueError and more
         raise BadData(
-            f"{name} can't be read as an image ({error}). Copy it again, or take it out."
+            f"{name} can't be read as an image ({error}). Copy it again, or remove it."
         ) from error
 
 
@@ -123,8 +123,8 @@ def library(module: str, name: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise UsageError(
-            f"These images are read with {name}, which is not installed here. Install {name}, or "
-            "pack the images with pack.py where it is: packed ones need nothing."
+            f"Reading these images needs {name}, which is not installed here. Install {name}, or "
+            "run pack.py on a machine that has it: packed images do not need it."
         ) from error
 
 
@@ -179,7 +179,7 @@ class FolderImages:
             content = path.read_bytes()
         except OSError as error:
             raise BadData(
-                f"{path} can't be read ({error.strerror}). Copy it again, or take it out."
+                f"{path} can't be read ({error.strerror}). Copy it again, or remove it."
             ) from error
         return pixels(content, str(path), channels, side)
 
@@ -201,8 +201,8 @@ def folder_images(
     unknown = sorted(set(_subfolders(folder)) - set(known))
     if unknown:
         raise BadData(
-            f"{folder} has a folder {unknown[0]}, but there is no such class to learn. Both need "
-            "the same folders."
+            f"{folder} has a folder {unknown[0]}, but the training images have no such class. "
+            "Both need the same folders."
         )
     found = [
         (f"{name}/{inner}", target)
@@ -212,12 +212,12 @@ def folder_images(
     if not found:
         raise BadData(
             f"{folder} has no images in its subfolders. It needs one subfolder for each class, "
-            f"with files that end in {', '.join(ENDINGS[:3])} or the like."
+            f"with image files such as {', '.join(ENDINGS[:3])}."
         )
     missing = sorted(set(range(len(known))) - {target for _, target in found})
     if missing and classes is None and (os.environ.get("RANK") or "0") == "0":
         print(
-            f"{folder / known[missing[0]]} has no images; the model gets this class all the same"
+            f"{folder / known[missing[0]]} has no images; the model includes this class anyway"
             + (f", and {len(missing) - 1} more like it." if missing[1:] else "."),
             file=sys.stderr,
             flush=True,
@@ -266,6 +266,6 @@ def held_out(whole: Samples, where: Path) -> tuple[Samples, Samples]:
     if kept == len(whole):
         raise BadData(
             f"{where} has {len(whole)} samples, too few to keep one of {HELD_OUT} for the test. "
-            "Add a folder of its own for the test, or more samples."
+            "Add a separate folder for the test, or more samples."
         )
     return Range(whole, 0, kept), Range(whole, kept, len(whole))

@@ -162,7 +162,7 @@ class OpenFiles:
             while into:
                 got = os.preadv(file.fileno(), [into], offset)
                 if not got:
-                    raise BadData(f"{path} is cut short: it ends at byte {offset}. Copy it again.")
+                    raise BadData(f"{path} is truncated: it ends at byte {offset}. Copy it again.")
                 into, offset = into[got:], offset + got
         except OSError as error:
             raise BadData(

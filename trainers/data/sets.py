@@ -51,19 +51,19 @@ def open_data(where: str, *, shape: Shape, limit: int | None = None) -> DataSet:
         how_many = int(named[1] or SYNTHETIC_COUNT)
         return made_up(shape, min(how_many, limit or how_many))
     if not where:
-        raise UsageError("--data is empty. Give it a folder, or leave it out for the sample.")
+        raise UsageError("--data is empty. Give it a folder, or omit it to use the sample.")
     if where.startswith(f"{SYNTHETIC}:"):
         raise UsageError(
-            f"--data {where} has no whole number of at least 1, with 12 digits at most, behind its "
-            f"colon. Write it like {SYNTHETIC}:1000."
+            f"--data {where} needs a whole number from 1, of at most 12 digits, after its colon. "
+            f"Write it like {SYNTHETIC}:1000."
         )
     path = Path(where)
     try:
         found: DataSet = import_module(f"data.{_module(path)}").open_set(path, shape)
     except OSError as error:
         raise BadData(
-            f"The data {error.filename or path} can't be read ({error.strerror}). Is --data right, "
-            "and is the folder there on the compute node, in the container?"
+            f"The data {error.filename or path} can't be read ({error.strerror}). Check --data, "
+            "and that the folder exists on the compute node, in the container."
         ) from error
     return replace(found, train=first(found.train, limit))
 
@@ -72,24 +72,24 @@ def _module(path: Path) -> str:
     """Return the module that reads a folder."""
     if not path.exists():
         raise UsageError(
-            f"There is no data folder {path}. Give --data a folder that is there on the compute "
-            "node, in the container; or leave it out for the sample."
+            f"There is no data folder {path}. Give --data a folder that exists on the compute "
+            "node, in the container; or omit it to use the sample."
         )
     if not path.is_dir():
         with path.open("rb") as file:
             if file.read(4) == b"hsqs":
                 raise UsageError(
-                    f"{path} is a squashfs, which has to be mounted before it is read. Let the "
+                    f"{path} is a squashfs, which must be mounted before it can be read. Let the "
                     f"container do it, with `-B {path}:/data:image-src=/` (in a job file: "
                     "container: binds:), and give --data /data."
                 )
-        raise UsageError(f"{path} is not a folder. A folder may hold {KNOWN}.")
+        raise UsageError(f"{path} is not a folder. A folder may contain {KNOWN}.")
     for pattern, name in FOLDERS.items():
         if any(path.glob(pattern)):
             return name
     if any(each.is_dir() and each.name[0] != "." for each in path.iterdir()):
         return "photos"
-    raise UsageError(f"{path} holds no data of a known format. A folder may hold {KNOWN}.")
+    raise UsageError(f"{path} contains no data of a known format. A folder may contain {KNOWN}.")
 
 
 def made_up(shape: Shape, count: int) -> DataSet:

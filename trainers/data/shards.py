@@ -164,7 +164,7 @@ def open_set(folder: Path, shape: Shape) -> DataSet:
         BadData: packing is unfinished, or a shard is damaged.
     """
     if not (folder / MANIFEST).exists():
-        raise BadData(f"{folder} is not packed to its end. Run pack.py again: it goes on.")
+        raise BadData(f"{folder} is only partly packed. Run pack.py again to continue.")
     manifest = read_manifest(folder)
     train: Samples = PackedImages(folder, manifest, "train")
     return photos.photo_set(train, PackedImages(folder, manifest, "test"), shape)

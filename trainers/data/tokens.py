@@ -59,8 +59,8 @@ class TokenWindows:
         unlike = [number for number, one in enumerate(formats) if one != formats[0]]
         if unlike:
             raise BadData(
-                f"{paths[0]} and {paths[unlike[0]]} have tokens of different kinds. Make both with "
-                "the same tokenizer."
+                f"{paths[0]} and {paths[unlike[0]]} have tokens of different kinds. Create both "
+                "with the same tokenizer."
             )
         self._format = formats[0]
         self._dtype = DTYPES[self._format.dtype]
@@ -76,8 +76,8 @@ class TokenWindows:
         if odd or not windows:
             raise BadData(
                 f"{self._files.paths[number]} has {found} bytes, which is not a whole number of "
-                f"{self._format.dtype} tokens or less than a window of {length}. Copy it again, or "
-                "take a longer text."
+                f"{self._format.dtype} tokens or is shorter than a window of {length}. Copy it "
+                "again, or use a longer text."
             )
         return windows
 
@@ -103,7 +103,8 @@ class TokenWindows:
         if int(text.max()) >= self.shape.classes:
             raise BadData(
                 f"{self._files.paths[0]} has a token {int(text.max())}, but its vocabulary is "
-                f"{self.shape.classes}. Correct the .json beside it, or make the tokens again."
+                f"{self.shape.classes}. Correct the .json file beside it, or create the tokens "
+                "again."
             )
         return text[:, :-1], text[:, 1:]
 
@@ -115,7 +116,7 @@ def format_of(path: Path, shape: Shape) -> TokenFormat:
         BadData: the JSON is invalid; or it is missing, and the model does not read tokens.
     """
     beside = path.with_suffix(".json")
-    hint = 'It has to say what the tokens are, like {"dtype": "uint16", "vocabulary": 50257}.'
+    hint = 'It must describe the tokens, like {"dtype": "uint16", "vocabulary": 50257}.'
     if shape.kind == "tokens" and not beside.exists():
         with path.open("rb") as file:
             begins = file.read(4)
@@ -128,9 +129,9 @@ def format_of(path: Path, shape: Shape) -> TokenFormat:
     except OSError as error:
         raise BadData(f"{beside} can't be read ({error.strerror}). {hint}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise BadData(f"{beside} lacks what is needed ({error}). {hint}") from error
+        raise BadData(f"{beside} is incomplete ({error}). {hint}") from error
     if found.dtype not in DTYPES or type(found.vocabulary) is not int or found.vocabulary < 2:
-        raise BadData(f"{beside} says {found.dtype!r} and {found.vocabulary!r}. {hint}")
+        raise BadData(f"{beside} contains {found.dtype!r} and {found.vocabulary!r}. {hint}")
     return found
 
 
@@ -149,6 +150,6 @@ def open_set(folder: Path, shape: Shape) -> DataSet:
     if train.shape != test.shape:
         raise BadData(
             f"{folder / TRAIN} and {test_files[0]} have vocabularies of {train.shape.classes} and "
-            f"{test.shape.classes} tokens. Make both with the same one."
+            f"{test.shape.classes} tokens. Create both with the same vocabulary."
         )
     return DataSet(train, test)

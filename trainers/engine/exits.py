@@ -78,7 +78,7 @@ def _recorded(main: Callable[[], None]) -> None:
         mine.unlink(missing_ok=True)  # an earlier attempt's error is not this one's
     except OSError as error:
         raise UsageError(
-            f"The run folder can't be written: {error}. Set RUN_DIR to a folder of yours."
+            f"The run folder can't be written: {error}. Set RUN_DIR to one of your own folders."
         ) from error
     # torchrun sets its own file in a temporary folder and reads it; then ours is a copy.
     file = Path(os.environ.setdefault("TORCHELASTIC_ERROR_FILE", str(mine)))
@@ -102,6 +102,6 @@ def _keep_memory(path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         torch.cuda.memory._dump_snapshot(str(path))  # type: ignore[no-untyped-call]
         print(
-            f"What the GPU's memory held is in {path}: open it at pytorch.org/memory_viz.",
+            f"{path} lists the contents of the GPU's memory: open it at pytorch.org/memory_viz.",
             file=sys.stderr,
         )

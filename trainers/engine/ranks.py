@@ -73,7 +73,7 @@ def read_ranks(environ: MutableMapping[str, str] = os.environ) -> Ranks:
     if missing := [name for name in LAUNCHER_VARIABLES if name not in found]:
         raise UsageError(
             f"The launcher set some variables but not {', '.join(missing)}. "
-            "Set all five, or none to train alone."
+            "Set all five, or none to train on one process."
         )
     environ.update(found)
     rank, local_rank, world_size = (_number(name, found[name]) for name in LAUNCHER_VARIABLES[:3])
@@ -106,7 +106,7 @@ def _agree(rank: int, world_size: int, own: tuple[str, ...], environ: Mapping[st
 
 def _number(name: str, text: str) -> int:
     if not text.isdecimal():
-        raise UsageError(f"{name}={text!r} is not a whole number. The launcher has to set it.")
+        raise UsageError(f"{name}={text!r} is not a whole number. The launcher must set it.")
     return int(text)
 
 
@@ -174,7 +174,7 @@ def choose_device(ranks: Ranks, environ: Mapping[str, str] = os.environ) -> torc
         built = f"ROCm {version.hip}" if version.hip else f"CUDA {version.cuda}"
         built = built if version.hip or version.cuda else "CPUs only"
         raise DeviceError(
-            f"{here} can use no GPU, though {given[0]} is set; its PyTorch "
+            f"{here} cannot use a GPU, although {given[0]} is set; its PyTorch "
             f"{torch.__version__} is built for {built}. Check the container's GPU options and "
             "ROCR_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES, or set TRAINER_DEVICE=cpu."
         )
@@ -192,7 +192,7 @@ def choose_device(ranks: Ranks, environ: Mapping[str, str] = os.environ) -> torc
         reason = str(error).splitlines()[0]
         raise DeviceError(
             f"{here} can't use its GPU {device.index} ({reason}). "
-            "Leave the node out with `--exclude`, and tell the site's support."
+            "Exclude the node with `--exclude`, and tell the site's support."
         ) from error
     return device
 

@@ -151,16 +151,16 @@ def begin(training: Training) -> str:
     ranks.choose_threads()
     STOP.watch(me.run_dir, me.rank, checkpoints.is_followed)
     if trouble := HEART.start(me.rank, me.run_dir, ranks.gather):
-        print(f"A rank that hangs will not be named ({trouble}).", file=sys.stderr, flush=True)
+        print(f"The log will not name a hung rank ({trouble}).", file=sys.stderr, flush=True)
     resumes = bool(training.args.resume)
     checkpoint.on_first_rank(me, lambda: checkpoints.take_over(resumes=resumes), me.run_dir)
     if resumes:
         return resume(training)
     if me.rank == 0 and (earlier := checkpoints.newest_first()):
         print(
-            f"This starts from the beginning. The checkpoints of an earlier training stay in "
-            f"{checkpoints.folder}, the newest is {earlier[0].folder.name}; with --resume "
-            "it would have gone on.",
+            "This starts from the beginning. The checkpoints of an earlier training stay in "
+            f"{checkpoints.folder}; the newest is {earlier[0].folder.name}. To continue it, pass "
+            "--resume.",
             flush=True,
         )
     return ""

@@ -53,6 +53,4 @@ class Trace:
             running.export_chrome_trace(str(path))
         except (OSError, RuntimeError) as error:
             with suppress(OSError):
-                print(
-                    f"The trace can't be written ({error}). The training goes on.", file=sys.stderr
-                )
+                print(f"The trace can't be written ({error}). Training continues.", file=sys.stderr)

@@ -509,7 +509,7 @@ class Training:
         )
         raise Diverged(
             f"The loss or its gradient was not a finite number in the last {skipped} steps, up to "
-            f"step {step}. {go_on} with a lower learning rate, or look at the data of these steps."
+            f"step {step}. {go_on} with a lower learning rate, or inspect the data of these steps."
         )
 
     def stop(self) -> NoReturn:

@@ -122,13 +122,13 @@ class Watchers:
         for name in self._asked:
             if name not in WATCHERS:
                 known = ", ".join(WATCHERS)
-                raise UsageError(f"--watch has no {name!r}. Known are {known}.")
+                raise UsageError(f"--watch does not support {name!r}. It supports {known}.")
             try:
                 importlib.import_module(name)
             except Exception as error:
                 raise UsageError(
                     f"--watch {name} needs the Python package {name}, which can't be imported "
-                    f"({error}). Install it where the job runs, or leave {name} out."
+                    f"({error}). Install it where the job runs, or omit {name}."
                 ) from error
         self._folder = run_dir / "watch"
         self._running: dict[str, Watcher] = {}
@@ -155,7 +155,7 @@ class Watchers:
         except Exception as error:
             self._running.pop(name, None)
             with suppress(OSError):
-                print(f"{name} failed ({error}). The training goes on without it.", file=sys.stderr)
+                print(f"{name} failed ({error}). Training continues without it.", file=sys.stderr)
 
 
 def _numbers(line: Line) -> dict[str, float]:

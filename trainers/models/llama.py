@@ -88,12 +88,14 @@ class Llama(nn.Module):
             "mlp_bias": False,
         }
         if (kind := config.get("model_type", "llama")) not in ("llama", "mistral"):
-            raise ValueError(f"they are of the family {kind}, which computes other layers")
+            raise ValueError(f"they belong to the family {kind}, which has different layers")
         for key, own in ours.items():
             if config.get(key) not in (None, own):
                 raise ValueError(f"{key} is {config[key]!r} there and {own!r} here")
         if isinstance(window, int) and window < self.length:
-            raise ValueError(f"their attention sees {window} places, and texts have {self.length}")
+            raise ValueError(
+                f"their attention sees {window} positions, but texts have {self.length}"
+            )
         self.rotary = Rotary.of(config)
         for module in self.modules():
             if isinstance(module, RmsNorm):
@@ -229,7 +231,7 @@ class Rotary:
         base = float(str(found.get("rope_theta", config.get("rope_theta", cls.base))))
         partial = found.get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0))
         if kind not in ("default", "llama3") or partial != 1.0 or "full_attention" in found:
-            raise ValueError(f"they turn the places in a way of their own ({kind})")
+            raise ValueError(f"they rotate positions in a different way ({kind})")
         if kind == "default":
             return cls(base)
         try:

@@ -127,7 +127,7 @@ def build(name: str, shape: Shape, seed: int) -> nn.Module:
     if row.sample.kind != shape.kind:
         raise UsageError(
             f"The model {name} reads {row.sample.kind}, but the data are {shape.kind}. "
-            "Choose another --model or other --data."
+            "Choose another --model, or other --data."
         )
     torch.manual_seed(seed_of(seed))
     try:

@@ -39,8 +39,8 @@ class Metrics:
             if not self._lost:
                 with suppress(OSError):
                     print(
-                        f"metrics.jsonl can't be written ({error.strerror}). The training goes "
-                        "on without it.",
+                        f"metrics.jsonl can't be written ({error.strerror}). Training continues "
+                        "without it.",
                         file=sys.stderr,
                     )
             self._lost = True

@@ -313,7 +313,7 @@ def _cores() -> tuple[int, ...]:
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=25.0, help="the most that it may take")
+    parser.add_argument("--seconds", type=float, default=25.0, help="maximum duration")
     parser.add_argument("--gpus", type=int, default=0, help="GPUs of a node; 0: ranks on the CPU")
     parser.add_argument("--bus", default="", help="PCI bus of each local rank's GPU")
     parser.add_argument("--gemm", type=float, default=0.0, help="expected TFLOP/s of a GPU in bf16")

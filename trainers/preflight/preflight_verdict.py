@@ -91,7 +91,7 @@ def conclude(
             findings += _slow(kind, reports, wanted)
     why = findings[0].text if findings else ""
     if wanted.world > 1 and not findings and "all" not in figures:
-        why = "the all-reduce was not measured, the time was over"
+        why = "the all-reduce was not measured, because the time was up"
     return Result("bad" if findings else "good", why, round(seconds, 1), figures, tuple(findings))
 
 

@@ -64,7 +64,7 @@ class SaveFailed(TrainingError):
 
     def after(self, last: Saved | None) -> SaveFailed:
         """Return the same error with the checkpoint to resume from."""
-        kept = f"{last.folder.name} is whole" if last else "there is no checkpoint before it"
+        kept = f"{last.folder.name} is complete" if last else "there is no checkpoint before it"
         return SaveFailed(f"{str(self).removesuffix('.')}; {kept}.")
 
 
@@ -106,7 +106,7 @@ class Checkpoints:
         """
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError(
-                f"{self.folder} is not a folder, so that checkpoints could not be written. "
+                f"{self.folder} is not a folder, so checkpoints cannot be written there. "
                 "Move it away, or set RUN_DIR to another folder."
             )
         self._run_dir.mkdir(parents=True, exist_ok=True)
@@ -269,7 +269,7 @@ def on_all_ranks(
         outcome = error
     except (OSError, RuntimeError) as error:  # PyTorch's writer raises RuntimeError on a full disk
         outcome = SaveFailed(
-            f"The checkpoint could not be written ({cause(error, folder)}). Look at the free space "
+            f"The checkpoint could not be written ({cause(error, folder)}). Check the free space "
             "and the quota."
         )
     done = []
@@ -307,7 +307,7 @@ def newest_whole(checkpoints: Checkpoints, me: ranks.Ranks) -> Saved | None:
     for name in names:
         one = Saved.at(checkpoints.folder / name)
         if one is None:
-            damage = f"rank {me.rank} does not see it: RUN_DIR has to be on a shared file system"
+            damage = f"rank {me.rank} does not see it: RUN_DIR must be on a shared file system"
         else:
             damage = one.damage(me.rank, me.world_size)
         damages = [found for found in ranks.gather(damage) if found]
@@ -318,13 +318,14 @@ def newest_whole(checkpoints: Checkpoints, me: ranks.Ranks) -> Saved | None:
             print(f"checkpoints/{name} is damaged: {damages[0]}", file=sys.stderr, flush=True)
     if names:
         raise UsageError(
-            f"None of the {len(names)} checkpoints in {checkpoints.folder} is whole. "
-            "Bring one back from a copy, or move the folder away to start from the beginning."
+            f"None of the {len(names)} checkpoints in {checkpoints.folder} is complete. Restore "
+            "one from a copy, or move the folder away to start from the beginning."
         )
     lost = ranks.gather(checkpoints.lost())[0]
     if lost:
         raise UsageError(
-            f"{checkpoints.folder / lost[-1]} has lost its {MANIFEST}, and no other checkpoint is "
-            "whole. Bring it back from a copy, or move the folder away to start from the beginning."
+            f"{checkpoints.folder / lost[-1]} has lost its {MANIFEST}, and no other checkpoint "
+            "is complete. Restore it from a copy, or move the folder away to start from the "
+            "beginning."
         )
     return None

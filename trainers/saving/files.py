@@ -56,7 +56,7 @@ def load(path: Path, device: torch.device) -> Tree:
     except Exception as error:  # on garbage, the unpickler may raise almost any error
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UsageError(
-            f"{path} is not a checkpoint that can be read ({reason}). "
+            f"{path} is not a readable checkpoint ({reason}). "
             "Move it away to start from the beginning."
         ) from error
     if not isinstance(tree, dict) or not all(isinstance(part, dict) for part in tree.values()):
@@ -112,7 +112,7 @@ class Saved:
             whole = json.loads((self.folder / MANIFEST).read_bytes())
             content = whole["content"]
             if whole["sha256"] != seal(content):
-                raise ValueError("its own checksum is another")
+                raise ValueError("its own checksum does not match")
             int(content.get("first_start", 0))
             self.files.update(content["files"])
             return Position(**content["position"])
@@ -138,7 +138,7 @@ class Saved:
                 if size != known["bytes"]:
                     return f"{name} has {size} bytes instead of {known['bytes']}"
                 if checksum(path) != known["sha256"]:
-                    return f"{name} has another checksum than in the manifest"
+                    return f"{name} has a different checksum than the manifest"
             except OSError as error:
                 return f"{name} can't be read ({error.strerror})"
         return ""
@@ -259,6 +259,6 @@ class Position:
             if getattr(self, name) != getattr(saved, name):
                 raise UsageError(
                     f"The checkpoint was made with {name.replace('_', ' ')} "
-                    f"{getattr(saved, name)}, this run asks for {getattr(self, name)}. "
+                    f"{getattr(saved, name)}, but this run uses {getattr(self, name)}. "
                     "Resume with the same arguments, or start in an empty run folder."
                 )

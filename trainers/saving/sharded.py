@@ -66,7 +66,7 @@ class Sharded:
             state_dict_loader.load(state, checkpoint_id=folder, process_group=self._group)
         except CheckpointException as error:
             raise UsageError(
-                f"{folder} is not a checkpoint that can be read ({_reason(error)}). "
+                f"{folder} is not a readable checkpoint ({_reason(error)}). "
                 "Move it away to use the one before it."
             ) from error
         set_state_dict(

@@ -46,8 +46,8 @@ def begin_with(net: nn.Module, place: Path, *, weights: bool = True) -> None:
                 _take(net, _weights(net, place), place)
     except OSError as error:
         raise UsageError(
-            f"The weights {error.filename or place} can't be read ({error.strerror}). Is --init "
-            "right, and is it there on the compute node, in the container?"
+            f"The weights {error.filename or place} can't be read ({error.strerror}). Check "
+            "--init, and that the path exists on the compute node, in the container."
         ) from error
 
 
@@ -57,7 +57,7 @@ def _suit(net: nn.Module, place: Path) -> None:
         net.suit(config if isinstance(config, dict) else {})  # type: ignore[operator]
     except ValueError as error:
         raise UsageError(
-            f"The weights in {place} don't suit this --model: {error}. Choose other weights."
+            f"The weights in {place} do not match this --model: {error}. Choose other weights."
         ) from error
 
 
@@ -68,7 +68,7 @@ def _weights(net: nn.Module, place: Path) -> Iterator[tuple[str, Tensor]]:
         return iter(net.state_dict().items()) if _elsewhere(net) else _whole(place)
     if not place.is_dir():
         raise UsageError(
-            f"There are no weights {place}. Give --init a folder or a file that is there on the "
+            f"There are no weights {place}. Give --init a folder or a file that exists on the "
             "compute node, in the container."
         )
     inside = sorted(place.glob(f"*{ENDING}"))
@@ -83,8 +83,8 @@ def _weights(net: nn.Module, place: Path) -> Iterator[tuple[str, Tensor]]:
     newest = max(place.glob(f"start-*/{files.MANIFEST}"), default=None)
     if newest is None:
         raise UsageError(
-            f"{place} holds no weights. It may be a checkpoint of these trainers, or hold files of "
-            f"*{ENDING}."
+            f"{place} contains no weights. It may be a checkpoint of these trainers, or contain "
+            f"*{ENDING} files."
         )
     return _weights(net, newest.parent)
 
@@ -109,7 +109,8 @@ def _parts(net: nn.Module, folder: Path) -> Iterator[tuple[str, Tensor]]:
     except (CheckpointException, RuntimeError, ValueError) as error:
         reason = str(error).strip().splitlines()[-1]
         raise UsageError(
-            f"The checkpoint {folder} is not of this --model ({reason}). Name the model it is of."
+            f"The checkpoint {folder} is not for this --model ({reason}). Choose the model that "
+            "it was saved from."
         ) from error
     return iter(state["model"].items())
 
@@ -124,8 +125,8 @@ def _safetensors(paths: list[Path], net: nn.Module) -> Iterator[tuple[str, Tenso
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
         raise UsageError(
-            f"{paths[0]} is read with safetensors, which is not installed here. Install it into "
-            "the job's environment."
+            f"{paths[0]} needs safetensors, which is not installed here. Install it in the job's "
+            "environment."
         ) from error
     for path in paths:
         try:

@@ -78,8 +78,8 @@ class Fsdp(TorchStrategy):
         count, size = self._me.world_size, self._args.shard_size or self._me.world_size
         if count % size:
             raise UsageError(
-                f"--shard-size {size} does not divide {count} ranks into equal groups. Take a "
-                "divisor, like the number of GPUs of a node."
+                f"--shard-size {size} does not divide {count} ranks into equal groups. Use a "
+                "divisor, like the number of GPUs per node."
             )
         if size == count:
             return init_device_mesh(self._device.type, (count,))

@@ -33,8 +33,8 @@ try:
     from lightning.pytorch.strategies import DDPStrategy
 except ImportError as error:
     raise UsageError(
-        f"PyTorch Lightning can't be imported ({error}). Install `lightning` into the job's "
-        "environment, or take ddp.py, which trains the same without it."
+        f"PyTorch Lightning can't be imported ({error}). Install `lightning` in the job's "
+        "environment, or use ddp.py, which trains the same model without it."
     ) from error
 
 CHECKPOINT = "lightning.ckpt"

@@ -80,8 +80,8 @@ class TorchStrategy:
         if args.loss_parts > 1:
             if MODELS[args.model].task != "next-token":
                 raise UsageError(
-                    f"The model {args.model} says no next words, so that its loss has no parts. "
-                    "Leave --loss-parts out."
+                    f"The model {args.model} does not predict the next word, so its loss has no "
+                    "parts. Omit --loss-parts."
                 )
             net.loss_parts = args.loss_parts
         self.module: nn.Module = net
@@ -290,8 +290,8 @@ def recompute(net: nn.Module, model: str, what: str) -> None:
     found = blocks(net, model)
     if not found:
         raise UsageError(
-            f"The model {model} has no blocks that could be computed again. "
-            "Leave --recompute out, or make --batch-size smaller."
+            f"The model {model} has no blocks to recompute. Omit --recompute, or reduce "
+            "--batch-size."
         )
     more: dict[str, Any] = {}
     if what == "selective":
@@ -453,6 +453,6 @@ def check_finite(weights: Iterable[Tensor]) -> None:
         weight = local(weight)
         if not bool(torch.isfinite(weight).all()):
             raise SaveFailed(
-                "Some weights are not finite numbers, so that no checkpoint is made of them. "
-                "Take a lower learning rate, from an earlier checkpoint or from the beginning."
+                "Some weights are not finite numbers, so they are not saved. Use a lower "
+                "learning rate, from an earlier checkpoint or from the beginning."
             )

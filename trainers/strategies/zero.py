@@ -69,8 +69,8 @@ def check_config_exists(path: Path) -> None:
     """
     if not path.is_file():
         raise UsageError(
-            f"There is no DeepSpeed configuration {path}. Give "
-            "--deepspeed_config a file, or leave it out for the one beside the trainer."
+            f"There is no DeepSpeed configuration {path}. Give --deepspeed_config a file, or "
+            "omit it to use the one beside the trainer."
         )
 
 
@@ -100,7 +100,7 @@ def start(
     except (AssertionError, ValueError, OSError) as error:
         raise UsageError(
             f"DeepSpeed refuses {args.deepspeed_config}: {error}. "
-            f"Correct it; it has to suit {me.world_size} ranks."
+            f"Correct it; it must match {me.world_size} ranks."
         ) from error
     try:
         engine, *_ = deepspeed.initialize(
@@ -111,16 +111,16 @@ def start(
             raise
         first = str(error).strip().partition("\n")[0]
         raise NotCompiled(
-            f"DeepSpeed could not compile its optimizer for the CPU's memory ({first}). Load a C++ "
-            "compiler, or name it by CXX; or set `torch_adam: true` in the optimizer's `params` of "
+            f"DeepSpeed could not compile its CPU optimizer ({first}). Load a C++ compiler, or "
+            "set CXX to its path; or set `torch_adam: true` in the optimizer's `params` of "
             "its configuration, which is slower."
         ) from error
     if build_folder:
         shutil.rmtree(build_folder, ignore_errors=True)
     if missing := [name for name in PRIVATE if not hasattr(engine, name)]:
         raise UsageError(
-            f"DeepSpeed {deepspeed.__version__} has no {missing[0]}, so that its checkpoints could "
-            "not be written whole. Use version 0.19, which these trainers are tested with."
+            f"DeepSpeed {deepspeed.__version__} has no {missing[0]}, so its checkpoints would be "
+            "incomplete. Use version 0.19, with which these trainers are tested."
         )
     return engine
 
@@ -197,7 +197,7 @@ def universal(folder: Path, me: ranks.Ranks, optimizer: str, saved_by: int) -> I
     if optimizer.lower() not in _ADAMS:
         raise UsageError(
             f"The checkpoint's ZeRO parts are from {saved_by} ranks, this run has {me.world_size}, "
-            f"and DeepSpeed divides only Adam's state anew, not {optimizer}'s. Resume with "
+            f"and DeepSpeed repartitions only Adam's state, not {optimizer}'s. Resume with "
             f"{saved_by} ranks."
         )
     target = folder.parent / ".universal" / folder.name
@@ -236,7 +236,7 @@ def _convert(source: Path, target: Path) -> None:
     if done.returncode:
         reason = (done.stdout.strip().splitlines() or ["it gave no reason"])[-1]
         raise UsageError(
-            f"DeepSpeed could not divide {source} anew ({reason}). "
+            f"DeepSpeed could not repartition {source} ({reason}). "
             "Resume with as many ranks as saved it."
         )
 

@@ -57,7 +57,7 @@ def image_notes(
     if package and not shown:
         how = f"`venv: [{package}]`"
         if not reaches_index(site):
-            how = f"`venv: {{packages: [{package}], wheels: FOLDER}}`, with wheels of it,"
+            how = f"`venv: {{packages: [{package}], wheels: FOLDER}}` and its wheels"
         yield f"No listed image has {package}; {how} in a job file installs it."
     if shown:
         yield "`*`: default image; `?`: unknown; `-`: not installed."

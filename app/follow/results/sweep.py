@@ -239,12 +239,14 @@ def _lowest_loss(rows: Sequence[SweepRow]) -> Iterator[str]:
 def _choice(best: SweepRow, ordered: Sequence[SweepRow]) -> str:
     least, most = ordered[0], ordered[-1]
     if best is least:
-        return f"Use {best.setting}: more shorten an epoch by less than {100 * ENOUGH:.0f} %."
+        return (
+            f"Use {best.setting}: higher values shorten an epoch by less than {100 * ENOUGH:.0f} %."
+        )
     gain = _speed(best) / _speed(least)
     first = f"Use {best.setting}: {gain:.1f} times as fast as {least.setting}"
     if best is most:
         return f"{first}. This is the largest value tried: if a rank has more cores, try more."
-    return f"{first}; more shorten an epoch by less than {100 * ENOUGH:.0f} %."
+    return f"{first}; higher values shorten an epoch by less than {100 * ENOUGH:.0f} %."
 
 
 def _speed(row: SweepRow) -> float:

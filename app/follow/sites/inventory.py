@@ -146,7 +146,8 @@ class Stocks:
         works = dict.fromkeys(root.rpartition("/")[0] for root in roots)
         if not works:
             raise InputError(
-                f"{site_name} keeps staged data by account, but the history has no run there.",
+                f"{site_name} keeps staged data by account, but the history has no run at that "
+                "site.",
                 "Pass one: --account PROJECT.",
             )
         yield from (f"{work}/{STAGE}" for work in works)

@@ -103,7 +103,7 @@ def _queue(overview: ClusterOverview, now: float) -> OverviewPart:
     ]
     running = sum(job.state == "RUNNING" for job in overview.queue)
     heading = f"Your jobs: {len(rows)}, {running} running" if rows else "Your jobs"
-    none = "You have no jobs there."
+    none = "You have no jobs at this site."
     return OverviewPart(heading, titles, rows, frozenset({3}), narrow=(0, 1, 3, 7), sentence=none)
 
 

@@ -62,7 +62,7 @@ def tags_text(runs: str, words: str, key: str = "") -> str:
     removed = " ".join(f"#{tag}" for tag, removes in changes if removes)
     hint = f": {key} {added} finds them." if key else "."
     sentences = [f"Tagged {runs} {added}{hint}"] if added else []
-    return " ".join([*sentences, *([f"Took {removed} from {runs}."] if removed else [])])
+    return " ".join([*sentences, *([f"Removed {removed} from {runs}."] if removed else [])])
 
 
 def _changes(words: str) -> Iterator[tuple[str, bool]]:

@@ -79,7 +79,7 @@ def _place(text: str) -> str:
     if text.startswith("~"):
         raise ValueError(f"no shell expands ~; write $HOME{text[1:]}")
     if text.startswith("-"):
-        raise ValueError(f"{text!r} begins with `-`, so that it reads as an option")
+        raise ValueError(f"{text!r} begins with `-`, so a program would read it as an option")
     if "/" in text and not text.startswith(("/", "$")):
         path = text.removeprefix("./")
         raise ValueError(f"{text!r} is a relative path; write an absolute one, like $HOME/{path}")
@@ -237,7 +237,8 @@ def check_log_pattern(pattern: str) -> None:
         raise ValueError(f"the pattern has more than {MOST_CHARACTERS} characters")
     if _copies(pattern) > MOST_COPIES:
         raise ValueError(
-            f"its counted repeats make more than {MOST_COPIES} copies; use * or + instead of {{…}}"
+            f"its counted repeats expand to more than {MOST_COPIES} copies; use * or + instead "
+            f"of {{…}}"
         )
     import regex  # late: few job files have patterns
 

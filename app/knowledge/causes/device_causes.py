@@ -43,7 +43,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"|is required|or higher)|HIPBLAS_STATUS_ARCH_MISMATCH|CU\w+_STATUS_ARCH_MISMATCH"
         r"|CUDNN_STATUS_ARCH_MISMATCH",
         "A library has no code for this kind of GPU.",
-        "Use an image or a wheel built for the nodes' GPUs; build extensions for them too "
+        "Use an image or a wheel built for the nodes' GPUs; also build extensions for them "
         "(PYTORCH_ROCM_ARCH, TORCH_CUDA_ARCH_LIST).",
     ),
     _rule(

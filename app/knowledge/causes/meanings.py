@@ -142,7 +142,7 @@ CHAIN_ENDS: Mapping[str, Meaning] = {
     "no-progress": Meaning(
         "chain-no-progress",
         "An attempt trained nothing new, so another time limit would have changed nothing.",
-        "Give it more `time:`, or check the log for what took the time; then resubmit from the "
+        "Give it more `time:`, or check the log to see what took so long; then resubmit from the "
         "checkpoint.",
     ),
     "unsaved": Meaning(

@@ -144,7 +144,7 @@ def _knows_its_gpu(run: StepProgram) -> bool:
     "ranks-unused",
     "warning",
     "several ranks of a program that never reads its rank",
-    why="Each rank does the whole work, on all data, and writes the same files.",
+    why="Each rank does all of the work, on all data, and writes the same files.",
     source="docs.csc.fi, Multi-GPU and multi-node machine learning",
 )
 def _unused(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -155,7 +155,7 @@ def _unused(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if run.world > 1 and not run.knows_ranks and not told and not run.program.fault:
             yield Hit(
                 f"The job starts {run.world} ranks of {run.program.file}, which never reads its "
-                "rank: each does the whole work.",
+                "rank: each does all of the work.",
                 "Start it once, on one GPU, or divide the work with DistributedDataParallel.",
                 run.step.at,
             )
@@ -218,8 +218,10 @@ def _numbers(text: str) -> list[int] | None:
     "visible-devices",
     "warning",
     "a manual list of GPUs",
-    why="Slurm sets the list itself. A different one leaves GPUs idle, or has GPUs that the job "
-    "does not have: `no CUDA-capable device` or `No HIP GPUs are available`.",
+    why=(
+        "Slurm sets the list itself. A different one leaves GPUs idle, or names GPUs that the "
+        "job does not have: `no CUDA-capable device` or `No HIP GPUs are available`."
+    ),
     source="sbatch(1), CUDA_VISIBLE_DEVICES; LUMI-training-materials 2day-20260422/202-Binding",
 )
 def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -102,7 +102,7 @@ def _results_on_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if _RESULTS.match(name) and _NODE_FOLDER.match(folder) and not back:
                 yield Hit(
                     f"{name} leads to {folder}, which the site empties when the job ends.",
-                    "Write to scratch, or copy it back after the program.",
+                    "Write to scratch, or copy the results back after the program.",
                     value.at if value.at.line else step.at,
                 )
                 return
@@ -117,7 +117,7 @@ def _place(job: ScriptJob, text: str) -> str:
     "runs-in-home",
     "warning",
     "a job that works in home",
-    why="Output fills the small quota of home; at some sites, compute nodes cannot write there.",
+    why="Output fills the small quota of home; at some sites, compute nodes cannot write to it.",
     source="LUMI user guide, storage; docs.csc.fi, disk",
 )
 def _runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -144,7 +144,7 @@ def _runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "outside-the-project",
     "note",
-    "a path out of the folder where sbatch is called",
+    "a path relative to the folder where sbatch is called",
     why="From another folder, or from a snapshot of the project, the job does not find the file.",
     source="sbatch(1) --chdir",
 )

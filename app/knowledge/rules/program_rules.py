@@ -374,15 +374,15 @@ def _batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if share < 1:
             yield Hit(
                 f"{TRAIN} is {train} in {config.file}, less than the {run.world} ranks of this "
-                "job: each would get no sample.",
+                "job: some ranks would get no sample.",
                 f"Write {TRAIN}: {run.world}, or a multiple of it, or use fewer nodes.",
                 config.at(TRAIN),
             )
         elif part < 1 or train % (run.world * part):
             each = f" x {part}" if part != 1 else ""
             yield Hit(
-                f"{TRAIN} is {train} in {config.file}, which {run.world} ranks{each} do not "
-                "divide evenly: DeepSpeed fails.",
+                f"{TRAIN} is {train} in {config.file}, which is not a multiple of "
+                f"{run.world} ranks{each}: DeepSpeed fails.",
                 f"Write a multiple of {run.world * max(1, part)}, like "
                 f"{max(1, round(train / (run.world * max(1, part)))) * run.world * max(1, part)}.",
                 config.at(TRAIN),

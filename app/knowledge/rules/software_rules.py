@@ -110,7 +110,7 @@ def _installs(program: str, words: list[str]) -> str:
     "image-install-home",
     "warning",
     "packages installed from inside an image into home",
-    why="pip uses ~/.local, which every other image with that version of Python then reads too.",
+    why="pip uses ~/.local, which every other image with that version of Python then also reads.",
     source="pip documentation, user installs; docs.csc.fi, Python",
 )
 def _image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -123,8 +123,8 @@ def _image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if not _installs(command.program, words) or _has_place(job, words):
             continue
         yield Hit(
-            "The image is read-only, so pip installs into ~/.local, which all other images read "
-            "too.",
+            "The image is read-only, so pip installs into ~/.local, which all other images also "
+            "read.",
             "Create an environment with python -m venv --system-site-packages DIR, and activate "
             "it.",
             command.at,
@@ -230,8 +230,10 @@ def _no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "wrong-gpu-flag",
     "warning",
     "the GPU option for a different vendor",
-    why="--nv adds NVIDIA's driver to the image, --rocm AMD's. The wrong one finds no driver, or "
-    "puts the wrong libraries first.",
+    why=(
+        "--nv adds NVIDIA's driver to the image, --rocm AMD's. With the wrong one, the program "
+        "finds no driver, or loads the wrong libraries."
+    ),
     source=f"{_CALL} --nv, --rocm",
 )
 def _wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -334,7 +334,7 @@ def _launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "launcher-nodes-missing",
     "error",
-    "a launcher on several nodes without a number of nodes",
+    "a launcher that is not told the number of nodes",
     why="The launcher assumes one node, so every node trains its own copy, and all write the same "
     "files.",
     source=f"{_RUN} --nnodes (default 1:1); {_ACCELERATE}",
@@ -346,8 +346,8 @@ def _launcher_nodes_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if not options.has(*_NODES) and not configured:
             name = "--nnodes" if step.launcher == "torchrun" else "--num_machines"
             yield Hit(
-                f"{step.launcher} gets no number of nodes, so each of the {nodes_of(job, step)} "
-                "nodes trains alone.",
+                f"{step.launcher} is not told the number of nodes, so each of the "
+                f"{nodes_of(job, step)} nodes trains alone.",
                 f"Write {name}=$SLURM_JOB_NUM_NODES.",
                 step.at,
             )
@@ -372,7 +372,7 @@ def _torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         if option is None and gpus > 1 and not job.variable("PET_NPROC_PER_NODE"):
             yield Hit(
-                f"torchrun gets no number of ranks, so it starts one for {gpus} GPUs.",
+                f"torchrun is not told how many ranks to start, so it starts one for {gpus} GPUs.",
                 f"Write --nproc_per_node={gpus}.",
                 step.at,
                 severity="warning",

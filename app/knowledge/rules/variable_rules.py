@@ -179,7 +179,7 @@ def _literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:
         quoted = word.quotes in ('"', "'") and word.text.startswith("~/")
         if quoted or re.match(r"--?[\w-]+=~/", word.text):
             yield Hit(
-                f"The program gets {word.text} with a literal ~, which no shell expands there.",
+                f"The program gets {word.text} with a literal ~, which no shell expands.",
                 _WHOLE if job.origin == "job file" else "Write $HOME instead of ~.",
                 word.at,
             )

@@ -95,7 +95,7 @@ def _named(data: dict[str, object], names: tuple[str, ...], site: Site, notes: N
         if name in ("USER", "HOME"):
             notes.derive(f"${name}", "lumitui inserts the site's value")
         else:
-            notes.change(f"${name}", "the value of your login at the site", path)
+            notes.change(f"${name}", "its value in your login shell at the site", path)
 
 
 def _exported(job: ScriptJob, data: dict[str, object], notes: Notes) -> dict[str, object]:

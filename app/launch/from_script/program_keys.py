@@ -492,7 +492,7 @@ def _wrapped(outer: Sequence[Command], around: Mapping[str, str], notes: Notes) 
         names = [file_of(word.known) in around for word in command.words]
         end = names.index(True) if True in names else len(names)
         for word in command.words[end : end + 1]:
-            notes.derive(word.text, "its lines are noted one by one")
+            notes.derive(word.text, "each of its lines is listed separately")
         cut.append(replace(command, words=command.words[:end]))
     return cut
 

@@ -61,7 +61,7 @@ def shell_of(
         elif part.text == "}":
             continue  # the end of a `coproc`, which the grammar lacks
         elif part.kind == "command" and writes_wrapper(part, around):
-            notes.derive(part.text, "its lines are noted one by one")
+            notes.derive(part.text, "each of its lines is listed separately")
         elif part.kind == "command" and _makes(part.text, profile):
             notes.derive(part.text, "the job or the program creates the profile's folders")
         elif part.kind == "command":

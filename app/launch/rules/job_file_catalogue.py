@@ -154,7 +154,7 @@ TOPICS = (
     _topic("project", "error", "a project folder that does not exist",
            "lumitui cannot send the job.", _FILES),
     _topic("workdir", "error", "a working folder that the project lacks",
-           "The command could not start there.", _FILES),
+           "The command could not start.", _FILES),
     _topic("script", "error", "a script that the project lacks",
            "Every rank would fail immediately.", _FILES),
     _topic("argument-file", "warning", "a configuration in `args:` that the project lacks",

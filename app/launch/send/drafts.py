@@ -134,7 +134,7 @@ class Drafts:
             waits = "at_once" if spec.at_once else "then" if spec.then else ""
             if waits and site.scheduler != "slurm":
                 raise InputError(
-                    f"{site.name} has no queue, so runs cannot wait for each other there.",
+                    f"{site.name} has no queue, so its runs cannot wait for each other.",
                     f"Remove `{waits}:`.",
                     field=waits,
                 )

@@ -90,7 +90,7 @@ def only(previews: Sequence[Preview]) -> Preview:
     if len(previews) > 1:
         key = "then" if previews[-1].follows else "grid"
         raise InputError(
-            f"The job file has {len(previews)} runs (`{key}:`), but this works only for one.",
+            f"The job file has {len(previews)} runs (`{key}:`), but this works only for one run.",
             f"Remove `{key}:`, or send all runs with `lumitui submit`.",
             field=key,
         )

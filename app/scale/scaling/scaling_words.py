@@ -86,8 +86,8 @@ def heading(scaling: Scaling) -> str:
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
     columns = f"Time and billed {scaling.unit} are" if priced else "Time is"
     return (
-        f"{columns} for {scaling.whole.words}; speed-up and efficiency against "
-        f"{words.count(first.nodes, 'node')}; ~ is predicted."
+        f"{columns} for {scaling.whole.words}; speed-up and efficiency over "
+        f"{words.count(first.nodes, 'node')}; ~: predicted."
     )
 
 
@@ -140,7 +140,7 @@ def _step_basis(steps: StepModel, size: ScalingSize) -> str:
     return (
         f"{text}; {_milliseconds(step.compute)} are computation. lumitui predicts other sizes "
         f"from this one: each rank sends {short(each)} MB a step, {links}. 8 of 10 published "
-        "trainings lie within the interval. To check it, run one more size."
+        "training runs lie within the interval. To check it, run one more size."
     )
 
 

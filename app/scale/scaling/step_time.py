@@ -32,7 +32,7 @@ BACKWARD = 2 / 3
 MESSAGE = 25 * 2**20
 """Bytes per message. Source: PyTorch, DistributedDataParallel, bucket_cap_mb."""
 LOW, HIGH = 0.75, 1.1
-"""Relative range that contains 8 of 10 published trainings; verified by a test."""
+"""Relative range that contains 8 of 10 published training runs; verified by a test."""
 _LEAST_COMPUTE = 0.05
 """Minimum share of computation in a measured step if the profile's links are implausibly slow."""
 

@@ -77,7 +77,7 @@ def _silent(replies: Answers) -> Iterator[Finding]:
         more = f" And {len(faults) - 3} more." if faults[3:] else ""
         yield finding(
             "cluster-silent", f"{' '.join(faults[:3])}{more}",
-            "Continue: the other checks ran, and this is not an error of the job.",
+            "Continue: the other checks ran, and this is not an error in the job.",
         )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def _path(place: JobPath, state: PathState) -> Iterator[Finding]:
     elif place.role == "work" and not state.above_writable:
         yield finding("cluster-output", f"You cannot create {place.path}, because you cannot "
                       f"write to {state.above}.",
-                      "Check the account: only its members can write there.",
+                      "Check the account: only its members can write to its folders.",
                        place.at)  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def _of_environment(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
             "cluster-environment",
             f"`{found.failed}` fails on the login node"
             + (f": {found.words}" if found.words else ""),
-            "Choose modules that `module avail` lists there.",
+            "Choose modules that `module avail` lists on the site.",
             Position(field="modules"),
         )
     elif found and needs.python and not found.python:

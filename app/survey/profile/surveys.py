@@ -221,8 +221,9 @@ def _image_words(cluster: Cluster) -> str:
         )
     if images.paths:
         return (
-            f"{count(len(images.paths), 'container image')} found, none seen to have torch: "
-            f"{images.paths[0]}. The profile shows the line to add, at `missing: containers`."
+            f"{count(len(images.paths), 'container image')} found, but lumitui did not find "
+            f"torch in them: {images.paths[0]}. The profile shows the line to add, at `missing: "
+            "containers`."
         )
     if NO_PYTHON in cluster.commands:
         return (

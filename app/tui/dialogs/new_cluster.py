@@ -27,8 +27,8 @@ FIELDS = {
     "partition": "only if nodes differ",
 }
 UNVERIFIED = (
-    "These facts are unverified. A job of at most five minutes verifies them: F5 on the screen "
-    "Sites, or `lumitui site check {} --probe`."
+    "These facts are unverified. A job of at most five minutes verifies them: F5 on the "
+    "Sites screen, or `lumitui site check {} --probe`."
 )
 
 

@@ -372,7 +372,7 @@ class LogPane(Vertical):
             if rank in self._ranks():
                 view.rank = rank
             else:
-                finder.words = f"no line of rank {rank} so far"
+                finder.words = f"no lines from rank {rank} so far"
         elif event.searches:
             view.found = finder.found
             view.refresh()
@@ -397,7 +397,7 @@ class LogPane(Vertical):
     def _say_shown(self, rank: int | None) -> None:
         """Report that all ranks are shown again instead of `rank`, which lacks the match."""
         if rank is not None and self._view.rank is None:
-            self._finder.words += f", not of rank {rank}: showing all ranks"
+            self._finder.words += f", not from rank {rank}: showing all ranks"
 
     # -- ranks
 
@@ -444,7 +444,7 @@ class LogPane(Vertical):
         at = (self._older or self._attempts) + step
         if self._attempts == 1 or not 1 <= at <= self._attempts:
             say = words.count(self._attempts, "attempt")
-            self.notify(f"The run has {say}, and no attempt {at}.", markup=False)
+            self.notify(f"The run has {say}, but no attempt {at}.", markup=False)
             return
         self.unfollow()
         self._older = at if at < self._attempts else None

@@ -265,5 +265,5 @@ def _yaml_words(error: yaml.YAMLError, name: str, text: str) -> tuple[str, str, 
     problem = getattr(error, "problem", None) or str(error)
     if isinstance(error, _Refused):
         return f"{where}: {problem}.", "Write it as plain `key: value` lines and lists.", line
-    hint = "Check indentation, colons and quotes there."
+    hint = "Check the indentation, colons and quotes around it."
     return f"{where}: not valid YAML ({problem}).", hint, line

@@ -112,7 +112,10 @@ def version(text: str, site: Site) -> Iterator[Finding]:
     real, planned = text.split()[-1] if text.split() else "", site.slurm_version
     if not re.match(r"\d+\.\d+", real):
         yield Finding(
-            "Slurm", "error", text.strip()[-200:] or "no answer", "Try `sbatch -V` there."
+            "Slurm",
+            "error",
+            text.strip()[-200:] or "no answer",
+            "Run `sbatch -V` on the login node.",
         )
     elif planned and real.split(".")[:2] != planned.split(".")[:2]:
         do = f"Set `slurm_version: {real}`, and check whether the site announced changes."
@@ -127,7 +130,8 @@ def partitions(text: str, site: Site) -> Iterator[Finding]:
     by_name = {record.get("PartitionName"): record for record in every}
     if not by_name:
         words = text.strip()[:200] or "no answer"
-        yield Finding("partitions", "error", words, "Try `scontrol show partition` there.")
+        do = "Run `scontrol show partition` on the login node."
+        yield Finding("partitions", "error", words, do)
         return
     for name, partition in site.partitions.items():
         qos = partition.slurm_partition  # of a QOS, Slurm's partition has only the outer limits
@@ -185,7 +189,7 @@ def node(text: str, site: Site) -> Iterator[Finding]:
     nodes = slurm.records(text)
     if not nodes or "NodeName" not in nodes[0]:
         words = text.strip()[-200:] or "no answer"
-        yield Finding("node", "warning", words, "Try `scontrol show node` there.")
+        yield Finding("node", "warning", words, "Run `scontrol show node` on the login node.")
         return
     record, shape = nodes[0], site.node
     threads = count(record.get("ThreadsPerCore", "")) or 1

@@ -210,7 +210,7 @@ def shares(local: Sequence[frozenset[int]]) -> tuple[tuple[frozenset[int], ...],
     for one in local:
         for other in local:
             if one != other and one & other:
-                return (), "cores local to one are also local to others"
+                return (), "cores local to one GPU are also local to others"
     parts: list[frozenset[int]] = []
     for place, cores in enumerate(local):
         together = [at for at, other in enumerate(local) if other == cores]
@@ -335,7 +335,7 @@ def _notes(report: NodeReport, site: Site) -> Iterator[str]:
     elif report.complete and "python3" not in report.commands:
         yield (
             'The node lacks python3, which a job without a container needs: "No Python on the '
-            'nodes?" in `lumitui docs sites` shows how to take an image.'
+            'nodes?" in `lumitui docs sites` shows how to use an image.'
         )
     if report.internet:
         yield f"A route from the node to the internet: {_ROUTES.get(report.internet, 'unknown')}."

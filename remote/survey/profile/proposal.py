@@ -283,7 +283,7 @@ def _node(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
         yield ProfileLine(("node", "gres_types"), tuple(sorted(kinds)), f"{sinfo}: Gres")
     if kind:
         sizes = kind.memories
-        why = f"{kind.name} exists with {' or '.join(map(str, sizes))} GiB; the smallest"
+        why = f"{kind.name} exists with {' or '.join(map(str, sizes))} GiB; this is the smallest"
         yield ProfileLine(("node", "gpu_memory_gib"), sizes[0], why, guess=len(sizes) > 1)
     else:
         yield ProfileLine(("node", "gpu_memory_gib"), 16, "Slurm does not report it", guess=True)
@@ -468,7 +468,7 @@ def _rest(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
     why = "TRESBillingWeights" if weighed(choice) else "Slurm has no weights, and counts CPUs"
     yield ProfileLine(("billing_unit",), unit, why, guess=not weighed(choice))
     if NO_PYTHON in cluster.commands:
-        why = "the login node has no python3; `site check --probe` looks at a node"
+        why = "the login node has no python3; `site check --probe` checks a node"
         yield ProfileLine(("python_on_compute_nodes",), False, why, guess=True)
     yield from _containers(name, cluster, nvidia=bool(kind and kind.maker == "nvidia"))
     if not cluster.images.working:
@@ -501,9 +501,9 @@ def _containers(name: str, cluster: Cluster, *, nvidia: bool) -> Iterator[Profil
         if roots:
             why += "; -B shows the runs' folder inside: add the folders of your data"
         yield ProfileLine((*at, "call"), (image.runtime, image.verb, *options), why, guess=True)
-        yield ProfileLine((*at, "python"), image.python, "its name inside")
+        yield ProfileLine((*at, "python"), image.python, "the Python in the image")
         patterns = cluster.images.patterns(image)
-        yield ProfileLine((*at, "listing", "paths"), patterns, "images that are called alike")
+        yield ProfileLine((*at, "listing", "paths"), patterns, "images that start in the same way")
 
 
 def _no_image(cluster: Cluster) -> str:
@@ -515,7 +515,7 @@ def _no_image(cluster: Cluster) -> str:
     runtime = next((one for one in runtimes if one in RUNTIMES), "apptainer")
     line = f"{{{runtime}: {{image: {paths[0]}, call: [{runtime}, exec]}}}}"
     return (
-        f"how the site's images are called{has}. None was seen to have PyTorch; found: "
+        f"how to start the site's images{has}. lumitui did not find PyTorch in them; found: "
         f"{', '.join(paths[:10])}. For the first, write `containers: {line}`"
     )
 

@@ -118,14 +118,14 @@ def wrong(name: str, folder: str) -> RefusedError:
     """Return the error for contents whose hash on the site differs from the local one."""
     return RefusedError(
         f"{name} was corrupted on its way to {folder}.",
-        "Send again; if it happens twice, ask the site's support to check the disk there.",
+        "Send again; if it happens twice, ask the site's support to check its disk.",
     )
 
 
 def unusable(line: str, folder: str) -> AnswerUnusable:
     """Return the error for an unusable answer."""
     return AnswerUnusable(
-        f"The site answered with {last_words(line)} instead of its files in {folder}.",
+        f"The site answered with {last_words(line)} instead of a list of its files in {folder}.",
         "Check what your shell startup files print there, and send again.",
     )
 

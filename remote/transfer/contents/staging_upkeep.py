@@ -138,8 +138,8 @@ def stock(transport: Transport, folder: str, find_unfinished: FindUnfinished) ->
             loose = Loose(int(match[1]), int(match[2]))
         elif not line.startswith("u "):
             raise AnswerUnusable(
-                f"The site answered with {last_words(line)} instead of the staged data in "
-                f"{folder}.",
+                f"The site answered with {last_words(line)} instead of a list of the staged data "
+                f"in {folder}.",
                 "Check the output of your shell startup files there, and query again.",
             )
     runs = sorted({user for each in users.values() for user in each}, key=lambda one: one.folder)

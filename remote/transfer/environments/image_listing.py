@@ -105,7 +105,7 @@ def find_images(transport: Transport, site: Site, keys: Collection[str]) -> list
         raise RefusedError(
             "lumitui could not list the images: "
             f"{last_words(result.err, default='no reason given')}.",
-            "Check with `lumitui site check` that a login shell works there.",
+            "Run `lumitui site check` to see whether a login shell works on the site.",
         )
     images: dict[str, Image] = {}
     answers: dict[str, ImageContents] = {}

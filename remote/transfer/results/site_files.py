@@ -141,7 +141,7 @@ def _records(chunks: Iterator[bytes], silence: float) -> Iterator[bytes]:
 def _unusable(why: str) -> AnswerUnusable:
     return AnswerUnusable(
         f"lumitui cannot use the site's list of files: {why}.",
-        "Try again; if it happens again, check `sh`, `find` and `sha256sum` there.",
+        "Try again; if it happens again, check `sh`, `find` and `sha256sum` on the site.",
     )
 
 
@@ -397,7 +397,8 @@ def _failure(rest: bytes) -> str:
     status = count(digits) or 0
     if status >= _KILLED:
         raise AnswerUnusable(
-            f"The site's list of files is incomplete: `{command}` exited with {status} there.",
+            f"The site's list of files is incomplete: `{command}` exited with {status} on the "
+            "site.",
             "Try again; if it happens again, log in and check this command.",
         )
     ended = f" exited with {status} and" if status else ""

@@ -91,7 +91,7 @@ def prepare(transport: Transport, plan: Plan) -> bool:
     if result.code == 7 and "link-taken" in result.text:
         name = result.text.partition("link-taken")[2].strip()[:MOST_WORDS]
         raise RefusedError(
-            f"The path of the link {name} is taken: the code has a file or folder there.",
+            f"The path of the link {name} is taken: the code has a file or folder with that path.",
             "Choose another path for it in `links:` or `stage:`, or send the current code: "
             "`--code current`.",
         )
@@ -99,8 +99,8 @@ def prepare(transport: Transport, plan: Plan) -> bool:
         words = last_words(result.err, result.out, default=f"exit status {result.code}")
         raise RefusedError(
             f"lumitui could not create the run's folder on the site: {words}.",
-            "Check the disk there: `lumitui site check` shows space and quota, "
-            "`lumitui site prune` removes old code.",
+            "Check the disk there: `lumitui site check` shows space and quota, and `lumitui site "
+            "prune` removes old code.",
         )
     return "continues" in result.text.split()
 

@@ -286,8 +286,8 @@ def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool
         more, size = (count(match[2]), count(match[3])) if match else (None, None)
         if match is None or more is None or size is None:
             raise AnswerUnusable(
-                f"The site answered with {last_words(line)} instead of the removed items in "
-                f"{folder}.",
+                f"The site answered with {last_words(line)} instead of a list of the items that "
+                f"it removed in {folder}.",
                 "`lumitui site prune SITE --dry-run` lists the remaining items. Check the "
                 "output of your shell startup files.",
             )

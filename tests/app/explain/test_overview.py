@@ -52,7 +52,7 @@ def test_a_run_is_compared_with_its_parent() -> None:
     assert rows["efficiency"] == "94 % of vit-1n: 3.76 x its throughput, 1 to 4 nodes"
     assert rows["loss"] == "0.41 after 812 steps"
     more = run_overview.against(Speedup(RUN.id, 4.4, 110.0), parent, child)
-    assert more.startswith("110 % of vit-1n, which is noise above 100 %: 4.4 x")
+    assert more.startswith("110 % of vit-1n (above 100 % is noise): 4.4 x")
     assert rows["billed"] == "about 8.27 GPU-hours so far, at most 32"
     alone = dict(run_overview.rows(child, NOW, None, None, None))
     assert set(alone) == {"timing", "billed", "next"}, "what is not known is left out"
@@ -85,10 +85,10 @@ def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:
     assert "was seen running for 30 min" in run_overview.story(run, NOW)
     hour = at.removeprefix("as of ")
     assert run_facts.state(run, NOW) == f"running when last heard, {hour}"
-    assert dict(run_facts.facts(run, NOW))["latest end"].endswith(f"10 min, as heard at {hour}")
+    assert dict(run_facts.facts(run, NOW))["latest end"].endswith(f"10 min, as of {hour}")
     assert run_overview.next_step(run, None, NOW).startswith("Wait for somewhere")
     waits = replace(run, state=State.QUEUED, started=None, expected_start=NOW - 600)
-    assert "10 min ago, as heard at" in dict(run_facts.facts(waits, NOW))["expected start"]
+    assert "10 min ago, as of" in dict(run_facts.facts(waits, NOW))["expected start"]
     assert at in row_words.news(waits, NOW) and run_facts.state(waits, NOW).startswith("queued wh")
     assert "so far" not in words.billed(run, NOW)
     assert words.elapsed_of_limit(run, NOW) == "30m/1h00"

@@ -62,7 +62,7 @@ def test_limits_that_depend_on_size_are_told() -> None:
         allocation="node",
         billing=NodeBilling(per_node_hour=1),
     )
-    assert limits(item) == "at most 2:00:00 to 91 nodes, nodes times minutes at most 90"
+    assert limits(item) == "at most 2:00:00 on up to 91 nodes, nodes times minutes at most 90"
     site = SITES.load("lumi")
     assert bill(site, item) == "1 a node"
     largest = SliceBilling(cores=1, memory_gib=1e6, gpus=0.1, per_slice_hour=1)

@@ -159,7 +159,7 @@ def test_each_attempt_of_a_chain_is_told() -> None:
         "attempt 1 started as job 7 on nid[1-2]",
         "attempt 1 saved at step 1,200 (1,200 new), queued again",
         "attempt 2 started as job 7 on nid3",
-        "attempt 2 was ended: node, requeue or preemption",
+        "attempt 2 killed: node failed, requeue or preemption",
         "attempt 3 started as job 7 on nid4",
         "attempt 3 failed at step 1,300 (100 new) with exit 7",
     ]

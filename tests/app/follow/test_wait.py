@@ -179,7 +179,10 @@ def test_a_login_that_needs_a_person_ends_the_waiting(monkeypatch: pytest.Monkey
         (LinkError("No route.", "Check the network."), "r-000001 is not cancelled: No route."),
         (LinkLost("It was cut.", ""), "It is unknown whether r-000001 is cancelled: It was cut."),
         (RefusedError("Not yours.", ""), "r-000001 is not cancelled: Not yours."),
-        (OutcomeUnknown("No list.", ""), "r-000001 is cancelled, not yet confirmed: No list."),
+        (
+            OutcomeUnknown("No list.", ""),
+            "r-000001 is cancelled, but this is not yet confirmed: No list.",
+        ),
     ],
 )
 def test_a_cancel_that_fails_names_the_run_and_what_became_of_its_job(
@@ -199,6 +202,6 @@ def test_a_cancel_that_fails_names_the_run_and_what_became_of_its_job(
     with pytest.raises(type(error)) as raised:
         runs.cancel("r-000001")
     assert raised.value.message == words
-    assert raised.value.hint.startswith("Its job may still run")
+    assert raised.value.hint.startswith("Its job may still be running")
     assert raised.value.hint.endswith(error.hint)
     runs.close()

@@ -56,7 +56,7 @@ def test_an_own_profile_with_the_scripts_account_as_its_default_is_meant() -> No
     found = guess_site(text, [*SITES, mine], date(2026, 11, 23), ["mine"])
     assert found.site is mine
     assert "the account project_462000001 (your profile's default)" in found.because
-    assert "(the profile lumi also fits: --site)" in found.because
+    assert "(the profile lumi also fits: pass --site to choose)" in found.because
     other = guess_site(text.replace("0001", "0002"), [*SITES, mine], date(2026, 11, 23), ["mine"])
     assert other.site is not None and other.site.name == "lumi"
 
@@ -69,7 +69,7 @@ def test_one_of_several_own_profiles_is_meant_rather_than_a_real_machine() -> No
     text = "#!/bin/bash\n#SBATCH -p standard-g -A project_462000001\n"
     found = guess_site(text, [*SITES, *own], date(2026, 11, 23), names)
     assert found.site is own[0]
-    assert "lumi or other also fits: --site)" in found.because
+    assert "lumi or other also fits: pass --site to choose)" in found.because
 
 
 def test_a_complete_profile_without_a_default_account_is_meant() -> None:

@@ -192,7 +192,7 @@ def test_a_job_beyond_the_allowance_gets_no_token(
     preview = tools.preview_job("job.yaml")
     assert preview["token"] is None
     assert preview["gpu_hours"] == pytest.approx(hours)
-    assert f"may take {hours:.4g} GPU-hours, and agents have 1 of 1 left" in preview["refused"]
+    assert f"may take {hours:.4g} GPU-hours, but agents have only 1 of 1 left" in preview["refused"]
 
 
 def test_what_is_sent_counts_whole_until_it_has_ended(
@@ -202,7 +202,7 @@ def test_what_is_sent_counts_whole_until_it_has_ended(
     allow(home, "{gpu_hours: 0.4, sites: [laptop], may: [preview, submit, cancel]}")
     tokens = [tools.preview_job("job.yaml")["token"] for _ in range(3)]
     runs = [tools.submit_job("job.yaml", token)["runs"][0] for token in tokens[:2]]
-    with pytest.raises(InputError, match=r"agents have 0\.06667 of 0\.4 left"):
+    with pytest.raises(InputError, match=r"agents have only 0\.06667 of 0\.4 left"):
         tools.submit_job("job.yaml", tokens[2])
     for run in runs:
         tools.cancel_run(run["id"], tools.preview_cancel(run["id"])["token"])

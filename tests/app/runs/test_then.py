@@ -285,7 +285,7 @@ def test_what_waits_for_a_failure_is_not_sent_after_it(
     runs.history.update("vit-000000", state=State.FAILED, updated=time.time())
     failed = here("submit", str(job), "--yes")
     assert failed.returncode == 2 and "has ended as failed" in failed.stderr
-    assert "With --no-rest instead, all of them" in failed.stderr
+    assert "To send all of them again, use --no-rest" in failed.stderr
     assert site.sent == ["vit", "vit-evaluate"]
 
 

@@ -90,14 +90,14 @@ def test_hdf5_may_hold_pixels_in_groups(load: Load, tmp_path: Path, floats: bool
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        ("cut tar", r"x\.tar can't be read as a tar|x\.tar lacks a whole image or its class"),
-        ("no class", r"x\.tar lacks a whole image or its class for 'later-9'\. Each sample"),
+        ("cut tar", r"x\.tar can't be read as a tar|x\.tar has no complete image, or no class"),
+        ("no class", r"x\.tar has no complete image, or no class, for 'later-9'\. Each sample"),
         ("text", r"data can't be read as a tar"),
         ("cut hdf5", r"data can't be opened as HDF5"),
-        ("other hdf5", r"data lacks the datasets images and labels in '/'\. "),
+        ("other hdf5", r"data has no datasets `images` and `labels` in '/'\. "),
         ("unlike hdf5", r"data has images of float64 in the shape \(2, 4, 4\) and 2 labels\. "),
-        ("large floats", r"data: image \d+ has floats from 0 to 255, and 0 to 1 is needed"),
-        ("negative floats", r"data: image \d+ has floats from -1\.8 to .* 0 to 1 is needed"),
+        ("large floats", r"data: image \d+ has floats from 0 to 255 instead of 0 to 1"),
+        ("negative floats", r"data: image \d+ has floats from -1\.8 to .* instead of 0 to 1"),
     ],
 )
 def test_what_is_damaged_is_named(load: Load, tmp_path: Path, damage: str, complaint: str) -> None:

@@ -111,15 +111,15 @@ def cut(path: Path) -> None:
     ("damage", "complaint"),
     [
         ("nothing", r"There is no data folder .*/data\. "),
-        ("empty", r"data holds no data of a known format\. A folder may hold MNIST"),
-        ("text", r"data is not a folder\. A folder may hold MNIST"),
-        ("squashfs", r"data is a squashfs, which has to be mounted .* `-B .*/data:/data:image-src"),
+        ("empty", r"data contains no data of a known format\. A folder may contain MNIST"),
+        ("text", r"data is not a folder\. A folder may contain MNIST"),
+        ("squashfs", r"data is a squashfs, which must be mounted .* `-B .*/data:/data:image-src"),
         ("no images", r"data has no images in its subfolders\. "),
         ("too few", r"data has 3 samples, too few to keep one of 10 for the test\. "),
-        ("other class", r"val has a folder z, but there is no such class to learn\. "),
+        ("other class", r"val has a folder z, but the training images have no such class\. "),
         ("cut image", r"data/train/a/0\.JPEG can't be read as an image \(.*\)\. Copy it again"),
         ("no sidecar", r"train\.json can't be read \(No such file.*\"vocabulary\": 50257"),
-        ("wrong sidecar", r"train\.json says 'int8' and 5\. "),
+        ("wrong sidecar", r"train\.json contains 'int8' and 5\. "),
         ("high token", r"train\.bin has a token 59820, but its vocabulary is 100\. "),
         ("half token", r"train\.bin has 199 bytes, which is not a whole number of uint16 tokens"),
     ],
@@ -173,7 +173,7 @@ def test_a_training_without_pillow_is_told_to_pack(load: Load, tmp_path: Path) -
     image_module()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "PIL.Image", None)
-        with pytest.raises(load("engine.exits").UsageError, match="Install pillow, or pack"):
+        with pytest.raises(load("engine.exits").UsageError, match="Install pillow, or run pack"):
             data.train.read(load("torch").arange(2))
 
 
@@ -182,4 +182,4 @@ def test_a_class_without_images_is_named(
 ) -> None:
     make_folder(tmp_path, {"a": 8, "b": 8, "c": 0, "d": 0})
     open_data(load, tmp_path)
-    assert capsys.readouterr().err.startswith(f"{tmp_path}/c has no images; the model gets this")
+    assert capsys.readouterr().err.startswith(f"{tmp_path}/c has no images; the model includes")

@@ -22,10 +22,10 @@ def idx(magic: int, *shape: int, fill: int | None = None) -> bytes:
     ("content", "complaint"),
     [
         (b"", "not an IDX file"),
-        (b"<html>404</html>", "not a whole gzip file"),
-        (idx(0x0803, 2, 28, 28)[:-9], "not a whole gzip file"),
+        (b"<html>404</html>", "not a complete gzip file"),
+        (idx(0x0803, 2, 28, 28)[:-9], "not a complete gzip file"),
         (idx(0x0801, 100), "not an IDX file of bytes in 3"),
-        (idx(0x0803, 3, 28, 28, fill=2 * 784), "declares 3x28x28 bytes but holds 1568"),
+        (idx(0x0803, 3, 28, 28, fill=2 * 784), "declares 3x28x28 bytes but contains 1568"),
         (idx(0x0803, 0, 28, 28), "declares 0x28x28"),
         (None, "No such file"),
     ],
@@ -49,7 +49,7 @@ def test_files_that_do_not_fit_together_are_refused(load: Load, tmp_path: Path) 
         (tmp_path / f"{part}-labels-idx1-ubyte.gz").write_bytes(idx(0x0801, 4))
     assert mnist.open_set(tmp_path).train.inputs.shape == (4, 1, 28, 28)
     (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(idx(0x0801, 5))
-    with pytest.raises(exits.UsageError, match=r"t10k files .* don't fit together"):
+    with pytest.raises(exits.UsageError, match=r"t10k files .* do not match"):
         mnist.open_set(tmp_path)
 
 

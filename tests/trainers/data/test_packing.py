@@ -73,7 +73,7 @@ def test_a_packing_goes_on_after_it_was_cut_anywhere(
         (out / "train-00004.shard.part").write_bytes(b"half of it")
         noted = [json.loads(line) for line in journal[:length].split(b"\n")[1:-1]]
         kept = sum(one["count"] for one in noted if one["file"] != "train-00003.shard")
-        with pytest.raises(bad, match=r"is not packed to its end\. Run pack\.py again"):
+        with pytest.raises(bad, match=r"is only partly packed\. Run pack\.py again"):
             load("data.sets").open_data(str(out), shape=load("models.table").DIGITS)
         assert pack(tmp_path / "from", out).new == 60 - kept
         assert contents(out) == whole
@@ -84,10 +84,10 @@ def test_a_packing_goes_on_after_it_was_cut_anywhere(
     assert pack(tmp_path / "from", out).new == 10
     assert contents(out) == whole
     # Other images, or another size, are not mixed with these.
-    with pytest.raises(bad, match=r"holds other images already, or these of another --size"):
+    with pytest.raises(bad, match=r"already contains other images, or these with another --size"):
         pack(tmp_path / "from", out, side=16)
     (tmp_path / "from" / "a" / "0.JPEG").unlink()
-    with pytest.raises(bad, match="holds other images already"):
+    with pytest.raises(bad, match="already contains other images"):
         pack(tmp_path / "from", out)
 
 
@@ -118,7 +118,7 @@ def test_a_shard_is_on_the_disk_before_the_journal_names_it(
         ("label", r"pack\.json has no train images, or their labels are not its classes\. "),
         ("manifest", r"pack\.json can't be read \(.*\)\. Pack the images again\."),
         ("format", r"pack\.json is of the format 'packed images 9', not 'packed images 1'\. "),
-        ("later", r"train-00001\.shard is cut short: it ends at byte 4196\. Copy it again\."),
+        ("later", r"train-00001\.shard is truncated: it ends at byte 4196\. Copy it again\."),
     ],
 )
 def test_a_damaged_shard_is_named(
@@ -171,7 +171,7 @@ def test_a_damaged_image_ends_the_packing_with_its_name(
     assert said.startswith(f"pack.py: {tmp_path}/from/a/3.png can't be read as an image (")
     assert said.count("\n") == 1  # and no progress bar: this is no terminal
     (tmp_path / "from" / "a" / "3.png").unlink()
-    with pytest.raises(load("data.samples").BadData, match="holds other images already"):
+    with pytest.raises(load("data.samples").BadData, match="already contains other images"):
         pack(tmp_path / "from", tmp_path / "out", side=8)
     assert pack(tmp_path / "from", tmp_path / "new").images == 11
 
@@ -181,7 +181,7 @@ def test_no_shards_are_written_among_the_images(load: Load, tmp_path: Path) -> N
     make_folder(tmp_path / "b" / "train", {"x": 2})
     images = load("data.packing")
     for folder, out in (("a", "a"), ("a", "a/x/out"), ("b", "b/train/out"), ("b", "b/../b")):
-        with pytest.raises(load("data.sets").BadData, match="is where the images are"):
+        with pytest.raises(load("data.sets").BadData, match="is the folder of the images"):
             images.pack(tmp_path / folder, tmp_path / out, (3, 8), 1, lambda *_: None)
         assert not list(tmp_path.rglob("*.journal"))
 

@@ -26,7 +26,7 @@ def test_the_sample_is_mnist(load: Load) -> None:
     ("where", "words"),
     [
         ("", "--data is empty"),
-        ("synthetic:0", "synthetic:0 has no whole number of at least 1"),
+        ("synthetic:0", "synthetic:0 needs a whole number from 1"),
         ("synthetic:-4", "Write it like synthetic:1000"),
     ],
 )

@@ -119,10 +119,10 @@ def test_gpus_that_were_asked_for_and_are_not_there_end_every_rank(tmp_path: Pat
     with ranks(tmp_path, 2, *SHORT, SLURM_GPUS_ON_NODE="8", CUDA_VISIBLE_DEVICES="") as job:
         assert job.wait() == [2, 2]
     for rank in range(2):
-        assert f"Rank {rank} on {platform.node()} can use no GPU, though SLURM" in job.output()
+        assert f"Rank {rank} on {platform.node()} cannot use a GPU, although SLURM" in job.output()
     assert "Traceback" not in job.output()
     with ranks(tmp_path, 1, *SHORT, CUDA_VISIBLE_DEVICES="0") as job:
         assert job.wait() == [2]
-    assert "can use no GPU, though CUDA_VISIBLE_DEVICES=0 is set" in job.output()
+    assert "cannot use a GPU, although CUDA_VISIBLE_DEVICES=0 is set" in job.output()
     given = {"SLURM_GPUS_ON_NODE": "8", "TRAINER_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": ""}
     assert train_alone(tmp_path, *SHORT, **given)[0] == 0

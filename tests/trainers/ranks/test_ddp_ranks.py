@@ -70,7 +70,7 @@ def test_a_killed_training_resumes_with_the_same_losses(
     assert checkpoints(tmp_path) == ["start-0001-step-00000005", "start-0001-step-00000010"]
     flip_a_bit(tmp_path / "checkpoints" / "start-0001-step-00000010" / "state.pt")
     job = train(tmp_path, 4, *DDP, *BATCH, "--resume")
-    assert "step-00000010 is damaged: state.pt has another checksum" in job.output()
+    assert "step-00000010 is damaged: state.pt has a different checksum" in job.output()
     assert [line["first_step"] for line in events(tmp_path, "start")] == [1, 6]
     assert losses(tmp_path) == reference  # to the last digit
     assert checkpoints(tmp_path) == ["start-0002-step-00000010", "start-0002-step-00000012"]

@@ -58,7 +58,7 @@ def test_deepspeed_trains_and_resumes_with_the_same_losses(tmp_path: Path) -> No
 def test_a_deepspeed_that_saves_otherwise_is_refused_at_the_start(tmp_path: Path) -> None:
     other = "import deepspeed\ndel deepspeed.DeepSpeedEngine._copy_recovery_script\n"
     code, output = train_alone(tmp_path, *ZERO, before=other, DS_ACCELERATOR="cpu")
-    assert code == 2 and "has no _copy_recovery_script, so that its checkpoints" in output, output
+    assert code == 2 and "has no _copy_recovery_script, so its checkpoints" in output, output
     assert "Traceback" not in output and not losses(tmp_path)
 
 

@@ -71,7 +71,7 @@ def test_what_cannot_be_begun_with_gives_a_sentence(
             begin_with(net, place)
 
     refused(tmp_path / "none", "There are no weights .*none. Give --init a folder")
-    refused(tmp_path, "holds no weights")
+    refused(tmp_path, "contains no weights")
     path = tmp_path / "a.safetensors"
     weights = theirs(make(1))
     write(path, {name: weights[name] for name in list(weights)[1:]})
@@ -86,25 +86,28 @@ def test_what_cannot_be_begun_with_gives_a_sentence(
     refused(tmp_path, r"has weights that this --model lacks, like layers\.2\.mlp")
     for config, words in UNLIKE:
         (tmp_path / "config.json").write_text(json.dumps(config))
-        refused(tmp_path, f"don't suit this --model: {words}")
+        refused(tmp_path, f"do not match this --model: {words}")
     (tmp_path / "config.json").unlink()
     path.unlink()
     (tmp_path / "state.pt").write_bytes(b"half")
-    refused(tmp_path, "is not a checkpoint that can be read")
+    refused(tmp_path, "is not a readable checkpoint")
 
 
 UNLIKE: list[tuple[dict[str, object], str]] = [
-    ({"rope_scaling": {"type": "dynamic", "factor": 8}}, "they turn the places in a way of their"),
+    (
+        {"rope_scaling": {"type": "dynamic", "factor": 8}},
+        "they rotate positions in a different way",
+    ),
     (
         {"rope_parameters": {"rope_type": "llama3", "factor": 8.0}},
         "their angles are stretched, and",
     ),
-    ({"model_type": "qwen2"}, "they are of the family qwen2"),
+    ({"model_type": "qwen2"}, "they belong to the family qwen2"),
     ({"num_hidden_layers": 3}, "num_hidden_layers is 3 there and 2 here"),
     ({"num_attention_heads": 8}, "num_attention_heads is 8 there"),
     ({"hidden_act": "gelu"}, "hidden_act is 'gelu' there"),
     ({"attention_bias": True}, "attention_bias is True there"),
-    ({"sliding_window": 32}, "their attention sees 32 places, and texts have 64"),
+    ({"sliding_window": 32}, "their attention sees 32 positions, but texts have 64"),
 ]
 STRETCHED = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
              "original_max_position_embeddings": 32}  # fmt: skip

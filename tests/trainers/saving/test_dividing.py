@@ -40,7 +40,7 @@ def test_a_disk_that_is_full_gets_its_room_back_and_a_sentence_is_said(
     saved.mkdir(parents=True)
     me = ranks.Ranks(0, 0, 1, tmp_path)
     words = (
-        r"could not divide .* anew \(OSError: .* No space left on device\)\. Resume with as many"
+        r"could not repartition .* \(OSError: .* No space left on device\)\. Resume with as many"
     )
     with (
         pytest.raises(load("engine.exits").UsageError, match=words),

@@ -68,7 +68,7 @@ def test_what_lies_beside_the_first_weights_goes_with_them(trained: Path, tmp_pa
 def test_another_model_is_refused_and_nothing_is_written(trained: Path, tmp_path: Path) -> None:
     words = (str(trained / "checkpoints"), str(tmp_path / "out"), "--model", "llama-125m")
     code, output = train_alone(tmp_path, "export_weights.py", *words)
-    assert code == 2 and "is not of this --model" in output, output
+    assert code == 2 and "is not for this --model" in output, output
     assert "Traceback" not in output and not (tmp_path / "out").exists()
 
 

@@ -98,4 +98,4 @@ def test_a_state_that_deepspeed_cannot_divide_gives_a_sentence(tmp_path: Path) -
     train(tmp_path, 2, *words, "--steps", "4")
     with ranks(tmp_path, 1, *words, "--resume") as job:
         assert job.wait() == [2]
-    assert "DeepSpeed divides only Adam's state anew, not SGD's. Resume with 2" in job.output()
+    assert "DeepSpeed repartitions only Adam's state, not SGD's. Resume with 2" in job.output()

@@ -224,7 +224,7 @@ def test_a_full_disk_costs_checkpoints_and_metrics_but_no_step(tmp_path: Path) -
     assert "The checkpoint could not be written (" in output
     assert [line["step"] for line in events(tmp_path, "not-saved")] == [4, 6]
     assert list(losses(tmp_path)) == [1, 2, 3, 4, 5, 6]
-    assert "(File too large" in output and "; start-0001-step-00000002 is whole." in output
+    assert "(File too large" in output and "; start-0001-step-00000002 is complete." in output
     assert checkpoints(tmp_path) == ["start-0001-step-00000002"]
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == checkpoints(tmp_path)
     full = FULL + NO_ERROR_FILE

@@ -38,8 +38,8 @@ class _Beginning(TypedDict):
     "--run-file",
     is_flag=True,
     help=(
-        "Also write lumitui_run.py, with which your script saves before the time limit and "
-        "reports metrics."
+        "Also write lumitui_run.py, which lets your script save before the time limit and report "
+        "metrics."
     ),
 )
 @click.option("--launcher", metavar="NAME", help="Launcher. [default: the example's]")

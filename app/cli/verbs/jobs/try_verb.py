@@ -73,14 +73,14 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
         say(f"Next, run: lumitui submit {shown}")
         return
     if run.state is State.TIMEOUT and not wrong:
-        say("The trial reached its time limit, which is not an error of the job.")
+        say("The trial reached its time limit, which is not an error in the job.")
         return
     cause = ""
     try:
         cause = next((diagnosis.brief for diagnosis in runs.why(run.id)), "")
     except LumiError as error:
         warn(error.message)
-    how = "has another binding than planned" if wrong else f"ended as {run.state}"
+    how = "has a different binding than planned" if wrong else f"ended as {run.state}"
     raise RunFailed(
         f"The trial {run.id} {how}{f': {cause}' if cause else ''}.",
         f"Run `lumitui why {run.id}`, then correct the job file before you submit it.",

@@ -51,7 +51,7 @@ class _Filters(TypedDict):
 @click.option("--recover", metavar="SITE", shell_complete=sites_beginning,
               help="Rebuild lost runs from their folders at SITE.")  # fmt: skip
 @click.option("--account", metavar="NAME", default="",
-              help="With --recover or --of: project that the runs billed.")  # fmt: skip
+              help="With --recover or --of: project billed for the runs.")  # fmt: skip
 @click.option("--export", "target", metavar="FILE", type=GivenPath(),
               help="Write all runs and their metrics to the new FILE, for another laptop."
               )  # fmt: skip

@@ -27,7 +27,7 @@ class _ScalingOptions(TypedDict):
     "--samples",
     metavar="N",
     type=click.IntRange(min=1, max=_MOST_SAMPLES),
-    help="Predict a training of N samples. [default: RUN's]",
+    help="Predict training on N samples. [default: RUN's]",
 )
 @click.option(
     "--epochs", metavar="N", type=click.IntRange(min=1, max=1_000_000), help="Predict N epochs."

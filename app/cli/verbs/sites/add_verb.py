@@ -12,7 +12,7 @@ from lumitui.app.explain import words
 @click.command()
 @click.argument("site_name", metavar="NAME")
 @click.option("--host", metavar="HOST", help="Login node of the cluster. [default: NAME]")
-@click.option("--user", metavar="NAME", help="Your user name there.")
+@click.option("--user", metavar="NAME", help="Your user name on the cluster.")
 @click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="SSH port.")
 @click.option(
     "--ssh-config", metavar="PATH", type=GivenPath(), help="Read this ssh_config file instead."

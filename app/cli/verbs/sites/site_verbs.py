@@ -101,4 +101,4 @@ def data(
         stocks = runs.stocks.list(site_name, account)
     reply.give(stocks, tables.stock_text(stocks, columns()))
     if not any(each.items or each.loose.files for each in stocks):
-        say("Nothing is staged there.")
+        say("Nothing is staged at this site.")

@@ -34,7 +34,7 @@ def taken_links(spec: JobSpec, code: Manifest) -> Iterator[tuple[str, InputError
         # `ln` follows a link of the code, where a relative path to a staged item would be wrong.
         closed = {path for path, kind in kinds.items() if kind == "a file" or key != "links"}
         if reason := _reason(posixpath.normpath(link), kinds, folders, closed, seen):
-            yield key, InputError(f"{label} is not free: {reason}.", "Use another path.")
+            yield key, InputError(f"{label} is already taken: {reason}.", "Use another path.")
         seen[posixpath.normpath(link)] = label
 
 

@@ -25,7 +25,9 @@ def editor_words(environ: Mapping[str, str] = os.environ) -> list[str]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise InputError(f"$EDITOR={text!r} is not a command.", "Set it again.") from error
+        raise InputError(
+            f"$EDITOR={text!r} is not a command.", "Set it to the command of an editor."
+        ) from error
     return words or [_FALLBACK]
 
 

@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=4, help="sequences of a rank")
     parser.add_argument("--accumulate", type=int, default=1, help="batches of a step")
     parser.add_argument("--lr", type=float, default=2e-4)
-    parser.add_argument("--length", type=int, default=1024, help="most tokens of a sequence")
+    parser.add_argument("--length", type=int, default=1024, help="maximum tokens per sequence")
     parser.add_argument("--rank", type=int, default=16, help="of LoRA's matrices")
     parser.add_argument("--save-every", type=int, default=100)
     parser.add_argument("--resume", action="store_true")

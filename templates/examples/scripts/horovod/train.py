@@ -31,7 +31,7 @@ def join() -> object:
     hvd.init()
     if hvd.size() != WORLD_SIZE:
         raise SystemExit(
-            f"Horovod sees {hvd.size()} ranks, and the job has {WORLD_SIZE}. Choose a launcher "
+            f"Horovod sees {hvd.size()} ranks, but the job has {WORLD_SIZE}. Choose a launcher "
             "that starts ranks of its MPI: `launcher: mpirun`."
         )
     return server
@@ -68,7 +68,7 @@ def tell_gloo() -> object:
     ends = time.monotonic() + 120
     while not note.exists():
         if time.monotonic() > ends:
-            raise SystemExit(f"Rank {RANK} has waited two minutes for {note} of rank 0.")
+            raise SystemExit(f"Rank {RANK} has waited two minutes for {note} from rank 0.")
         time.sleep(0.1)
     os.environ |= {
         "HOROVOD_CONTROLLER": "gloo",

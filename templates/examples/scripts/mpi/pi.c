@@ -62,7 +62,7 @@ int main(int count, char **words)
     const char *planned = getenv("WORLD_SIZE"), *run = getenv("RUN_DIR");
     snprintf(folder, sizeof folder, "%s", run ? run : ".");
     if (planned && atoi(planned) != ranks) {
-        fprintf(stderr, "MPI sees %d ranks, and the job has %s. Choose a launcher that starts ranks of"
+        fprintf(stderr, "MPI sees %d ranks, but the job has %s. Choose a launcher that starts ranks of"
                 " this MPI: `launcher: mpirun`.\n", ranks, planned);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }

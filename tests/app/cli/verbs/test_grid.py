@@ -159,4 +159,4 @@ def test_a_run_alone_predicts_other_sizes(here: Here, runs: Runs) -> None:
     assert [size["measured"] for size in data["sizes"][:2]] == [True, False]
     assert data["steps"]["exchange"]["links"]["between_nodes"] > 0
     text = " ".join(here("scaling", run.id, "--predict").stdout.split())
-    assert "8 of 10 published trainings lie within the interval." in text
+    assert "8 of 10 published training runs lie within the interval." in text

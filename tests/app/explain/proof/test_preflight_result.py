@@ -82,7 +82,7 @@ def test_what_the_job_does_with_a_result(
     strict, said, _ = run(tmp_path, launch, "warn")
     assert strict == "strict="
     if ends:
-        assert said[0].endswith("; the job goes on.")
+        assert said[0].endswith("; the job continues.")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_why_names_the_preflight_as_the_cause() -> None:
     assert found[0].id == "preflight" and SLOW in found[0].sentence
     # A warning ends nothing.
     own = changed(spec, {"preflight": "warn"}, "t")
-    warned = f"lumitui: preflight: {SLOW}; the job goes on.\nKeyError: 'x'\n"
+    warned = f"lumitui: preflight: {SLOW}; the job continues.\nKeyError: 'x'\n"
     assert diagnose(RunEnd(State.FAILED, rc=79, log=warned, spec=own))[0].id != "preflight"
 
 

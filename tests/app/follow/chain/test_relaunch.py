@@ -54,7 +54,7 @@ def test_a_program_goes_on_in_its_job_after_a_rank_was_killed(runs: Runs, tmp_pa
     assert [record.end for record in run.attempts] == ["requeue", "done"]
     assert steps_of((folder / "metrics.jsonl").read_text()) == [(1, 1), (2, 1), (3, 2), (4, 2)]
     for step, log in zip((1, 3), logs, strict=True):
-        said = f"launch 2 of 2: rank 1 ended with 137 after step {step}; goes on from its last"
+        said = f"launch 2 of 2: rank 1 ended with 137 after step {step}; it restarts from its last"
         assert said in log
         assert log.index(f"left {step - 1}") < log.index("launch 2 of 2")
     ports = [line.split()[-1] for log in logs for line in log.splitlines() if " at port " in line]

@@ -66,7 +66,9 @@ def test_a_training_goes_on_in_its_allocation_after_a_rank_was_lost(
             runs.cancel(run.id)
     log = runs.read_log(run.id)[1].decode()
     assert (run.state, run.rc, run.attempt) == (State.DONE, 0, 1), log
-    assert re.search(f"^lumitui: launch 2 of 2: {said} after step \\d+; goes on", log, re.M), log
+    assert re.search(f"^lumitui: launch 2 of 2: {said} after step \\d+; it restarts", log, re.M), (
+        log
+    )
     found = events()
     starts = [number for number, one in enumerate(found) if one.get("event") == "start"]
     assert len(starts) == 2

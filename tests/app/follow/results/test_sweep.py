@@ -64,11 +64,14 @@ def test_an_epoch_is_that_of_the_steps_after_the_first() -> None:
     [
         (
             (1.0, 0.5, 0.25, 0.245),
-            "Use --workers=2: 4.0 times as fast as --workers=0; more shorten",
+            "Use --workers=2: 4.0 times as fast as --workers=0; higher values shorten",
         ),
-        ((1.0, 0.99, 0.97), "Use --workers=0: more shorten an epoch by less than 5 %."),
+        ((1.0, 0.99, 0.97), "Use --workers=0: higher values shorten an epoch by less than 5 %."),
         ((1.0, 0.5, 0.3), "This is the largest value tried: if a rank has more cores, try more."),
-        ((1.0, 0.4, 0.9), "Use --workers=1: 2.5 times as fast as --workers=0; more shorten"),
+        (
+            (1.0, 0.4, 0.9),
+            "Use --workers=1: 2.5 times as fast as --workers=0; higher values shorten",
+        ),
     ],
 )
 def test_the_fewest_workers_are_advised_that_are_fast_enough(
@@ -139,7 +142,7 @@ def test_the_example_is_a_study_of_loader_workers_on_this_machine(
     assert all(row["pace"]["epoch_s"] > 0 and 0 <= row["pace"]["waiting"] <= 1
                for row in found["rows"])  # fmt: skip
     assert any("Use --workers=" in sentence for sentence in found["advice"])
-    assert "Take --workers=" in here("show", sent[0].id).stdout
+    assert "Use --workers=" in here("show", sent[0].id).stdout
     shown = here("grid", sent[0].id).stdout.splitlines()
     assert shown[0].split()[:2] == ["SETTING", "S/EPOCH"] and max(map(len, shown)) <= 100
 

@@ -151,9 +151,9 @@ def test_tags_are_words_of_the_note() -> None:
     assert with_text("#a", "") == "#a" and with_text("", "x #b") == "x #b"
     assert (
         tags_text("2 runs", "a #b -c", "/")
-        == "Tagged 2 runs #a #b: / #a #b finds them. Took #c from 2 runs."
+        == "Tagged 2 runs #a #b: / #a #b finds them. Removed #c from 2 runs."
     )
-    assert tags_text("r", "a") == "Tagged r #a." and tags_text("r", "-a") == "Took #a from r."
+    assert tags_text("r", "a") == "Tagged r #a." and tags_text("r", "-a") == "Removed #a from r."
     for wrong in ("", "two#tags", "é\u202e", "x" * 41):
         with pytest.raises(InputError):
             with_tags(note, wrong)

@@ -208,7 +208,7 @@ def test_masks_with_reserved_cores_are_told_from_those_of_a_shared_node(
 
 def test_a_program_that_refuses_to_start_keeps_its_own_advice_and_its_words() -> None:
     built = "its PyTorch 2.13.0+cpu is built for CPUs only"
-    says = f"n1 can use no GPU, though ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 is set; {built}"
+    says = f"n1 cannot use a GPU, although ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 is set; {built}"
     found = why(f"0: ddp.py: {says}. Check the container's GPU options.\n")[0]
     assert f"{built}." in found.sentence
     assert found.do == "Check the container's GPU options."

@@ -174,7 +174,7 @@ def test_a_refusal_ends_the_chain_with_slurms_words(folder: Path, words: str) ->
     assert done.notes[-1] | {"time": 0} == {
         "attempt": 1, "job": "9", "time": 0, "event": "refused", "said": words,
     }  # fmt: skip
-    assert f"the job could not go back into the queue ({words}). The chain ends here." in done.out
+    assert f"the job could not be requeued ({words}). The chain ends here." in done.out
 
 
 def test_a_controller_that_stays_away_is_given_up(folder: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_controller_that_stays_away_is_given_up(folder: Path) -> None:
 def test_the_last_attempt_asks_for_no_other(folder: Path) -> None:
     done = attempt(folder, "running 2", "ok", SLURM_RESTART_COUNT="2")
     assert (done.code, done.asked, done.notes[-1]["next"]) == (85, [], "used-up")
-    assert "the run has had its 3 time limits. The chain ends here." in done.out
+    assert "the run has used its 3 time limits. The chain ends here." in done.out
 
 
 def test_an_attempt_beyond_the_last_one_does_nothing(folder: Path) -> None:

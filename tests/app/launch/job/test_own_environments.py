@@ -165,7 +165,7 @@ def test_a_container_activates_one_folder_only(wrong: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [({"activate": "~/vit"}, r"write \$HOME/vit"), ({"activate": ["-x"]}, "reads as an option"),
+    [({"activate": "~/vit"}, r"write \$HOME/vit"), ({"activate": ["-x"]}, "read it as an option"),
      ({"activate": "envs/vit"}, r"write an absolute one, like \$HOME/envs/vit"),
      ({"python": "./vit/bin/python"}, r"a relative path; write .*\$HOME/vit/bin/python"),
      ({"python": "a\nb"}, "control"), ({"python": ""}, "python"),

@@ -89,10 +89,10 @@ def test_it_goes_on_from_what_was_saved_and_the_last_launch_counts(folder: Path)
     assert (done.rc, done.exit["rc"], done.exit["rank"]) == (7, 7, None)
     assert done.launches == ["19000", "12571", "16142"]
     assert (
-        "launch 2 of 3: rank 1 ended with 137 after step 812; goes on from its last checkpoint."
+        "launch 2 of 3: rank 1 ended with 137 after step 812; it restarts from its last checkpoint."
     ) in done.out
-    assert "launch 3 of 3: the program ended with 1 after step 812; goes on" in done.out
-    assert "the program is not launched again: it has had its 3 launches." in done.out
+    assert "launch 3 of 3: the program ended with 1 after step 812; it restarts" in done.out
+    assert "the program is not restarted: it has used its 3 launches." in done.out
     assert done.asked == ["scontrol", "srun true"] * 2
 
 
@@ -128,13 +128,13 @@ def test_torchrun_hides_how_its_ranks_ended(
 @pytest.mark.parametrize(
     ("launch", "environ", "why"),
     [
-        ("return 1", {}, "nothing was saved in checkpoints/ since it was launched"),
+        ("return 1", {}, "it saved nothing in checkpoints/ since its launch"),
         # What no manifest completes, and what is made while a training resumes.
-        ("save start-0001-step-00000004; return 1", {}, "nothing was saved"),
-        ("save .universal; return 1", {}, "nothing was saved"),
-        ("save a; kill -USR1 $$; command sleep 0.2; return 1", {}, "it was asked to stop"),
-        ("save a; : >$RUN_DIR/cancelled; return 1", {}, "it was asked to stop"),
-        ("save a; : >$RUN_DIR/stop; return 1", {}, "it was asked to stop"),  # by hand
+        ("save start-0001-step-00000004; return 1", {}, "it saved nothing"),
+        ("save .universal; return 1", {}, "it saved nothing"),
+        ("save a; kill -USR1 $$; command sleep 0.2; return 1", {}, "it got a stop request"),
+        ("save a; : >$RUN_DIR/cancelled; return 1", {}, "it got a stop request"),
+        ("save a; : >$RUN_DIR/stop; return 1", {}, "it got a stop request"),  # by hand
         ("save a; return 1", {"AWAY": "1"}, "not all of its nodes answer"),
         ("save a; return 1", {"LIMIT": "120"}, "too soon for another launch"),
         (
@@ -142,10 +142,14 @@ def test_torchrun_hides_how_its_ranks_ended(
             {"END": "2020-01-01T00:00:00", "SLURM_TIME_FORMAT": "relative"},
             "too soon for another launch",
         ),
-        ("save a; return 1", {"STATE": "CANCELLED"}, "Slurm does not say that the job goes on"),
+        (
+            "save a; return 1",
+            {"STATE": "CANCELLED"},
+            "Slurm does not report that the job continues",
+        ),
         # Another attempt runs, and this node was given up.
-        ("save a; return 1", {"RESTARTS": "1"}, "Slurm does not say that the job goes on"),
-        ("save a; return 1", {"CONTROLLER_AWAY": "1"}, "Slurm does not say"),
+        ("save a; return 1", {"RESTARTS": "1"}, "Slurm does not report that the job continues"),
+        ("save a; return 1", {"CONTROLLER_AWAY": "1"}, "Slurm does not report"),
     ],
 )
 def test_it_says_why_the_job_ends(
@@ -153,14 +157,14 @@ def test_it_says_why_the_job_ends(
 ) -> None:
     done = job(folder, launch, **environ)
     assert (done.rc, done.exit["rc"], done.launches) == (1, 1, ["19000"])
-    assert "lumitui: the program is not launched again: " in done.out and why in done.out
+    assert "lumitui: the program is not restarted: " in done.out and why in done.out
 
 
 def test_a_manifest_of_a_bundled_trainer_makes_a_checkpoint(folder: Path) -> None:
     done = job(folder, "save start-0001-step-00000004 manifest.json; return 1", "return 1")
     assert len(done.launches) == 2
     # What the first launch saved is no progress of the second.
-    assert "nothing was saved in checkpoints/ since it was launched" in done.out
+    assert "it saved nothing in checkpoints/ since its launch" in done.out
 
 
 def test_a_cancel_ends_the_job_without_an_exit_file(folder: Path) -> None:

@@ -158,7 +158,7 @@ def test_a_strategy_named_by_hand_brings_its_configuration(runs: Runs, work: Pat
 @pytest.mark.parametrize(
     ("optimizer", "settings", "nodes", "reason"),
     [
-        ("SGD", [], 2, "not that of SGD; 8 then and 16 now"),
+        ("SGD", [], 2, "not that of SGD; 8 ranks wrote it, and 16 would read it"),
         ("Adam", ["strategy=zero2"], 1, "it is of ZeRO stage 1, not 2"),
     ],
 )

@@ -28,7 +28,7 @@ def test_without_a_rule_batch_and_rate_stay_with_a_note() -> None:
     scaled = rescale(launched(DDP), LUMI, nodes=2)
     assert scaled.launch.spec.args == ("--batch-size", "16", "--lr", "0.01")
     assert scaled.launch.global_batch == 256
-    assert any("stay" in note for note in scaled.notes)
+    assert any("are kept" in note for note in scaled.notes)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_the_table_shows_the_learning_rate_of_arguments_and_of_deepspeed() -> No
 
 def test_a_rule_without_its_argument_is_noted() -> None:
     spec = job(trainer=None, script="t.py", args=["--lr", "0.1"], scale=LINEAR)
-    told = "`scale.lr.rule` is linear, but `lr.arg` is not set: the learning rate stays."
+    told = "`scale.lr.rule` is linear, but `lr.arg` is not set: the learning rate stays the same."
     assert told in rescale(launched(spec), LUMI, nodes=2).notes
     assert told not in rescale(launched(spec), LUMI).notes
 

@@ -192,7 +192,7 @@ def test_what_a_run_of_another_computer_uses_stays(
 
 
 def test_an_answer_that_is_none_removes_nothing() -> None:
-    with pytest.raises(AnswerUnusable, match="instead of the runs that use environments"):
+    with pytest.raises(AnswerUnusable, match="instead of a list of the runs that use environments"):
         venv_users(FixedAnswer(b"welcome to the cluster\n"), "/scratch")
 
 

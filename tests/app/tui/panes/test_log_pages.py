@@ -90,7 +90,7 @@ async def test_what_is_searched_and_the_errors_are_found_wherever_they_are(
         await pilot.press("n")
         await sees(pilot, "“needle ” is nowhere else in the log")
         await pilot.press("full_stop", "g", "slash", "ctrl+u", *"step 7 ", "enter")
-        await sees(pilot, "match 1 of 1 of “step 7 ”, not of rank 0: showing all ranks")
+        await sees(pilot, "match 1 of 1 of “step 7 ”, not from rank 0: showing all ranks")
         await sees(pilot, r"\[all\]")
         await pilot.press("G", "pageup", "slash", "ctrl+u", *" needle  ", "enter")
         await sees(pilot, "“needle” is not below this line, but above it")
@@ -115,7 +115,7 @@ async def test_what_is_searched_and_the_errors_are_found_wherever_they_are(
         await sees(pilot, r"\n.*,\. Rank .*esc Clear")
         # What is chosen stays when the log is left, until esc clears it.
         await pilot.press("g", "slash", "ctrl+u", *"rank 99", "enter")
-        await sees(pilot, "no line of rank 99 so far")
+        await sees(pilot, "no lines from rank 99 so far")
         await pilot.press("slash", "ctrl+u", *"rank 14", "enter")
         await sees(pilot, r"\[14\]")
         await pilot.press("slash", "ctrl+u", *"step 30 ", "enter")

@@ -65,7 +65,7 @@ def test_what_a_node_says_otherwise_is_proposed(
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (" 1 12-23,60-71 ", " 1 0-23,48-71 ", "cores local to one are also local to others"),
+        (" 1 12-23,60-71 ", " 1 0-23,48-71 ", "cores local to one GPU are also local to others"),
         (" 1 12-23,60-71 ", " -1 0-95 ", "does not report which cores are near GPU 0 (memory"),
         ("12-23,60-71", "", "reports no local cores for some"),
         ("gpu 0", "nothing 0", "No driver reports a GPU"),
@@ -118,7 +118,7 @@ def test_cores_that_are_near_no_gpu_are_still_requested(site: Site) -> None:
 
 def test_what_a_node_lacks_is_said(site: Site) -> None:
     notes = " ".join(compare(read(NODE), site).notes)
-    assert "The node lacks python3" in notes and "how to take an image" in notes
+    assert "The node lacks python3" in notes and "how to use an image" in notes
     assert "internet: none." in notes and "node.gpu_memory_gib is a guess" in notes
     has = compare(read(NODE.replace("python ", "python 3.11.2")), site)
     assert "lacks python3" not in " ".join(has.notes)

@@ -155,7 +155,7 @@ NAME = "0123456789abcdef01234567"
 )
 def test_an_answer_that_does_not_say_what_was_removed_is_said(line: str) -> None:
     whole = f"{NAME} 3 12\n{line}\n- 1 4\n".encode()
-    with pytest.raises(AnswerUnusable, match="instead of the removed items") as raised:
+    with pytest.raises(AnswerUnusable, match="instead of a list of the items") as raised:
         prune(FixedAnswer(whole), "/code", ())
     assert "--dry-run" in raised.value.hint and len(raised.value.message) < 500
 

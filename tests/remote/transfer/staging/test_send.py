@@ -178,7 +178,7 @@ LIES = [
 @pytest.mark.parametrize("said", LIES)
 def test_an_answer_that_is_none_is_a_sentence(said: bytes, data: Path, folder: str) -> None:
     item = read(find("DATA", data, follow=["from*"]))
-    with pytest.raises(AnswerUnusable, match="instead of its files"):
+    with pytest.raises(AnswerUnusable, match="instead of a list of its files"):
         staged(folder, item, FixedAnswer(said))
 
 

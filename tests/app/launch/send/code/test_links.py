@@ -130,4 +130,4 @@ def test_a_deepspeed_configuration_in_args_is_checked_as_in_any_script_and_point
     spec = hello_job(site="lumi", args=["--deepspeed", "--deepspeed_config", "ds.json"])
     found = {one.rule: one for one in runs.preview(spec, root).findings}
     assert "deepspeed: {config: ds.json}" in found["deepspeed-args"].do
-    assert "which 2 ranks do not divide evenly" in found["deepspeed-batch"].message
+    assert "which is not a multiple of 2 ranks" in found["deepspeed-batch"].message
