@@ -23,7 +23,7 @@ async def record() -> str:
         app = TourApp(runs)
         async with app.run_test(size=SIZE) as pilot:
             film = Film(app)
-            await until(pilot, lambda: shown(pilot).count("▁") > 8, "the losses of all runs")
+            await until(pilot, lambda: "rank 9, exit 1" in shown(pilot), "the list of runs")
             async for _ in stops(app, pilot, DRAWN):
                 film.shoot()
         return film.svg()
