@@ -69,8 +69,8 @@ def read_colleague(
             "folders above it. For another project, pass --account NAME.",
         )
     runs: dict[str, Run] = {}
-    closed = f"you may not read it. {user} can open it with: cd {{}} && {' && '.join(OPENING)}"
-    passed = [PassedOver(path, closed.format(path)) for path in found.closed]
+    opens, how = f"you may not read it. {user} can open it with: cd", " && ".join(OPENING)
+    passed = [PassedOver(path, f"{opens} {path} && {how}") for path in found.closed]
     for folder in found.folders:
         try:
             if folder.linked:

@@ -125,7 +125,10 @@ def test_the_verb_names_the_runs_that_it_waited_for_in_vain() -> None:
     runs = cast(
         Runs,
         SimpleNamespace(
-            wait=lambda run_id, **rest: never, follow=lambda run_id, **rest: log, history=history
+            wait=lambda run_id, **rest: never,
+            follow=lambda run_id, **rest: log,
+            history=history,
+            mark_told=lambda run: None,
         ),
     )
     for waits in (
@@ -145,7 +148,13 @@ def test_the_end_of_a_wait_names_whole_seconds_and_where_the_job_is(
 ) -> None:
     clock = iter((100.0, 107.9))
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    runs = cast(Runs, SimpleNamespace(wait=lambda run_id, **rest: replace(RUN, state=state)))
+    runs = cast(
+        Runs,
+        SimpleNamespace(
+            wait=lambda run_id, **rest: replace(RUN, state=state),
+            mark_told=lambda run: None,
+        ),
+    )
     with pytest.raises(WaitTimedOut) as raised:
         wait_for_end(Reply(json=False), runs, RUN, 7.86254)
     assert str(raised.value) == f"{RUN.id} is still {state} after 8 s. The job {stays}."

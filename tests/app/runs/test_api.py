@@ -104,7 +104,7 @@ def test_what_the_page_names_is_there() -> None:
     kinds |= {
         Figures: r"`Figures`:",
         Resubmission: r"`Resubmission`:",
-        RunPlan: r"`RunPlan`:",
+        RunPlan: r"and `plan` with",
         Diagnosis: r"first:",
     }
     for kind, start in kinds.items():

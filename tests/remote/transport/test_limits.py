@@ -38,7 +38,7 @@ def test_an_answer_without_end_ends_with_a_sentence(transport: Transport, script
 
 @pytest.mark.usefixtures("low")
 def test_a_stream_of_errors_without_end_ends_with_a_sentence(transport: Transport) -> None:
-    with pytest.raises(AnswerUnusable, match="of errors"):
+    with pytest.raises(AnswerUnusable, match="of error messages"):
         for _ in transport.stream("echo begun; yes >&2", stop=lambda: False):
             pass
     assert transport.run("echo on").text == "on\n"

@@ -27,7 +27,7 @@ def test_steps_are_traced(tmp_path: Path) -> None:
 def test_a_package_that_is_missing_is_told_before_anything_starts(tmp_path: Path) -> None:
     code, said = train_alone(tmp_path, *SHORT, "--watch", "mlflow,tensorboard", before=ABSENT)
     assert code == 2 and "--watch mlflow needs the Python package mlflow" in said
-    assert "leave mlflow out" in said and "Traceback" not in said
+    assert "omit mlflow" in said and "Traceback" not in said
     assert reported(tmp_path) == [] and not (tmp_path / "watch").exists()
 
 

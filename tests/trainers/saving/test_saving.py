@@ -327,7 +327,7 @@ def test_another_training_is_not_continued(load: Load, name: str, other: object)
     position = load("saving.files").Position
     here = position(**POSITION)
     with pytest.raises(
-        load("engine.exits").UsageError, match=f"made with {name} {other}, this run"
+        load("engine.exits").UsageError, match=f"made with {name} {other}, but this run"
     ):
         here.check_continues(position(**POSITION | {name: other}))
 

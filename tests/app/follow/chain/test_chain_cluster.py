@@ -81,7 +81,7 @@ def _go_on(cluster: Cluster, sent: dict[str, Run]) -> None:
         return words in cluster.login(f"cat {file}").stdout
 
     def waits_again(name: str) -> bool:
-        return queue(cluster, sent[name]) == "PENDING" and says(name, 1, "goes back")
+        return queue(cluster, sent[name]) == "PENDING" and says(name, 1, "is requeued")
 
     def over() -> bool:
         if "cancelled" in undone and waits_again("cancelled"):
@@ -92,7 +92,7 @@ def _go_on(cluster: Cluster, sent: dict[str, Run]) -> None:
             undone.remove("requeued")
         if "crossing" in undone and says("crossing", 1, "trained to step 3"):
             in_shell(cluster, f": >{sent['crossing'].folder}/go-on-1")
-            wait_until(lambda: says("crossing", 1, "goes back"), 30)
+            wait_until(lambda: says("crossing", 1, "is requeued"), 30)
             cluster.admin("scontrol", "requeue", sent["crossing"].job_id or "")
             undone.remove("crossing")
         hurry(cluster, [run for name, run in sent.items() if name != "cancelled"])

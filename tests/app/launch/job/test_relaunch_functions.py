@@ -107,7 +107,7 @@ def test_a_launch_that_ends_well_ends_the_job(folder: Path) -> None:
 def test_what_is_no_fault_is_not_launched_again(folder: Path, code: int) -> None:
     done = job(folder, f"save a; return {code}")
     assert (done.rc, done.launches, done.asked) == (code, ["19000"], [])
-    assert "launched again" not in done.out
+    assert "restarted" not in done.out
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,6 @@ def test_on_this_machine_it_starts_now_and_a_grid_is_refused(here: Here, tmp_pat
     (place,) = json.loads(done.stdout)["data"]
     assert (place["partition"], place["refusal"]) == ("local", "") and place["start"]
     grid = write(tmp_path / "grid.yaml", LAPTOP | {"grid": {"--lr": ["1", "2"]}})
-    told(here("where", str(grid)), 2, "of one run")
+    told(here("where", str(grid)), 2, "for one run")
     wrong = write(tmp_path / "wrong.yaml", LAPTOP | {"gpus_per_node": 64})
     told(here("where", str(wrong)), 2, "would not run in any")

@@ -303,7 +303,7 @@ def test_an_answer_without_sense_fails_the_connection_with_its_words(
         ("/work\nwritable\nfs 1 2 -3 4% /\n", "note", "/work is writable"),
         ("/work\nwritable\nfs 1 2 1e999 4% /\n", "note", "/work is writable"),
         (f"/work\nwritable\nfs 1 2 {'9' * 5000} 4% /\n", "note", "/work is writable"),
-        ("/work\nwritable\nfs 1 2 3 4% /\n", "warning", "/work, 0.0 GiB free"),
+        ("/work\nwritable\nfs 1 2 3 4% /\n", "warning", "/work, 0.0 MiB free"),
         ("/work\nrefused\nfs 1 2 2097152 4% /\n", "error", "is not writable, 2.0 GiB free"),
     ],
 )

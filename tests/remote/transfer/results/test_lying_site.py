@@ -246,8 +246,8 @@ def test_a_silent_site_is_given_up(
 
 
 LIES: list[tuple[Lie, type[Exception], str]] = [
-    (Lie("walk()", err="e" * 1000, err_times=10**6), LinkError, "errors"),
-    (Lie("give()", err="e" * 1000, err_times=10**6), LinkError, "errors"),
+    (Lie("walk()", err="e" * 1000, err_times=10**6), LinkError, "error messages"),
+    (Lie("give()", err="e" * 1000, err_times=10**6), LinkError, "error messages"),
     (Lie("walk()", silent=True, code=255), LinkError, "ran no command"),
     (Lie("sums()", code=None, cut=10), LinkError, "lost"),
     (Lie("give()", out="z" * 100_000, times=10**5), LinkError, "unexpected data"),
