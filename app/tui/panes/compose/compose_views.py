@@ -25,7 +25,7 @@ WIDE = 120
 """Minimum columns to show views side by side."""
 TALL = 36
 """Minimum lines to show the node map below the form or the text."""
-LOW = 22
+LOW = 30
 """Minimum lines to show the node map below the text of the job file in a narrow terminal."""
 _PAUSE = 0.2  # seconds without a key before a text is checked
 
@@ -177,7 +177,9 @@ class DraftViews(Vertical):
         both = names["form"] + "   " + names["yaml"]  # they share a frame
         for view, pane in panes.items():
             title = both if view in ("form", "yaml") else names[view]
-            pane.border_title = line if alone and view == self._view else title
+            if alone:  # the opened view names all
+                title = line if view == self._view else Content(VIEWS[view])
+            pane.border_title = title
         stale = "script and node of the last valid text" if self._stale else ""
         unsaved = "not saved" if self._unsaved else ""
         state = Content("  ".join(filter(None, (stale, unsaved))))

@@ -147,8 +147,10 @@ def possible_keys(fields: Sequence[Field], typed: str, width: int) -> list[Text]
 def field_help(field: Field, width: int) -> list[Text]:
     """Return the help of a field, then its choices, the current one bold."""
     lines = [Text.assemble((f"{field.key}  ", "bold magenta"), (field.help, "dim"))]
-    for choice in field.choices[:_MOST_KEYS]:
+    shown = field.choices[:_MOST_KEYS]
+    longest = max((len(choice.value) for choice in shown), default=0)
+    for choice in shown:
         style = "bold" if choice.value == field.shown else ""
-        meaning = phrase(choice.words, width - _KEYS)
-        lines.append(Text.assemble((f"{choice.value:<{_KEYS}}", style), (meaning, "dim")))
+        meaning = phrase(choice.words, width - longest - 2)
+        lines.append(Text.assemble((f"{choice.value:<{longest}}  ", style), (meaning, "dim")))
     return lines

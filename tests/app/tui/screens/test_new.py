@@ -442,8 +442,8 @@ async def test_the_key_under_the_cursor_is_explained(settings: Settings, project
 @pytest.mark.parametrize(
     ("opened", "edited", "size", "shown"),
     [
-        ("form", "form", (119, 60), "form"), ("yaml", "yaml", (80, 20), "yaml"),
-        ("yaml", "yaml", (80, 24), "yaml node"),
+        ("form", "form", (119, 60), "form"), ("yaml", "yaml", (80, 24), "yaml"),
+        ("yaml", "yaml", (80, 30), "yaml node"),
         ("form", "form", (120, 40), "form node script"),
         ("yaml", "yaml", (120, 40), "yaml node script"),
         ("script", "yaml", (200, 50), "yaml node script"),
