@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +17,8 @@ from lumitui.app.tui.panes.log_pane import LogPane
 from lumitui.app.tui.widgets.log import log_view
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES
+from lumitui.remote.scheduler.scheduler_protocol import State
+from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import sees, shown, until
 
 
@@ -164,6 +167,9 @@ async def test_the_line_below_a_log_says_what_its_link_is_like_and_the_lines_sta
         assert "following" not in shown(pilot) and app.pane.query_one(LogView).lines == ["one"]
         tell(LogGrew(b"", 4))
         await sees(pilot, "● live  line 1")
+        app.pane.draw(replace(a_run("ended-000001"), state=State.DONE))
+        await sees(pilot, "reading its end  line 1")
+        assert "live" not in shown(pilot) and "following" not in shown(pilot)
 
 
 async def test_a_log_opens_at_its_newest_lines_and_its_line_says_so_at_once(
