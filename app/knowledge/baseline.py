@@ -10,7 +10,7 @@ from lumitui.app.knowledge.finding_text import CheckedScript
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
 
-_HEAD = "# Accepted findings, which `lumitui lint --baseline` leaves out: rule, line's hash, path\n"
+_HEAD = "# Accepted findings, which `lumitui lint --baseline` leaves out: rule, level, hash, path\n"
 _DIGITS = 16
 
 
@@ -23,6 +23,11 @@ def baseline_text(checked: tuple[CheckedScript, ...], file: str) -> str:
     return _HEAD + "".join(f"{entry}\n" for entry in sorted(entries))
 
 
+def is_baseline(text: str) -> bool:
+    """Return whether `text` was written by `baseline_text`."""
+    return text.startswith(_HEAD)
+
+
 def without_baseline(
     checked: tuple[CheckedScript, ...], text: str, file: str
 ) -> tuple[CheckedScript, ...]:
@@ -31,7 +36,7 @@ def without_baseline(
     Raises:
         InputError: the text is not a baseline.
     """
-    if not text.startswith(_HEAD):
+    if not is_baseline(text):
         raise InputError(f"{file} is not a baseline.", "Write one with --write-baseline.")
     known = Counter(text.splitlines())
     return tuple(replace(one, findings=tuple(_new(one, file, known))) for one in checked)
@@ -50,4 +55,4 @@ def _entries(one: CheckedScript, file: str) -> Iterator[tuple[str, Finding]]:
         path = path if path == "-" else os.path.relpath(path, os.path.dirname(file) or ".")
         line = " ".join((one.line_of(item.at) or "").split())
         digest = sha256(line.encode(errors="surrogateescape")).hexdigest()[:_DIGITS]
-        yield f"{item.rule} {digest} {path!r}", item
+        yield f"{item.rule} {item.severity} {digest} {path!r}", item

@@ -37,8 +37,8 @@ class Batch:
 
 
 def whole(text: str | None) -> int | None:
-    """Return the number in `text` if it is plain digits; else None."""
-    return int(text) if text and re.fullmatch(r"[0-9]{1,8}", text) else None
+    """Return the number in `text`, as Python's int() reads it, if it has few digits; else None."""
+    return int(text) if text and re.fullmatch(r" *\+?[0-9][0-9_]{0,7} *", text) else None
 
 
 def read_config(text: str, name: str) -> dict[str, object]:

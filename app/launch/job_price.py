@@ -30,7 +30,9 @@ def price_of(place: Placement, layout: RankLayout) -> Price:
     per_hour = rate * spec.nodes
     minutes = math.ceil(walltime.seconds_of(spec.time) / 60)  # Slurm rounds up (sbatch(1), -t)
     hours = spec.chain * minutes / 60
-    return Price(round(per_hour * hours, 3), site.billing_unit, per_hour)
+    # Upwards, because it is a limit; without the factor, 0.1 x 3 would be 0.301.
+    amount = math.ceil(per_hour * hours * 1000 * (1 - 1e-12)) / 1000
+    return Price(amount, site.billing_unit, per_hour)
 
 
 def node_rate(billing: Billing, cores: int, memory: float, gpus: int, disk: int = 0) -> float:

@@ -97,6 +97,7 @@ from lumitui.app.job.settings import write_whole as write_whole
 from lumitui.app.job.spec import MOST_NODES as MOST_NODES
 from lumitui.app.job.spec import JobSpec as JobSpec
 from lumitui.app.knowledge.baseline import baseline_text as baseline_text
+from lumitui.app.knowledge.baseline import is_baseline as is_baseline
 from lumitui.app.knowledge.baseline import without_baseline as without_baseline
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis as Diagnosis
 from lumitui.app.knowledge.finding_text import CheckedScript as CheckedScript

@@ -6,13 +6,27 @@ from collections.abc import Callable
 from lumitui.remote.site.secret_shapes import key_spans
 
 _VALUE = r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';)]+)"
-_NAME = r"(?:key|token|secret|password|passwd)s?"
+_NAME = r"(?:key|token|secret|password|passwd|passphrase)s?"
+_PASSWORDS = r"(?:secret|password|passwd|pwd|passphrase|credential|api[-_]?key)s?"
+_IS = r"[\"'\])]*\s*(?:=>|[:=])\s*"
 _SECRETS = (
     re.compile(rf"(?i)(?P<name>\b\w*{_NAME}(?:_\w+)?=){_VALUE}"),
     re.compile(rf"(?i)(?P<name>--[\w-]*{_NAME}(?:=|\s+)){_VALUE}"),
     re.compile(rf"(?P<name>\blogin(?:\s+--?[\w-]+)*\s+(?!nodes?(?:[\s,.;:]|$))){_VALUE}"),
-    re.compile(r"(?P<name>\b)(?P<value>(?:hf_|gh[opsu]_|sk-|glpat-)[\w-]{12,}|[0-9a-f]{40})\b"),
-)
+    re.compile(r"(?P<name>\b)(?P<value>(?:hf_|gh[opsu]_|sk-|glpat-|dckr_pat_|api_org_)[\w-]{12,}"
+               r"|[0-9a-f]{40})\b"),
+    # As a log writes them: `password: x`, `{"token": "x1"}`, headers and addresses.
+    re.compile(rf"(?i)(?P<name>\b[\w-]*{_PASSWORDS}{_IS})(?![\"']?/){_VALUE}"),
+    re.compile(rf"(?i)(?P<name>\b[\w-]*tokens?{_IS})(?=[\"']?[^\s\"']*\d)(?=[\"']?\S{{8}}){_VALUE}"),
+    re.compile(r"(?i)(?P<name>\b(?:bearer|basic)\s+)(?P<value>[\w.+/=~-]{8,})"),
+    re.compile(r"(?i)(?P<name>\bauthorization:\s*(?!bearer|basic)(?:\w+\s+)?)(?P<value>\S+)"),
+    re.compile(r"(?i)(?P<name>\bcookie:\s*)(?P<value>[^\n]+)"),
+    re.compile(r"(?P<name>://[^\s:/@\"']*:)(?P<value>[^\s/@\"']+)(?=@)"),
+    re.compile(r"(?i)(?P<name>[?&](?:sig|[\w-]*(?:signature|credential|token))=)"
+               r"(?P<value>[^\s&\"']+)"),
+    re.compile(r"(?P<name>\bsshpass\s+-p\s*|\bcurl\b[^\n]*?\s(?:-u|--user)\s+[^\s:]+:)"
+               r"(?P<value>\S+)"),
+)  # fmt: skip
 
 
 def masked(text: str, stand_in: Callable[[str], str] = lambda value: "…") -> str:

@@ -16,7 +16,11 @@ from lumitui.remote.site import walltime
 from lumitui.remote.site.safe_text import UNSEEN
 
 _BREAKS = re.compile("[\t\n]")
-_LOADS = re.compile(r"(?<!\S)(?:ml(?:\s+load)?|module\s+(?:load|add))\s+(?!purge)")
+_LOADS = re.compile(
+    r"(?<!\S)(?:ml(?:\s+(?:load|add))?|module\s+(?:load|add))\s+(?![-+])(?!(?:purge|unload|del|rm"
+    r"|swap|switch|reset|restore|save|list|av|avail|spider|show|use|unuse)\b)"
+)
+"""The beginning of a shell line that loads modules; of other commands of Lmod, nothing is one."""
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
         say(f"{findings_summary(kept)}{more}")
         code = int(changed)
     elif (target := options["write_baseline"]) is not None:
+        _refuse_other(target.name)
         target.write(baseline_text(kept, target.name))
         say(f"{findings_summary(kept)} {comment(target.name)} lists them.")
         code = 0
@@ -143,6 +144,18 @@ def _profile_file(site: str | None) -> Path | None:
     """Return the path given with --site, or None if it is a site's name or missing."""
     path = Path(site or "")
     return path if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 else None
+
+
+def _refuse_other(file: str) -> None:
+    """Refuse to write a baseline over a file that is something else, such as the script."""
+    from lumitui.app.runs import is_baseline
+
+    try:
+        text = Path(file).read_text(errors="replace")
+    except OSError:
+        return
+    if text.strip() and not is_baseline(text):
+        raise InputError(f"{file} exists and is not a baseline.", "Name another file.")
 
 
 def _names(lists: tuple[str, ...]) -> list[str]:

@@ -305,3 +305,9 @@ def test_a_baseline_leaves_out_its_findings_until_a_new_one_appears(
     assert new.returncode == 1
     told(here("lint", str(script), "--baseline", str(script)), 2, "is not a baseline.")
     told(here("lint", str(script), "--baseline", known, "--diff"), 2, "no effect with --diff")
+    text = script.read_text()
+    told(here("lint", str(script), "--write-baseline", str(script)), 2, "is not a baseline.")
+    assert script.read_text() == text, "the script itself is not overwritten"
+    worse = Path(known)
+    worse.write_text(worse.read_text().replace(" warning ", " note ").replace(" error ", " note "))
+    assert here("lint", str(script), "--baseline", known).returncode == 1, "it is worse than known"

@@ -36,6 +36,7 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
         ({"args": ["--out", "${SLURM_JOB_ID}"]}, "literal-argument", "warning"),
         ({"args": ["--n=$(nproc)"]}, "literal-argument", "warning"),
         (GLOBAL | {"args": ["--b=100"]}, "batch-split", "error"),
+        (GLOBAL | {"args": ["--b", "+100"]}, "batch-split", "error"),
         # The ranks of one node could share it.
         (GLOBAL | {"args": ["--b=104"], "nodes": 3}, "batch-split", "error"),
         ({"time": "3-00:00:00"}, "time-limit", "error"),
