@@ -9,7 +9,9 @@ from lumitui.remote.site.source_position import at_key
 _VALUE = r"(?:\{[^{}]*\}|%[-+0-9.]*[defg])"
 _NAME = r"([\w/]*(?:loss|acc(?:uracy)?|ppl|perplexity))"
 _NAMED = re.compile(rf"{_NAME}[ :=]+{_VALUE}|print\([^\n]*[\"']{_NAME}[ :=]*[\"'],", re.IGNORECASE)
-_SPEED = re.compile(rf"{_VALUE} ?((?:samples|images|examples|sequences|tokens)/s)")
+_UNIT = r"((?:samples|images|examples|sequences|tokens)/s)"
+_SPEED = re.compile(rf"{_VALUE} ?{_UNIT}(?![ :=]+{_VALUE})")
+_SPEED_AFTER = re.compile(rf"{_UNIT}[ :=]+{_VALUE}")
 
 
 def undrawn_series(program: str, metrics: str) -> Iterator[Finding]:
@@ -22,6 +24,7 @@ def undrawn_series(program: str, metrics: str) -> Iterator[Finding]:
     found = [first or second for first, second in _NAMED.findall(program)]
     series = {word: rf"\b{word}[ :=]+([-+0-9.eE]+)" for word in found}
     series |= {word: f"([0-9.,]+) ?{word}" for word in _SPEED.findall(program)}
+    series |= {word: f"{word}[ :=]+([0-9.,]+)" for word in _SPEED_AFTER.findall(program)}
     word = next((word for word in series if word.lower() not in metrics.lower()), "")
     if word:
         name = re.sub(r"/s$", "_per_s", word.lower()).replace("/", "_")

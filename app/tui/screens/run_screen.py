@@ -178,7 +178,7 @@ class RunScreen(MarkedPage):
         for name in self.shown_panes:
             if name in self._panes:
                 self._panes[name].draw(run)
-        if {"log", "metrics"} <= self._panes.keys() & set(self.shown_panes):
+        if {"log", "metrics"} <= self._panes.keys() and "metrics" in self.shown_panes:
             tail = cast("LogPane", self._panes["log"]).tail
             cast("MetricsPane", self._panes["metrics"]).take_tail(run, tail)
 
@@ -292,14 +292,18 @@ class RunScreen(MarkedPage):
         if self._wanted == "why":
             self._wanted = shown[0]
             self._for_run(cast("OverviewPane", first).ask_why)
-        if "metrics" in shown and ("log" not in shown or not self.moves()):
+        # A log with metrics is followed for them, too.
+        draws = "metrics" in shown and "log" in self._panes and self.moves()
+        draws = draws and ("log" in shown or self._run().has_metrics)
+        if "metrics" in shown and not draws:
             self._for_run(cast("MetricsPane", self._panes["metrics"]).search_log)
         self.reread()
         if "log" in self._panes:
             log = cast("LogPane", self._panes["log"])
             # A user who opens the overview has not requested the log, so it must not prompt for a
             # login.
-            log.follow(attended=shown[0] == "log") if "log" in shown else log.unfollow()
+            follows = draws or "log" in shown
+            log.follow(attended=shown[0] == "log") if follows else log.unfollow()
             if shown[0] == "log" and self._sought:
                 log.seek(self._sought)
                 self._sought = ""

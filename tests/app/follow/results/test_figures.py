@@ -87,6 +87,10 @@ async def test_curves_of_the_log_grow_while_it_is_followed_without_a_request(
         with log.open("a") as file:
             file.write("step 50 loss 1.25\nstep 51 loss 7")
         await sees(pilot, r"━ 1\.25")
+        await pilot.press("m")  # the curves alone
+        with log.open("a") as file:
+            file.write("\nstep 52 loss 0.75\n")
+        await sees(pilot, r"━ 0\.75")
 
 
 @pytest.mark.slow
