@@ -134,11 +134,11 @@ class TextPane(Vertical):
 
 def possible_keys(fields: Sequence[Field], typed: str, width: int) -> list[Text]:
     """Return a line for each field that begins with `typed` and that the text lacks."""
-    found = [one for one in fields if not one.value and one.key.startswith(typed)]
+    lacking = [one for one in fields if not one.value and "." not in one.key]
+    found = [one for one in lacking if one.key.startswith(typed)]
     lines = [
         Text.assemble(f"{one.key:<{_KEYS}}", (phrase(one.help, width - _KEYS), "dim"))
         for one in found[:_MOST_KEYS]
-        if "." not in one.key
     ]
     more = len(found) - _MOST_KEYS
     return [*lines, Text(f"{more} more: type the first letters", "dim")] if more > 0 else lines

@@ -10,6 +10,7 @@ from textual.widgets import Button, Input, OptionList
 from lumitui.app.job.settings import Settings
 from lumitui.app.launch.send.draft import Draft
 from lumitui.app.launch.send.drafts import CheckedDraft
+from lumitui.app.runs import Field
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.line_dialog import LineDialog
@@ -17,7 +18,7 @@ from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog
 from lumitui.app.tui.dialogs.pick import PickDialog
 from lumitui.app.tui.panes.compose.compose_views import View, beside
 from lumitui.app.tui.panes.compose.field_list import FieldList
-from lumitui.app.tui.panes.compose.text_pane import TextEditor
+from lumitui.app.tui.panes.compose.text_pane import TextEditor, possible_keys
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from tests.support.jobs.made_runs import a_run
@@ -435,6 +436,9 @@ async def test_the_key_under_the_cursor_is_explained(settings: Settings, project
         await pilot.press("enter", *"ch")
         await sees(pilot, r"chain +the maximum number of time limits")
         assert "relaunch" not in shown(pilot), "only keys that begin so"
+        fields = [Field(key, "text", "", "", "") for key in ("c.x", "c.y", *"abcdefghi")]
+        lines = [str(line) for line in possible_keys(fields, "", 40)]
+        assert len(lines) == 9 and lines[-1].startswith("1 more"), "keys of mappings do not count"
         area.move_cursor((4, 0))
         await sees(pilot, r"standard-g +up to 1024 nodes")
 
