@@ -19,6 +19,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import DocumentMistake, Mistakes
 from lumitui.remote.site.reading.yaml_document import Document, NotYaml
 from lumitui.remote.site.source_position import Position, at_key
+from lumitui.remote.site.walltime import seconds_of
 
 
 def problem_of(error: LumiError, document: Document | None) -> tuple[Finding, ...]:
@@ -148,10 +149,10 @@ class Field:
 
 
 _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
-    ("name", "text", "", "the job's name in the queue and in the list of runs"),
+    ("name", "text", "", "the job's name in the queue and in Runs"),
     ("site", "choice", "", "the cluster where the job runs"),
     ("account", "text", "none", "the project to bill"),
-    ("partition", "choice", "", "the queue, which limits nodes and time and sets the price"),
+    ("partition", "choice", "", "the queue, with its limits and its price"),
     ("nodes", "number", "1", "the number of nodes"),
     ("gpus_per_node", "number", "all", "GPUs per node, with one rank for each"),
     ("time", "text", "", "the time limit: hours:minutes:seconds"),
@@ -255,7 +256,10 @@ def _choices(key: str, site: Site | None, sites: Mapping[str, str]) -> tuple[Fie
     if key == "strategy":
         return tuple(FieldChoice(name, row.summary) for name, row in STRATEGIES.items())
     if key == "trainer":
-        rows = (FieldChoice(name, ", ".join(row.strategies)) for name, row in TRAINERS.items())
+        rows = (
+            FieldChoice(name, "strategies: " + ", ".join(row.strategies))
+            for name, row in TRAINERS.items()
+        )
         return (FieldChoice("", "none: your own script"), *rows)
     if key in _SHORT:
         return tuple(FieldChoice(name) for name in _SHORT[key])
@@ -279,11 +283,11 @@ def _image_choices(site: Site, images: Sequence[FieldChoice]) -> tuple[FieldChoi
 
 
 def limits(partition: Partition) -> str:
-    """Return a partition's limits: `up to 1024 nodes, 2-00:00:00, whole nodes`."""
-    nodes = f"up to {partition.max_nodes} node{'' if partition.max_nodes == 1 else 's'}"
+    """Return a partition's limits: `up to 1,024 nodes, 48 h, whole nodes`."""
+    nodes = f"up to {partition.max_nodes:,} node{'' if partition.max_nodes == 1 else 's'}"
     shares = "whole nodes" if partition.allocation == "node" else "parts of nodes"
     gpus = f", {partition.max_gpus} GPUs" if partition.max_gpus else ""
-    return f"{nodes}{gpus}, {partition.max_time}, {shares}"
+    return f"{nodes}{gpus}, {seconds_of(partition.max_time) / 3600:g} h, {shares}"
 
 
 # -- values as text

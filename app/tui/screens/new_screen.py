@@ -311,7 +311,9 @@ class NewScreen(FullScreen):
 
     def show_saved(self) -> None:
         """Show whether there are unsaved edits."""
-        self.query_one(DraftViews).mark(unsaved=self._edited_draft is not None)
+        unsaved = self._edited_draft is not None
+        saved = not unsaved and self._draft is not None and self._draft.path is not None
+        self.query_one(DraftViews).mark(saved=saved, unsaved=unsaved)
 
     def action_save(self) -> None:
         """Save the job file; ask for its path if it has none."""

@@ -20,7 +20,7 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
     warnings = sum(finding.severity == "warning" for finding in preview.findings)
     lines = [
         ("asks for", f"{words.layout_size(launch.layout)} of {launch.spec.partition}"),
-        *([("memory", f"{words.rank_memory(launch.memory)} a rank")] if launch.memory else []),
+        *([("GPU memory", f"{words.rank_memory(launch.memory)} a rank")] if launch.memory else []),
         ("time", f"at most {run_phrases.time_limit(launch.spec)}"),
         ("billed", price_outlook(outlook, time.time())),
     ]
@@ -74,7 +74,7 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None, width: int) 
     billed = price_outlook(alone, time.time()) if alone else whole_price(previews)
     parts += [("billed ", billed), ("time ", run_phrases.time_limit(first.spec))]
     if first.memory:
-        parts.append(("memory ", words.rank_memory(first.memory)))
+        parts.append(("GPU memory ", words.rank_memory(first.memory)))
     text = Text(no_wrap=True, overflow="ellipsis")
     for label, value in parts:
         part = Text.assemble(("  " if text else "") + label, styled.plain(value))

@@ -12,6 +12,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
+from lumitui.app.explain.words import count
 from lumitui.app.runs import CheckedDraft, Draft
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.form_pane import FormPane
@@ -25,18 +26,19 @@ WIDE = 120
 """Minimum columns to show views side by side."""
 TALL = 36
 """Minimum lines to show the node map below the form or the text."""
-LOW = 30
-"""Minimum lines to show the node map below the text of the job file in a narrow terminal."""
+ROOM = 16
+"""Minimum lines besides the text to show the node map below it in a narrow terminal."""
 _PAUSE = 0.2  # seconds without a key before a text is checked
 
 
-def beside(opened: View, edited: View, width: int, height: int) -> tuple[View, ...]:
+def beside(opened: View, edited: View, width: int, height: int, lines: int = 0) -> tuple[View, ...]:
     """Return the views shown together on a screen of `width` columns and `height` lines.
 
-    `edited` is the form or the YAML, whichever was opened last: both have the same content.
+    `edited` is the form or the YAML, whichever was opened last: both have the same content, of
+    `lines` lines as text.
     """
     if width < WIDE:
-        return ("yaml", "node") if opened == "yaml" and height >= LOW else (opened,)
+        return ("yaml", "node") if opened == "yaml" and height - lines >= ROOM else (opened,)
     if height < TALL:
         return ("node" if opened == "node" else edited, "script")
     return (edited, "node", "script")
@@ -66,7 +68,9 @@ class DraftViews(Vertical):
         self._typing: Timer | None = None
         self._stale = False
         """Whether script and node map belong to an earlier text."""
-        self._unsaved = False
+        self._verdict = Content()
+        """Whether the draft is valid; empty while it is checked."""
+        self._saved = Content()
 
     def compose(self) -> ComposeResult:
         """Yield the views' names, then the views."""
@@ -107,17 +111,25 @@ class DraftViews(Vertical):
             texts = {**preview.launch.texts, **later}
             self.query_one(ScriptView).show(preview.command, texts, self._base, self._since)
         self._stale = preview is None
-        self._draw_names()
+        self._verdict = verdict(checked)
+        self._show_parts()
 
-    def mark(self, *, unsaved: bool) -> None:
-        """Show whether there are unsaved edits."""
-        self._unsaved = unsaved
-        self._draw_names()
+    def mark(self, *, saved: bool, unsaved: bool) -> None:
+        """Show whether the draft is in its file, or has edits that nothing has."""
+        words = (
+            Content("not saved").stylize("$text-warning") if unsaved else Content("saved" * saved)
+        )
+        if words != self._saved:
+            self._saved = words
+            self._draw_names()
 
     # -- edits
 
     def _change(self, text: str) -> None:
         self._text = text
+        if self._verdict:
+            self._verdict = Content()
+            self._draw_names()
         self.post_message(self.Edited(text))
 
     @on(FormPane.Edited)
@@ -149,10 +161,10 @@ class DraftViews(Vertical):
         }  # fmt: skip
 
     def _show_parts(self) -> None:
-        shown = beside(self._view, self._edited, *self.app.size)
+        lines = self._text.count("\n") + 1
+        shown = beside(self._view, self._edited, *self.app.size, lines)
         for view, pane in self._panes().items():
             pane.add_class("frame")
-            pane.border_subtitle = ""
             pane.display = view in shown
         node = self.query_one(NodePane)
         node.set_class("node" in shown and len(shown) > 1, "below")
@@ -173,6 +185,9 @@ class DraftViews(Vertical):
             for key, (view, name) in enumerate(VIEWS.items(), 1)
         }
         line = Content("   ").join(names.values())
+        node = self.query_one(NodePane)
+        stale = Content("of the last valid text" * self._stale).stylize("$text-warning")
+        state = Content("  ").join(filter(None, (self._saved, self._verdict)))
         alone = self.app.size.width < WIDE
         both = names["form"] + "   " + names["yaml"]  # they share a frame
         for view, pane in panes.items():
@@ -180,11 +195,11 @@ class DraftViews(Vertical):
             if alone:  # the opened view names all
                 title = line if view == self._view else Content(VIEWS[view])
             pane.border_title = title
-        stale = "script and node of the last valid text" if self._stale else ""
-        unsaved = "not saved" if self._unsaved else ""
-        state = Content("  ".join(filter(None, (stale, unsaved))))
-        panes[self._view].border_subtitle = state
-        self.query_one("#views-line", Static).update(line + "   " + state.stylize("$text-warning"))
+            pane.border_subtitle = state if view == self._edited else stale
+            if pane is node:
+                node.entitle(title, stale)
+        words = Content("   ").join(filter(None, (line, state, stale)))
+        self.query_one("#views-line", Static).update(words)
 
     def open(self, view: View) -> None:
         """Show a view and focus it."""
@@ -200,3 +215,11 @@ class DraftViews(Vertical):
         """Show the view `step` places to the right."""
         names = list(VIEWS)
         self.open(names[(names.index(self._view) + step) % len(names)])
+
+
+def verdict(checked: CheckedDraft) -> Content:
+    """Return whether a draft is valid, as a label: `2 errors`, `1 warning`, `valid`."""
+    for severity in ("error", "warning"):
+        if many := sum(one.severity == severity for one in checked.problems):
+            return Content.styled(f" {count(many, severity)} ", f"$background on ${severity} bold")
+    return Content.styled(" valid ", "$background on $success bold")

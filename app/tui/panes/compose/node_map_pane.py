@@ -5,6 +5,7 @@ from collections.abc import Container
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
+from textual.content import Content
 from textual.widgets import Static
 
 from lumitui.app.runs import MapLine, Preview, gpu_word, node_map, node_map_lines, rank_lines
@@ -22,6 +23,9 @@ class NodePane(Scroll):
         super().__init__(id="node")
         self._preview: Preview | None = None
         self.shows_ranks = True
+        self._label, self._note = Content("Node"), Content()
+        self._extent = self._legend = ""
+        """The size of the node and the legend, for the border below another view."""
 
     def compose(self) -> ComposeResult:
         """Yield the map."""
@@ -31,6 +35,13 @@ class NodePane(Scroll):
         """Show the nodes of a launch."""
         self._preview = preview
         self.draw_map()
+
+    def entitle(self, name: Content, note: Content) -> None:
+        """Name the pane; below another view, add the size of the node, and a note or the legend."""
+        self._label, self._note = name, note
+        below = self.has_class("below") and self._extent
+        self.border_title = name + f"  {self._extent}" if below else name
+        self.border_subtitle = note or (self._legend if below else "")
 
     def on_resize(self, event: events.Resize) -> None:
         """Lay the map out again."""
@@ -42,7 +53,13 @@ class NodePane(Scroll):
         if found is not None:
             drawn = node_map(found.site, found.launch.layout)
             lines = node_map_lines(drawn, width, gpu_word(found.site))
-            drawing = Text("\n").join(map(map_line, lines))
+            (size,), (legend,), _ = lines[:3]
+            words = size.text.removeprefix("node").strip()
+            self._extent = words if width > 46 else words.partition(",")[0]
+            self._legend = legend.text
+            self.entitle(self._label, self._note)
+            below = self.has_class("below")
+            drawing = Text("\n").join(map(map_line, lines[3 if below else 0 :]))
             drawing.rstrip()
             if self.shows_ranks:
                 ranks = rank_lines(found.site, found.launch.layout)

@@ -1,18 +1,23 @@
 """The job file as text, with invalid lines marked."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.highlight import highlight
+from textual.strip import Strip
 from textual.widgets import Static, TextArea
+from textual.widgets.text_area import TextAreaTheme
 
-from lumitui.app.runs import CheckedDraft, Field
+from lumitui.app.runs import CheckedDraft, Field, Finding
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 from lumitui.app.tui.widgets.styled import phrase, plain
 
@@ -23,10 +28,25 @@ _KEY = re.compile(r"\w+(?=:)")
 _KEYS = 15  # columns for a key
 _MOST_KEYS = 8  # maximum keys or choices below the text
 _MOST = 4  # maximum problems below the text; the form has all
+_HINT = Style(dim=True, italic=True)
+_GAP = 3  # columns between the text and the hints
+_LEAST_LINES = 6  # of the text, whatever is below it
+_MOST_LINES = 10  # below the text
+_LEAST = 12  # minimum columns for a hint
+
+
+class _Theme(TextAreaTheme):
+    """The colours of the app's theme; the cursor's line keeps those of its words."""
+
+    def apply_css(self, text_area: TextArea) -> None:
+        """Take the colours of the app's theme."""
+        super().apply_css(text_area)
+        line = self.cursor_line_style
+        self.cursor_line_style = line and Style(bgcolor=line.bgcolor)
 
 
 class TextEditor(TextArea):
-    """The text, with invalid lines underlined."""
+    """The text, with invalid lines underlined, and a hint behind a line: what its value means."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "screen.view('form')", "Form", id="text.leave",
@@ -41,12 +61,22 @@ class TextEditor(TextArea):
         super().__init__(
             id="text", show_line_numbers=True, soft_wrap=False, tab_behavior="focus", compact=True
         )
+        self.register_theme(_Theme("job"))
+        self.theme = "job"
         self._wrong: frozenset[int] = frozenset()
+        self._hints: Mapping[str, str] = {}
+        self._column = 0
 
-    def mark(self, lines: frozenset[int]) -> None:
-        """Underline the 1-based `lines`."""
-        if lines != self._wrong:
-            self._wrong = lines
+    def mark(self, lines: frozenset[int], hints: Mapping[str, str]) -> None:
+        """Underline the 1-based `lines`, and show `hints`, each behind the line of its key."""
+        if (lines, hints) != (self._wrong, self._hints):
+            self._wrong, self._hints = lines, hints
+            keyed = (
+                line
+                for line in self.text.split("\n")
+                if (key := _KEY.match(line)) and key[0] in hints
+            )
+            self._column = max(map(len, keyed), default=0)
             self.notify_style_update()  # drops the lines already drawn
             self.refresh()
 
@@ -60,6 +90,24 @@ class TextEditor(TextArea):
         if line_index + 1 in self._wrong:
             line.stylize("bold underline")
         return line
+
+    def render_line(self, y: int) -> Strip:
+        """Return a drawn line, with its hint where it has room behind the text."""
+        drawn, at = super().render_line(y), y + self.scroll_offset.y
+        if at >= self.document.line_count or self.scroll_offset.x:
+            return drawn
+        line = self.document.get_line(at)
+        key = _KEY.match(line)
+        hint = self._hints.get(key[0], "") if key else ""
+        begin = self.gutter_width + max(self._column, cell_len(line)) + _GAP
+        width = self.size.width - begin
+        if not hint or width < _LEAST:
+            return drawn
+        words = Strip([Segment(hint := phrase(hint, width), _HINT)]).apply_style(
+            list(drawn)[-1].style or _HINT
+        )
+        rest = drawn.crop(begin + cell_len(hint), self.size.width)
+        return Strip.join([drawn.crop(0, begin), words, rest])
 
 
 class TextPane(Vertical):
@@ -96,8 +144,8 @@ class TextPane(Vertical):
     def show(self, checked: CheckedDraft) -> None:
         """Mark the errors in a checked draft."""
         errors = frozenset(item.at.line for item in checked.errors if item.at.line)
-        self.query_one(TextEditor).mark(errors)
         self._checked, self._fields = checked, checked.fields or self._fields
+        self.query_one(TextEditor).mark(errors, hints(self._fields))
         self._draw_notes()
 
     @on(TextArea.SelectionChanged)
@@ -106,14 +154,7 @@ class TextPane(Vertical):
         if (checked := self._checked) is None:
             return
         wrong = [item for item in checked.problems if item.severity != "note"]
-        lines = [
-            Text.assemble(
-                (f"{item.severity}: ", SEVERITY[item.severity]),
-                f"line {item.at.line}: " if item.at.line else "",
-                plain(item.words),
-            )
-            for item in wrong[:_MOST]
-        ]
+        lines = [_problem(item) for item in wrong[:_MOST]]
         if len(wrong) > _MOST:
             lines.append(Text(f"… and {len(wrong) - _MOST} more, in the form"))
         area = self.query_one(TextEditor)
@@ -126,10 +167,20 @@ class TextPane(Vertical):
                 if key == field.key.partition(".")[0]:
                     lines += field_help(field, self.size.width - 2)
         self.query_one("#text-notes", Static).update(Text("\n").join(lines))
+        width = max(1, self.size.width - 2)
+        height = 1 + sum(-(-max(1, line.cell_len) // width) for line in lines)
+        area.styles.max_height = max(_LEAST_LINES, self.size.height - min(height, _MOST_LINES))
 
     def on_resize(self) -> None:
         """Fit the help to the width."""
         self._draw_notes()
+
+
+def _problem(item: Finding) -> Text:
+    place = f"line {item.at.line}: "
+    named = item.at.line and place not in item.words
+    severity = (f"{item.severity}: ", SEVERITY[item.severity])
+    return Text.assemble(severity, place if named else "", plain(item.words))
 
 
 def possible_keys(fields: Sequence[Field], typed: str, width: int) -> list[Text]:
@@ -154,3 +205,10 @@ def field_help(field: Field, width: int) -> list[Text]:
         meaning = phrase(choice.words, width - longest - 2)
         lines.append(Text.assemble((f"{choice.value:<{longest}}  ", style), (meaning, "dim")))
     return lines
+
+
+def hints(fields: Sequence[Field]) -> dict[str, str]:
+    """Return what the values of fields mean, by key: a partition's limits, a trainer's task."""
+    chosen = ((one.key, choice) for one in fields if one.value for choice in one.choices)
+    values = {one.key: one.value for one in fields}
+    return {key: choice.words for key, choice in chosen if choice.value == values[key]}

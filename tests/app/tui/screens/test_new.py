@@ -8,6 +8,7 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Input, OptionList
 
 from lumitui.app.job.settings import Settings
+from lumitui.app.launch.draft.job_form import FieldChoice
 from lumitui.app.launch.send.draft import Draft
 from lumitui.app.launch.send.drafts import CheckedDraft
 from lumitui.app.runs import Field
@@ -18,7 +19,7 @@ from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog
 from lumitui.app.tui.dialogs.pick import PickDialog
 from lumitui.app.tui.panes.compose.compose_views import View, beside
 from lumitui.app.tui.panes.compose.field_list import FieldList
-from lumitui.app.tui.panes.compose.text_pane import TextEditor, possible_keys
+from lumitui.app.tui.panes.compose.text_pane import TextEditor, hints, possible_keys
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from tests.support.jobs.made_runs import a_run
@@ -220,7 +221,7 @@ async def test_nodes_change_by_a_key_and_everything_follows(
     async with LumiApp(settings, job).run_test(size=(140, 44)) as pilot:
         screen = await opened(pilot)
         await sees(pilot, r"9 nodes are more than small-")
-        for words in ("#SBATCH --nodes=9", "node x9  56 of 64 cores"):
+        for words in ("#SBATCH --nodes=9", "x9  56 of 64 cores"):
             await sees(pilot, words)
         await pilot.press("f")
         await sees(pilot, r"partition +standard-g")
@@ -261,7 +262,7 @@ async def test_a_text_that_is_no_yaml_is_kept_and_its_line_is_named(
         await pilot.press("[", "f2")
         area = screen.query_one(TextEditor)
         area.insert("env: {A: [\n", (2, 0))
-        await sees(pilot, r"error: line \d+: .*not valid YAML")
+        await sees(pilot, r"error: job.yaml, line \d+: not valid YAML")
         await pilot.press("escape")
         await sees(pilot, "1 error: ")
         assert not can_submit(pilot) and "env: {A: [" in area.text
@@ -440,14 +441,25 @@ async def test_the_key_under_the_cursor_is_explained(settings: Settings, project
         lines = [str(line) for line in possible_keys(fields, "", 40)]
         assert len(lines) == 9 and lines[-1].startswith("1 more"), "keys of mappings do not count"
         area.move_cursor((4, 0))
-        await sees(pilot, r"standard-g +up to 1024 nodes")
+        await sees(pilot, r"standard-g +up to 1,024 nodes")
+        assert area.render_line(4).text.rstrip().endswith("up to 4 nodes, 72 h"), (
+            "what small-g means"
+        )
+    assert not hints(partition("mall-g")) and hints(partition("small-g")) == {
+        "partition": "4 nodes"
+    }
+
+
+def partition(value: str) -> list[Field]:
+    """The form's field of a partition with this value."""
+    return [Field("partition", "choice", value, "", "", (FieldChoice("small-g", "4 nodes"),))]
 
 
 @pytest.mark.parametrize(
     ("opened", "edited", "size", "shown"),
     [
-        ("form", "form", (119, 60), "form"), ("yaml", "yaml", (80, 24), "yaml"),
-        ("yaml", "yaml", (80, 30), "yaml node"),
+        ("form", "form", (119, 60), "form"), ("yaml", "yaml", (80, 24, 9), "yaml"),
+        ("yaml", "yaml", (80, 24, 8), "yaml node"),
         ("form", "form", (120, 40), "form node script"),
         ("yaml", "yaml", (120, 40), "yaml node script"),
         ("script", "yaml", (200, 50), "yaml node script"),
@@ -455,7 +467,7 @@ async def test_the_key_under_the_cursor_is_explained(settings: Settings, project
     ],
 )  # fmt: skip
 def test_the_views_that_have_room_are_beside_the_one_that_is_opened(
-    opened: View, edited: View, size: tuple[int, int], shown: str
+    opened: View, edited: View, size: tuple[int, ...], shown: str
 ) -> None:
     assert beside(opened, edited, *size) == tuple(shown.split())
 

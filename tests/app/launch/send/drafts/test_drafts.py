@@ -132,7 +132,7 @@ def test_the_form_has_the_choices_of_the_site_with_their_limits(runs: Runs, fold
     checked = check(runs, folder, JOB)
     partition = field(checked, "partition")
     assert [item.value for item in partition.choices] == ["standard-g", "small-g", "dev-g"]
-    assert partition.choices[0].words == "up to 1024 nodes, 2-00:00:00, whole nodes"
+    assert partition.choices[0].words == "up to 1,024 nodes, 48 h, whole nodes"
     assert (
         job_form.stepped(partition, 1) == "dev-g"
         and job_form.stepped(partition, -1) == "standard-g"
