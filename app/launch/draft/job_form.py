@@ -152,7 +152,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("name", "text", "", "the job's name in the queue and in Runs"),
     ("site", "choice", "", "the cluster where the job runs"),
     ("account", "text", "none", "the project to bill"),
-    ("partition", "choice", "", "the queue, with its limits and its price"),
+    ("partition", "choice", "", "the queue, which limits nodes and time"),
     ("nodes", "number", "1", "the number of nodes"),
     ("gpus_per_node", "number", "all", "GPUs per node, with one rank for each"),
     ("time", "text", "", "the time limit: hours:minutes:seconds"),

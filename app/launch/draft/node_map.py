@@ -27,7 +27,7 @@ from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.profile import Site
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwABCDEFGHIJKLMNOPQRSTUVWXYZ+-"
-_LEGEND = "x reserved  . free  0-9 its rank"
+_LEGEND = {"x": "x reserved  ", ".": ". free  "}
 _CORES = re.compile(r"(?:--cpus-per-task=|-c)(\d{1,6})")
 _CHOOSES = re.compile(r"--(gpus-per-task|ntasks-per-gpu|gpu[-_]bind)\b(?!=none)")
 _BETWEEN = 3  # columns between two rows of cores side by side
@@ -170,7 +170,9 @@ def node_map_lines(drawing: NodeMap, width: int, gpu: str = "GPU") -> tuple[MapL
             line += [MapPart(" " * (column - begun)), *parts]
         lines.append(tuple(line))
     notes = [part for note in drawing.notes for part in textwrap.wrap(note, width)]
-    head = [(MapPart(text),) for text in (drawing.title, _LEGEND, "")]
+    cells = "".join(row.cells for row in drawing.cores)
+    legend = "".join(words for cell, words in _LEGEND.items() if cell in cells) + "0-9 its rank"
+    head = [(MapPart(text),) for text in (drawing.title, legend, "")]
     return (*head, *lines, *((MapPart(text),) for text in ("", *notes)))
 
 
@@ -186,7 +188,8 @@ def rank_lines(site: Site, layout: RankLayout) -> tuple[MapLine, ...]:
     for row in _rank_rows(site, layout.ranks_per_node, layout.planned_cores):
         device = f"{row.gpu:<6} {row.numa or '?':>4}  " if gpu else ""
         cores = MapPart(f"{row.cores:<11}", row.rank, is_core=True)
-        lines.append((MapPart(f"{row.rank:>4}  {device}"), cores, MapPart(f"  {row.mask}")))
+        head = MapPart(f"{row.rank:>4}  {device}", row.rank)
+        lines.append((head, cores, MapPart(f"  {row.mask}")))
     return tuple(lines)
 
 

@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
@@ -38,7 +39,7 @@ from lumitui.app.tui.panes.compose.start_pane import Beginning, StartList, begin
 from lumitui.app.tui.screens.page import EXPLAINED_WIDTH, FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
-from lumitui.app.tui.widgets.launch_text import SEVERITY, cost_line, series_terms, terms
+from lumitui.app.tui.widgets.launch_text import cost_line, series_terms, terms
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Inquired, Preview, StartPlace
@@ -47,6 +48,9 @@ START = "Choose a starting point below, or type the path of a job file here."
 
 PLACES = 100
 """Minimum columns for the job file's folder, site and partition in the title bar."""
+
+_BAD: tuple[Literal["error", "warning"], ...] = ("error", "warning")
+"""What the label before the price counts, the worst first."""
 
 _NEWER = 50
 """Number of recent runs whose sites are compared with the job's own."""
@@ -100,12 +104,13 @@ class NewScreen(FullScreen):
         """Yield the job file's path, the starting points, and the views."""
         yield LineInput(placeholder=START, id="path", compact=True, suggester=JobFileSuggester())
         yield StartList(self._type)
-        yield ImportPane()
-        yield DraftViews()
         with Horizontal(id="send"):
+            yield Static(id="verdict")
             yield Static(id="cost", markup=False)
             submit = Text.assemble("Submit ", ("^s", "not bold"))  # so the footer does not name it
             yield Button(submit, action="screen.submit", compact=True, classes="action")
+        yield ImportPane()
+        yield DraftViews()
 
     def begin(self) -> None:
         """Open the given job file or the unsaved draft, or offer starting points."""
@@ -244,12 +249,20 @@ class NewScreen(FullScreen):
         parts = (origin, checked.where) if self.size.width >= PLACES else (origin,)
         self.title_text("2 New", *filter(None, parts))
         line, text = self.query_one("#cost", Static), Text()
+        verdict, found = (
+            self.query_one("#verdict", Static),
+            [one.severity for one in checked.problems],
+        )
+        worst = next((one for one in _BAD if one in found), None)
+        verdict.update(count(found.count(worst), worst) if worst else "valid")
+        verdict.set_classes(worst or "success")
         if errors := checked.errors:
-            then = "; Submit asks for confirmation" if _may_be_forced(checked) else ""
-            text.append(f"{count(len(errors), 'error')}{then}: ", SEVERITY["error"])
+            text.append("Submit asks for confirmation: " * _may_be_forced(checked), "bold")
             text.append_text(styled.plain(errors[0].words))
         elif checked.previews:
-            text.append_text(cost_line(checked.previews, self._price, line.size.width))
+            width = self.size.width - self.query_one("#send Button").outer_size.width
+            width -= cell_len(str(verdict.content)) + 3  # of the label's padding and margin
+            text.append_text(cost_line(checked.previews, self._price, width))
         line.update(text)
 
     def _enable(self) -> None:
@@ -258,6 +271,7 @@ class NewScreen(FullScreen):
         right = checked is not None and draft is not None and checked.draft.text == draft.text
         errors = checked is None or (checked.errors and not _may_be_forced(checked))
         self.query(".action").first(Button).disabled = not right or bool(errors)
+        self.query_one("#verdict").set_class(not right, "-old")
 
     # -- views
 

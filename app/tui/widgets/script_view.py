@@ -18,6 +18,8 @@ from lumitui.app.runs import JOB_SCRIPT, Run, count_changes, log_line, script_ch
 from lumitui.app.tui.widgets.scroll import Scroll
 
 _OPTIONS = re.compile("^#SBATCH .*$", re.MULTILINE)
+_WRAPS = 70
+"""Minimum columns to wrap lines while another view has the focus."""
 _CONTINUES = "╰ "
 """The mark before the continuation of a long line."""
 _ENDS = (" ", "/=:,", "-_.")
@@ -25,22 +27,38 @@ _ENDS = (" ", "/=:,", "-_.")
 
 
 class HangingText(Static):
-    """Text with long lines continued below, indented, after a mark."""
+    """Text with long lines continued below, indented, after a mark; or cut."""
 
     _text = Content("")
     _width = 0
+    _cuts = False
 
     def show(self, text: Content) -> None:
         """Show another text."""
         self._text, self._width = text, 0
         self.on_resize()
 
+    def cut(self, *, cuts: bool) -> None:
+        """Cut long lines, or continue them below."""
+        if cuts != self._cuts:
+            self._cuts = cuts
+            self.show(self._text)
+
     def on_resize(self) -> None:
         """Wrap the text for this width."""
         if (width := self.size.width) and width != self._width:
             self._width = width
             lines = self._text.split("\n", allow_blank=True)
-            self.update(Content("\n").join(part for line in lines for part in hung(line, width)))
+            hang = _cut if self._cuts else hung
+            self.update(Content("\n").join(part for line in lines for part in hang(line, width)))
+
+
+def _cut(line: Content, width: int) -> Iterator[Content]:
+    """Yield a line without what follows `width` cells; a comment goes as a whole."""
+    comment = line.plain.rfind(" # ")
+    if line.cell_length > width and comment > 0:
+        line = line[:comment]
+    yield line.truncate(width, ellipsis=True)
 
 
 def hung(line: Content, width: int) -> Iterator[Content]:
@@ -98,6 +116,19 @@ class ScriptView(Scroll):
         """Show the sent script of `run` and the command that submitted it, which never change."""
         if not self._files:
             self.show(run.command, run.files)
+
+    def on_focus(self) -> None:
+        """Wrap long lines for reading."""
+        self.on_resize()
+
+    def on_blur(self) -> None:
+        """Cut long lines again."""
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        """Cut long lines in a narrow column beside another view."""
+        cuts = not self.has_focus and self.size.width < _WRAPS
+        self.query_one("#text", HangingText).cut(cuts=cuts)
 
     def action_toggle_all(self) -> None:
         """Show all files, or only job.sh again."""

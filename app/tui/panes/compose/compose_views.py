@@ -5,14 +5,13 @@ from typing import Literal
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Grid, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
-from lumitui.app.explain.words import count
 from lumitui.app.runs import CheckedDraft, Draft
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.form_pane import FormPane
@@ -68,19 +67,16 @@ class DraftViews(Vertical):
         self._typing: Timer | None = None
         self._stale = False
         """Whether script and node map belong to an earlier text."""
-        self._verdict = Content()
-        """Whether the draft is valid; empty while it is checked."""
         self._saved = Content()
 
     def compose(self) -> ComposeResult:
         """Yield the views' names, then the views."""
         yield Static(id="views-line", markup=False)
-        with Horizontal(id="views"):
-            with Vertical(id="job"):
-                yield FormPane()
-                yield TextPane()
-                yield NodePane()
+        with Grid(id="views"):
+            yield FormPane()
+            yield TextPane()
             yield ScriptView(id="script-view")
+            yield NodePane()
 
     # -- the draft
 
@@ -111,7 +107,6 @@ class DraftViews(Vertical):
             texts = {**preview.launch.texts, **later}
             self.query_one(ScriptView).show(preview.command, texts, self._base, self._since)
         self._stale = preview is None
-        self._verdict = verdict(checked)
         self._show_parts()
 
     def mark(self, *, saved: bool, unsaved: bool) -> None:
@@ -127,9 +122,6 @@ class DraftViews(Vertical):
 
     def _change(self, text: str) -> None:
         self._text = text
-        if self._verdict:
-            self._verdict = Content()
-            self._draw_names()
         self.post_message(self.Edited(text))
 
     @on(FormPane.Edited)
@@ -166,12 +158,23 @@ class DraftViews(Vertical):
         for view, pane in self._panes().items():
             pane.add_class("frame")
             pane.display = view in shown
-        node = self.query_one(NodePane)
-        node.set_class("node" in shown and len(shown) > 1, "below")
-        node.shows_ranks = len(shown) != 2 and "form" not in shown
+        many, views, text = len(shown), self.query_one("#views"), "yaml" in shown
+        above = text and many == 3
+        views.set_class("node" in shown and many > 1, "-two-rows")
+        views.set_class("script" in shown and many > 1, "-two-columns")
+        views.set_class(many == 3, "-three")
+        views.set_class(text, "-text")
+        views.set_class(above, "-text-above")
+        node, script = self.query_one(NodePane), self.query_one(ScriptView)
+        if above:
+            views.move_child(node, before=script)
+        else:
+            views.move_child(node, after=script)
+        node.set_class("node" in shown and many > 1, "below")
+        most = self.size.height * (6 if text else 5) // 10
+        node.styles.max_height = None if above or many == 1 else most
+        node.shows_ranks = many != 2 and "form" not in shown
         node.draw_map()
-        self.query_one("#job").display = shown[0] != "script"
-        self.query_one("#views").set_class("yaml" in shown, "-text")
         self._draw_names()
 
     def _draw_names(self) -> None:
@@ -187,7 +190,6 @@ class DraftViews(Vertical):
         line = Content("   ").join(names.values())
         node = self.query_one(NodePane)
         stale = Content("of the last valid text" * self._stale).stylize("$text-warning")
-        state = Content("  ").join(filter(None, (self._saved, self._verdict)))
         alone = self.app.size.width < WIDE
         both = names["form"] + "   " + names["yaml"]  # they share a frame
         for view, pane in panes.items():
@@ -195,10 +197,10 @@ class DraftViews(Vertical):
             if alone:  # the opened view names all
                 title = line if view == self._view else Content(VIEWS[view])
             pane.border_title = title
-            pane.border_subtitle = state if view == self._edited else stale
+            pane.border_subtitle = self._saved if view == self._edited else stale
             if pane is node:
                 node.entitle(title, stale)
-        words = Content("   ").join(filter(None, (line, state, stale)))
+        words = Content("   ").join(filter(None, (line, self._saved, stale)))
         self.query_one("#views-line", Static).update(words)
 
     def open(self, view: View) -> None:
@@ -215,11 +217,3 @@ class DraftViews(Vertical):
         """Show the view `step` places to the right."""
         names = list(VIEWS)
         self.open(names[(names.index(self._view) + step) % len(names)])
-
-
-def verdict(checked: CheckedDraft) -> Content:
-    """Return whether a draft is valid, as a label: `2 errors`, `1 warning`, `valid`."""
-    for severity in ("error", "warning"):
-        if many := sum(one.severity == severity for one in checked.problems):
-            return Content.styled(f" {count(many, severity)} ", f"$background on ${severity} bold")
-    return Content.styled(" valid ", "$background on $success bold")

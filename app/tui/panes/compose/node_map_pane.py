@@ -62,8 +62,9 @@ class NodePane(Scroll):
             drawing = Text("\n").join(map(map_line, lines[3 if below else 0 :]))
             drawing.rstrip()
             if self.shows_ranks:
-                ranks = rank_lines(found.site, found.launch.layout)
-                drawing = Text("\n").join((drawing, Text(), *map(map_line, ranks)))
+                ranks = [map_line(line) for line in rank_lines(found.site, found.launch.layout)]
+                if not below or max((line.cell_len for line in ranks), default=0) <= width:
+                    drawing = Text("\n").join((drawing, Text(), *ranks))
             self.query_one("#map", Static).update(drawing)
 
 

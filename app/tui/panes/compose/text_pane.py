@@ -26,10 +26,11 @@ _COLOURS = {"$text-primary bold": "blue", "$text-success": "green", "$text 60%":
 """The colours of keys, quoted text and comments, from Textual's highlighter."""
 _KEY = re.compile(r"\w+(?=:)")
 _KEYS = 15  # columns for a key
+_WIDEST = 24  # columns for a choice; longer ones, like images, are not aligned
 _MOST_KEYS = 8  # maximum keys or choices below the text
 _MOST = 4  # maximum problems below the text; the form has all
 _HINT = Style(dim=True, italic=True)
-_GAP = 3  # columns between the text and the hints
+_GAP = 2  # columns between the text and the hints
 _LEAST_LINES = 6  # of the text, whatever is below it
 _MOST_LINES = 10  # below the text
 _LEAST = 12  # minimum columns for a hint
@@ -98,7 +99,7 @@ class TextEditor(TextArea):
             return drawn
         line = self.document.get_line(at)
         key = _KEY.match(line)
-        hint = self._hints.get(key[0], "") if key else ""
+        hint = self._hints.get(key[0], "") if key and at != self.cursor_location[0] else ""
         begin = self.gutter_width + max(self._column, cell_len(line)) + _GAP
         width = self.size.width - begin
         if not hint or width < _LEAST:
@@ -197,9 +198,10 @@ def possible_keys(fields: Sequence[Field], typed: str, width: int) -> list[Text]
 
 def field_help(field: Field, width: int) -> list[Text]:
     """Return the help of a field, then its choices, the current one bold."""
-    lines = [Text.assemble((f"{field.key}  ", "bold magenta"), (field.help, "dim"))]
     shown = field.choices[:_MOST_KEYS]
-    longest = max((len(choice.value) for choice in shown), default=0)
+    sizes = [len(field.key), *(len(choice.value) for choice in shown)]
+    longest = max(size for size in sizes if size <= _WIDEST)
+    lines = [Text.assemble((f"{field.key:<{longest}}  ", "bold magenta"), (field.help, "dim"))]
     for choice in shown:
         style = "bold" if choice.value == field.shown else ""
         meaning = phrase(choice.words, width - longest - 2)
