@@ -176,20 +176,23 @@ def node_map_lines(drawing: NodeMap, width: int, gpu: str = "GPU") -> tuple[MapL
     return (*head, *lines, *((MapPart(text),) for text in ("", *notes)))
 
 
-def rank_lines(site: Site, layout: RankLayout) -> tuple[MapLine, ...]:
+def rank_lines(site: Site, layout: RankLayout, width: int) -> tuple[MapLine, ...]:
     """Return a heading and a line for each rank of a node: its GPU, its cores and their mask.
 
-    Empty if the cores are not planned.
+    Empty if the cores are not planned; without masks if they do not fit in `width` columns.
     """
     if not layout.planned_cores:
         return ()
     gpu = "" if site.node.on_cpu else f"{gpu_word(site):<6} NUMA  "
-    lines: list[MapLine] = [(MapPart(f"rank  {gpu}{'cores':<11}  mask"),)]
-    for row in _rank_rows(site, layout.ranks_per_node, layout.planned_cores):
+    rows = _rank_rows(site, layout.ranks_per_node, layout.planned_cores)
+    head = f"rank  {gpu}{'cores':<11}  "
+    has_room = len(head) + max(len(row.mask) for row in rows) <= width
+    lines: list[MapLine] = [(MapPart(head + "mask" * has_room),)]
+    for row in rows:
         device = f"{row.gpu:<6} {row.numa or '?':>4}  " if gpu else ""
         cores = MapPart(f"{row.cores:<11}", row.rank, is_core=True)
-        head = MapPart(f"{row.rank:>4}  {device}", row.rank)
-        lines.append((head, cores, MapPart(f"  {row.mask}")))
+        rank = MapPart(f"{row.rank:>4}  {device}", row.rank)
+        lines.append((rank, cores, MapPart(f"  {row.mask}" * has_room)))
     return tuple(lines)
 
 

@@ -77,7 +77,7 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None, width: int) 
         parts.append(("GPU memory ", words.rank_memory(first.memory)))
     text = Text(no_wrap=True, overflow="ellipsis")
     for label, value in parts:
-        for shown in (label, ""):
+        for shown in (label, "") if label == "billed " else (label,):
             part = Text.assemble(("  " if text else "") + shown, styled.plain(value))
             part.stylize("dim", 0, part.cell_len - len(value))
             if not text or text.cell_len + part.cell_len <= width:

@@ -62,9 +62,8 @@ class NodePane(Scroll):
             drawing = Text("\n").join(map(map_line, lines[3 if below else 0 :]))
             drawing.rstrip()
             if self.shows_ranks:
-                ranks = [map_line(line) for line in rank_lines(found.site, found.launch.layout)]
-                if not below or max((line.cell_len for line in ranks), default=0) <= width:
-                    drawing = Text("\n").join((drawing, Text(), *ranks))
+                ranks = rank_lines(found.site, found.launch.layout, width)
+                drawing = Text("\n").join((drawing, Text(), *map(map_line, ranks)))
             self.query_one("#map", Static).update(drawing)
 
 

@@ -45,14 +45,14 @@ def test_bound_ranks_have_their_cores_and_gpu() -> None:
 
 def test_each_rank_of_a_node_has_a_line_with_its_cores_and_their_mask() -> None:
     layout = compose(job(partition="standard-g"), LUMI).layout
-    heading, *lines = drawn(rank_lines(LUMI, layout)).split("\n")
+    heading, *lines = drawn(rank_lines(LUMI, layout, 80)).split("\n")
     assert heading.split() == ["rank", "GCD", "NUMA", "cores", "mask"]
     assert [line.split() for line in lines][:2] == [
         ["0", "GCD0", "3", "49-55", "0x00fe000000000000"],
         ["1", "GCD1", "3", "57-63", "0xfe00000000000000"],
     ]
     shared = compose(job(partition="small-g", gpus_per_node=2), LUMI).layout
-    assert rank_lines(LUMI, shared) == ()
+    assert rank_lines(LUMI, shared, 80) == ()
 
 
 def test_a_wide_map_has_several_columns() -> None:
