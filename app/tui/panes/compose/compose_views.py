@@ -23,6 +23,8 @@ View = Literal["form", "yaml", "script", "node"]
 VIEWS: dict[View, str] = {"form": "Form", "yaml": "YAML", "script": "Script", "node": "Node"}
 WIDE = 120
 """Minimum columns to show views side by side."""
+WIDER = 160
+"""Minimum columns to show the script beside the text and the node map below it."""
 TALL = 36
 """Minimum lines to show the node map below the form or the text."""
 ROOM = 16
@@ -38,8 +40,12 @@ def beside(opened: View, edited: View, width: int, height: int, lines: int = 0) 
     """
     if width < WIDE:
         return ("yaml", "node") if opened == "yaml" and height - lines >= ROOM else (opened,)
+    if opened == "yaml" and width < WIDER:
+        return ("yaml", "node" if height - lines >= ROOM else "script")
     if height < TALL:
         return ("node" if opened == "node" else edited, "script")
+    if edited == "yaml" and width < WIDER:
+        return ("yaml", opened)
     return (edited, "node", "script")
 
 
@@ -159,21 +165,15 @@ class DraftViews(Vertical):
             pane.add_class("frame")
             pane.display = view in shown
         many, views, text = len(shown), self.query_one("#views"), "yaml" in shown
-        above = text and many == 3
         views.set_class("node" in shown and many > 1, "-two-rows")
         views.set_class("script" in shown and many > 1, "-two-columns")
         views.set_class(many == 3, "-three")
         views.set_class(text, "-text")
-        views.set_class(above, "-text-above")
-        node, script = self.query_one(NodePane), self.query_one(ScriptView)
-        if above:
-            views.move_child(node, before=script)
-        else:
-            views.move_child(node, after=script)
+        node = self.query_one(NodePane)
         node.set_class("node" in shown and many > 1, "below")
         most = self.size.height * (6 if text else 5) // 10
-        node.styles.max_height = None if above or many == 1 else most
-        node.shows_ranks = many != 2 and "form" not in shown
+        node.styles.max_height = None if many == 1 else most
+        node.shows_ranks = "form" not in shown and self.app.size.width >= WIDE
         node.draw_map()
         self._draw_names()
 
