@@ -147,7 +147,7 @@ def _waits_in_loop(job: ScriptJob, step: JobStep) -> bool:
     "same-port-twice",
     "error",
     "simultaneous launches that use the same port of a node",
-    why="All but the first fail with `Address already in use`. torchrun's default is 29500.",
+    why="All but the first fail with `Address already in use`. torchrun's default port is 29500.",
     source="pytorch, torch/distributed/run.py --master-port, --standalone; "
     "github.com/pytorch/pytorch/issues/126510",
 )

@@ -73,8 +73,8 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "fixed-cores",
     "error",
     "a number of cores that does not match the GPUs",
-    why="The site refuses a job with too few cores; with too many, it refuses the job or "
-    "lets it wait forever.",
+    why="The site refuses a job with too few cores. With too many, the job is refused or "
+    "waits forever.",
     source="the site's profile, cores_fixed and cores_per_gpu",
 )
 def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -332,7 +332,7 @@ mask_reserved = _mistake(
 mask_count = _mistake(
     "mask-count",
     "warning",
-    "a number of masks that differs from the tasks on a node",
+    "more or fewer masks than tasks on a node",
     "Slurm starts again at the first mask, so tasks share cores.",
     "srun(1) --cpu-bind; LUMI user guide, distribution-binding",
 )

@@ -39,8 +39,8 @@ def _signal(job: ScriptJob) -> tuple[str, bool]:
     "trap-behind-launch",
     "warning",
     "a trap that runs only after the launch has ended",
-    why="bash runs a trap only after the foreground program has ended. At the time limit, "
-    "Slurm ends both, and nothing is saved.",
+    why="bash waits for the launch before it runs the trap. At the time limit, Slurm ends "
+    "both, and nothing is saved.",
     source="bash(1), SIGNALS; sbatch(1) --signal",
 )
 def _trap_behind_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:

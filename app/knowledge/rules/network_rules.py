@@ -278,7 +278,7 @@ def _scontrol_in_container(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "local-address",
     "error",
     "localhost as the rendezvous address of several nodes",
-    why="On each node, localhost is that node: ranks on other nodes wait until they time out.",
+    why="On each node, localhost means that node, so the other ranks wait until they time out.",
     source=_ADDRESS,
 )
 def _local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -46,7 +46,7 @@ def _billed(queue: NamedPartition, amount: float, share: str) -> str:
     "share-cores",
     "warning",
     "more cores than the share of the GPUs",
-    why="The site bills the larger share, or other jobs cannot use the GPUs whose cores you take.",
+    why="The site bills the larger of the two shares, or other jobs lack cores for their GPUs.",
     source="LUMI-training-materials User-Updates/Update-202308, responsible-use; csc-user-guide, "
     "ml-multi.md",
 )
@@ -73,7 +73,7 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "share-memory",
     "warning",
     "more memory than the share of the GPUs",
-    why="The site bills the larger share, or other jobs cannot use the GPUs whose memory you take.",
+    why="The site bills the larger of the two shares, or other jobs lack memory for their GPUs.",
     source="LUMI user guide, runjobs/lumi_env/billing; csc-user-guide, gpu-ml.md",
 )
 def _memory(job: ScriptJob, site: Site) -> Iterator[Hit]:

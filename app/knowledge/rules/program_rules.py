@@ -161,7 +161,7 @@ def _spawn(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "master-in-program",
     "error",
     "a local address for ranks on several nodes",
-    why="On each node, `localhost` is that node: ranks on other nodes never find rank 0.",
+    why="On each node, `localhost` means that node, so the other ranks never find rank 0.",
     source=f"{_TORCH}, TCP initialization",
 )
 def _master(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -87,7 +87,7 @@ def _conflict(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "tasks-total",
     "note",
     "a total number of tasks that does not change with the nodes",
-    why="More nodes get the same number of ranks in all.",
+    why="On more nodes, the total number of ranks stays the same.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; "
     "PrincetonUniversity/multi_gpu_training",
 )
@@ -415,7 +415,7 @@ def _memory_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "memory-zero",
     "note",
     "--mem=0, which takes any node",
-    why="If a node has lost some memory, Slurm skips it only if the job requests a number.",
+    why="Slurm may choose a node that has lost memory; with a number, it skips such a node.",
     source="LUMI-training-materials 2day-20260422/201-Slurm",
 )
 def _zero(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -328,7 +328,7 @@ def _launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "launcher-nodes-missing",
     "error",
-    "a launcher that is not told the number of nodes",
+    "a launcher without the number of nodes",
     why="The launcher assumes one node, so every node trains its own copy, and all write the same "
     "files.",
     source=f"{_RUN} --nnodes (default 1:1); {_ACCELERATE}",

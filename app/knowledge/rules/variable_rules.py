@@ -288,7 +288,7 @@ _MOST = 300
     "misspelt-variable",
     "warning",
     "a variable whose name is nearly that of a known one",
-    why="Setting this one has no effect, and reading it gives nothing.",
+    why="Setting it has no effect, and reading it gives an empty string.",
     source="sbatch(1), srun(1), NCCL, PyTorch, OpenMP and others: known_names.py",
 )
 def _misspelt_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
