@@ -53,8 +53,8 @@ def _missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "background-steps-overlap",
     "warning",
     "steps that should run at the same time but wait for each other",
-    why="By default, a step takes all cores, memory and GPUs of the job on its nodes. The next "
-    "one waits, with `Step creation temporarily disabled, retrying`.",
+    why="By default, a step takes all resources of the job; the next one waits: `Step "
+    "creation temporarily disabled, retrying`.",
     source="srun(1) --exact, --mem, --gpus; measured with Slurm 22.05.8 (CR_CORE_MEMORY)",
 )
 def _background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -39,7 +39,7 @@ def _threads(job: ScriptJob) -> bool:
     "error",
     "more cores on a node than a job may use",
     why="sbatch refuses the job, or it waits forever: `Requested node configuration is not "
-    "available`. The system may reserve some cores.",
+    "available`.",
     source="the site's profile, node.cores and node.reserved_cores",
 )
 def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -314,7 +314,7 @@ mask_empty = _mistake(
     "mask-empty",
     "error",
     "a mask without a core",
-    "srun refuses the step, because the task would have no core.",
+    "srun refuses the step.",
 )
 mask_outside = _mistake(
     "mask-outside",

@@ -304,8 +304,8 @@ def _local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "missing-rendezvous",
     "error",
     "ranks without the variables by which PyTorch finds them",
-    why="PyTorch's env:// needs MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, and otherwise "
-    "fails with `environment variable … expected, but not set`.",
+    why="Without MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, PyTorch fails with "
+    "`environment variable … expected, but not set`.",
     source="pytorch, torch/distributed/rendezvous.py",
 )
 def _missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -395,8 +395,7 @@ def _listed(names: Sequence[str]) -> str:
     "rendezvous-missing",
     "error",
     "torchrun on several nodes without a rendezvous address",
-    why="By default, it uses the node itself, port 29400 or 29500, which the other nodes cannot "
-    "reach.",
+    why="By default, each torchrun uses its own node, where the others do not look for it.",
     source="pytorch, torch/distributed/run.py --rdzv-endpoint, --master-addr; "
     "github.com/mlc-ai/pith-train/pull/91",
 )

@@ -150,7 +150,7 @@ def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "exclusive-part",
     "warning",
     "a whole node for only part of its GPUs",
-    why="The site bills the whole node, including the GPUs that the job does not use.",
+    why="The site bills the whole node.",
     source="sbatch(1) --exclusive; LUMI user guide, billing",
 )
 def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -212,8 +212,8 @@ _OF_DEEPSPEED = ("save_checkpoint", "load_checkpoint", "save_16bit_model")
     "collective-on-one-rank",
     "error",
     "a collective that only one rank calls",
-    why="A barrier, a reduction, DeepSpeed's save_checkpoint and FSDP's state_dict wait for all "
-    "ranks. Rank 0 waits until the timeout while the others continue.",
+    why="Calls such as a barrier, DeepSpeed's save_checkpoint or FSDP's state_dict wait for "
+    "all ranks, until they time out.",
     source=f"{_TORCH}, Collective functions; deepspeed.readthedocs.io, Model Checkpointing; "
     "docs.pytorch.org/docs/stable/fsdp; github.com/deepspeedai/DeepSpeed/issues/2993",
 )

@@ -189,8 +189,8 @@ def _qos_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "reservation",
     "note",
     "a reservation, which may have ended",
-    why="sbatch refuses a job in a reservation that is over or that excludes the account: "
-    "`Requested reservation is invalid`.",
+    why="If it is over or excludes the account, sbatch refuses the job: `Requested "
+    "reservation is invalid`.",
     source="sbatch(1) --reservation",
 )
 def _reservation(job: ScriptJob, site: Site) -> Iterator[Hit]:

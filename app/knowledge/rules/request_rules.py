@@ -122,8 +122,8 @@ _DISKS = ("nvme", "lscratch", "localtmp", "ssd")
     "gpus-missing",
     "error",
     "a job on GPU nodes that requests no GPU",
-    why="On shared nodes, the job gets only cores: torch finds no GPU. On whole nodes, Slurm "
-    "does not set SLURM_GPUS_PER_NODE, which many launch lines use.",
+    why="On shared nodes, torch finds no GPU. On whole nodes, Slurm does not set "
+    "SLURM_GPUS_PER_NODE, which many launch lines use.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; User-Updates/Update-202308",
 )
 def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:

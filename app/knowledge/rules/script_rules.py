@@ -114,8 +114,7 @@ def _heredoc_open(job: ScriptJob, trouble: Trouble) -> Hit:
     "bracket-without-blank",
     "error",
     "a test whose bracket touches a word",
-    why="`[` is a command. Without a space on either side, bash prints `command not found` and "
-    "treats the test as false.",
+    why="bash prints `command not found` and treats the test as false.",
     source="bash(1), Compound Commands; test(1)",
 )
 def _bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -145,7 +144,7 @@ def _syntax_error(job: ScriptJob, trouble: Trouble) -> Hit:
     "directive-after-command",
     "warning",
     "an #SBATCH line below the first command",
-    why="sbatch reads #SBATCH lines only up to the first command. Later ones are comments.",
+    why="sbatch treats such a line as a comment.",
     source="sbatch(1), DESCRIPTION: `sbatch will stop processing further #SBATCH directives`",
 )
 def _directive_after_command(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -171,8 +170,7 @@ def _nearly_a_directive(job: ScriptJob, trouble: Trouble) -> Hit:
     "directive-with-variable",
     "error",
     "a variable in an #SBATCH line",
-    why="sbatch does not expand it: the job gets the literal text, such as an output folder that "
-    "does not exist.",
+    why="sbatch does not expand it: the job gets the literal text.",
     source="sbatch(1), filename pattern; DESCRIPTION",
 )
 def _directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:

@@ -217,8 +217,7 @@ def _mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "launcher-of-site",
     "warning",
     "a launcher that does not work at the site",
-    why="The profile lists those that work; others fail within a second, or start all ranks on "
-    "one node.",
+    why="It fails within a second, or starts all ranks on one node.",
     source="the site's profile, launchers",
 )
 def _launcher_of_site(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -166,8 +166,7 @@ def _literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "literal-tilde",
     "warning",
     "a tilde that no shell expands",
-    why="bash expands ~ only at the beginning of an unquoted word. Elsewhere, the program creates "
-    "a folder named ~.",
+    why="The program creates a folder named ~.",
     source="bash(1), tilde expansion",
 )
 def _literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:

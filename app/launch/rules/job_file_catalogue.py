@@ -35,8 +35,7 @@ TOPICS = (
     _topic("strict-unchecked", "warning", "`proof: strict` without planned cores",
            "There is nothing to compare, so the key has no effect.", _SCRIPT),
     _topic("own-option", "error", "an #SBATCH option that lumitui writes itself",
-           "The two lines would contradict each other; lumitui finds a run by its name and "
-           "output.",
+           "The two lines would contradict each other.",
            _SCRIPT),
     _topic("signal-lost", "warning", "a signal that the launcher does not forward",
            "The program gets no warning, so it does not save before its limit.",
