@@ -395,7 +395,7 @@ def _listed(names: Sequence[str]) -> str:
     "rendezvous-missing",
     "error",
     "torchrun on several nodes without a rendezvous address",
-    why="By default, each torchrun uses its own node, where the others do not look for it.",
+    why="By default, each torchrun waits on its own node, so the nodes do not find each other.",
     source="pytorch, torch/distributed/run.py --rdzv-endpoint, --master-addr; "
     "github.com/mlc-ai/pith-train/pull/91",
 )
