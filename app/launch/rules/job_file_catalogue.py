@@ -111,7 +111,7 @@ TOPICS = (
            "pip refuses it, and the job ends before its launch.",
            "the site's profile; packaging.python.org, platform compatibility tags"),
     _topic("venv-replaces", "warning", "a package that would replace one of the image",
-           "The package index's build is not for the site's GPUs and network.",
+           "A build from the package index does not support the site's GPUs and network.",
            "the site's profile, venv.keeps"),
     _topic("install-in-script", "note", "packages that the script installs during the job",
            "All ranks install at once, while the site bills all GPUs.",
