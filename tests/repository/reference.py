@@ -32,8 +32,8 @@ DATE = "2026-11-26"
 _WIDTH = 110
 _COMMANDS = """# Verbs and options
 
-Look up what each verb does, as in `lumitui VERB --help` and `man lumitui`. `make reference` writes
-this page.
+Look up what each verb does. `lumitui VERB --help` and `man lumitui` print the same.
+`make reference` writes this page.
 
 - RUN is a run's id (or its beginning or end), the job's number in Slurm, a job name (its newest
   run) or `last`.
