@@ -139,8 +139,8 @@ class JobSpec(MappingField):
     """Names of your laptop's variables that the job may read; lumitui never shows their values:
     `secrets: [WANDB_API_KEY]`."""
     notify: NotifyShort | None = None
-    """The name of a laptop variable that holds the address to which the job itself reports its end;
-    lumitui sends the variable as it sends `secrets:`: `notify: NTFY_URL`."""
+    """The laptop variable that contains the address to which the job reports its end; lumitui sends
+    it like `secrets:`: `notify: NTFY_URL`."""
     container: ContainerChoice = ContainerChoice()
     """The container in which the ranks run: `container: {image: $STAGE_IMAGE}`. Default: the
     site's."""
@@ -172,15 +172,11 @@ class JobSpec(MappingField):
     project: Line = "."
     """The folder to send, relative to the job file's folder: `project: ..`."""
     ship_secrets: tuple[Inside, ...] = ()
-    """Files to send although they look like secrets. lumitui leaves out all others that do, and the
-    preview lists them. Paths from
-    the root of the project or of a staged folder; `*`, `**` and folders as in
-    .gitignore: `ship_secrets: [config/dev.env]`."""
+    """Files to send although they look like secrets, as paths from the root of the project or of a
+    staged folder; `*`, `**` and folders as in .gitignore: `ship_secrets: [config/dev.env]`."""
     follow_links: tuple[Inside, ...] = ()
-    """Links that lead out of the project or a staged folder, whose targets lumitui sends. It
-    refuses all other such links.
-    Patterns as in `ship_secrets:`, which also applies to the targets: `follow_links:
-    [data/shared]`."""
+    """Links that lead out of the project or a staged folder, whose targets lumitui sends; it
+    refuses all others. Patterns as in `ship_secrets:`: `follow_links: [data/shared]`."""
     workdir: Inside = "."
     """The folder in the code where the program starts: `workdir: src`."""
     links: dict[Inside, Line] = Field(default={})
@@ -211,9 +207,9 @@ class JobSpec(MappingField):
     then: Annotated[dict[FollowerName, Follower], Field(max_length=MOST_FOLLOWERS)] = Field(
         default={}
     )
-    """Jobs that follow one after the other, by name, each with only the keys that differ. It starts
-    once the job before it is done; with the key `when` as `failed` or `any`, once that has failed,
-    or ended in any way. `$AFTER_DIR` in its `args:` is the folder of the run before it:
+    """Jobs that run one after another, by name, each with only the keys that differ. Each starts
+    once the previous one is done, or as its key `when` (`failed`, `any`) requires. In its `args:`,
+    `$AFTER_DIR` is the folder of the previous run:
     `then: {evaluate: {script: evaluate.py, nodes: 1}}`."""
 
     @classmethod

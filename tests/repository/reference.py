@@ -32,8 +32,8 @@ DATE = "2026-11-26"
 _WIDTH = 110
 _COMMANDS = """# Verbs and options
 
-Look up what each verb does. `lumitui VERB --help` prints the same for one verb, and `man lumitui`
-for all. `make reference` writes this page.
+Look up what each verb does. `lumitui VERB --help` and `man lumitui` print the same.
+`make reference` writes this page.
 
 - RUN is a run's id (or its beginning or end), the job's number in Slurm, a job name (its newest
   run) or `last`.
@@ -59,8 +59,8 @@ Look up what a key of a job file means. A job file is YAML:
     script: train.py
 
 `name`, `site`, `partition` and `time` are required, and either `script` or `trainer`. `lumitui new`
-writes a job file that explains its keys. `lumitui schema` prints a JSON Schema, with which an
-editor completes and checks them. `make reference` writes this page from the program.
+writes a job file that explains its keys. `lumitui schema` prints a JSON Schema for your editor.
+`make reference` writes this page.
 """
 
 

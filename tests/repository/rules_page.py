@@ -21,11 +21,11 @@ _MOST = 12
 """Most lines of an example on each side; a longer one is cut."""
 _HEAD = """# The adviser's rules
 
-Look up a rule that `lumitui lint` or `lumitui preview` names, or read what they check before you
-queue a job. `lumitui rules ID` adds an example and the source. `make reference` writes this page.
+Look up a rule that `lumitui lint` or `lumitui preview` names. `lumitui rules ID` adds an example,
+the source and, for a rule of one site, the fix. `make reference` writes this page.
 
-An *error* means that Slurm refuses the job, or that the job fails or hangs. A *warning*: the job is
-slow, wasteful or fragile. A *note*: worth knowing. If a rule lacks a fact, it reports nothing.
+[Check any sbatch script](lint.md) explains *error*, *warning* and *note*. If a rule lacks a fact,
+it reports nothing.
 """
 _PARTS = {
     "script": "Scripts and job files",
@@ -83,7 +83,9 @@ def _sections(every: tuple[Topic, ...]) -> Iterator[str]:
         )
         yield f"## {heading}\n"
         for one in own:
-            text = plain_markdown(f"{one.title.rstrip('.')}. {one.why}")
+            # A site's rule ends with its fix, which the finding and `lumitui rules ID` show.
+            why = "" if one.subject == "site" else f" {one.why}"
+            text = plain_markdown(f"{one.title.rstrip('.')}.{why}")
             yield f"### {one.id}\n*{one.severity}*: {text}\n"
 
 

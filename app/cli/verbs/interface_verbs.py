@@ -64,7 +64,7 @@ def tui(job: Path | None) -> int:
 def mcp(folder: Path) -> None:
     """Serve runs to a coding agent (MCP) on stdin and stdout.
 
-    FOLDER holds the job files and projects that the agent may use. [default: the current one]
+    FOLDER contains the job files and projects that the agent may use. [default: the current one]
     Without `agents:` in settings.yaml, the agent may read and preview but send nothing.
     """
     try:
@@ -109,7 +109,7 @@ SHELLS = {
 def completion(ctx: click.Context, shell: str | None) -> None:
     """Print a shell's completion script.
 
-    Without a shell, print how to enable completion in each.
+    Without a shell, explains how to enable completion in each.
     """
     from click.shell_completion import get_completion_class
 

@@ -147,9 +147,8 @@ CHAIN_ENDS: Mapping[str, Meaning] = {
     ),
     "unsaved": Meaning(
         "chain-unsaved",
-        "An attempt exited with 85, which means that it saved, but left no new file in "
-        "checkpoints/ or in another folder named in the job file, so the next attempt would "
-        "have repeated the same steps.",
+        "An attempt exited with 85 but saved no new file in checkpoints/ or in another folder "
+        "named in the job file, so the chain ended.",
         "Make the script save to $RUN_DIR/checkpoints before it exits with 85. If it saves "
         "elsewhere, make it create a file in checkpoints/ after each save.",
     ),

@@ -116,7 +116,7 @@ RESOURCES: tuple[LogRule, ...] = (
         r"|^(?:OSError|BlockingIOError): \[Errno 11\] Resource temporarily unavailable$"
         r"|(?:nproc|process|thread)\w* limit (?:reached|exceeded)",
         "The system did not let the job start any more threads or processes.",
-        "Set OMP_NUM_THREADS to the cores of a rank, and use fewer data-loader workers.",
+        "Set OMP_NUM_THREADS to the number of cores per rank, and use fewer data-loader workers.",
     ),
 )
 """Exhausted resources."""

@@ -53,8 +53,8 @@ def _missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "background-steps-overlap",
     "warning",
     "steps that should run at the same time but wait for each other",
-    why="By default, a step takes all cores, memory and GPUs of the job on its nodes. The next "
-    "one waits, with `Step creation temporarily disabled, retrying`.",
+    why="By default, a step takes all resources of the job; the next one waits: `Step "
+    "creation temporarily disabled, retrying`.",
     source="srun(1) --exact, --mem, --gpus; measured with Slurm 22.05.8 (CR_CORE_MEMORY)",
 )
 def _background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -147,8 +147,7 @@ def _waits_in_loop(job: ScriptJob, step: JobStep) -> bool:
     "same-port-twice",
     "error",
     "simultaneous launches that use the same port of a node",
-    why="All but the first fail with `Address already in use`. Without --standalone or "
-    "--master_port, torchrun uses 29500.",
+    why="All but the first fail with `Address already in use`. torchrun's default port is 29500.",
     source="pytorch, torch/distributed/run.py --master-port, --standalone; "
     "github.com/pytorch/pytorch/issues/126510",
 )
@@ -230,8 +229,7 @@ def _entry(job: ScriptJob, text: str, task: int, depth: int = 0) -> int | None:
     "array-beyond-list",
     "error",
     "array tasks for which a list has no entry",
-    why="bash expands a missing entry to an empty string, so the task runs with an empty argument "
-    "or with the wrong file.",
+    why="bash expands a missing entry to an empty string, so the task runs with an empty argument.",
     source="bash(1), Arrays; sbatch(1) --array",
 )
 def _array_beyond_list(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -39,7 +39,7 @@ def _threads(job: ScriptJob) -> bool:
     "error",
     "more cores on a node than a job may use",
     why="sbatch refuses the job, or it waits forever: `Requested node configuration is not "
-    "available`. The system may reserve some cores.",
+    "available`.",
     source="the site's profile, node.cores and node.reserved_cores",
 )
 def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -73,8 +73,8 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "fixed-cores",
     "error",
     "a number of cores that does not match the GPUs",
-    why="With too few cores, the site's submit plugin refuses the job. With too many, other GPUs "
-    "have none left, and the job is refused or waits forever.",
+    why="The site refuses a job with too few cores. With too many, the job is refused or "
+    "waits forever.",
     source="the site's profile, cores_fixed and cores_per_gpu",
 )
 def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -103,8 +103,8 @@ def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "few-cores",
     "warning",
     "only one core for each rank",
-    why="Without --cpus-per-task, the rank, its data loaders and the network threads share one "
-    "core, and the GPU waits for data.",
+    why="The rank, its data loaders and the network threads share one core, and the GPU "
+    "waits for data.",
     source="sbatch(1) --cpus-per-task; the site's profile, cores_per_gpu",
 )
 def _few(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -140,8 +140,7 @@ def _binds(job: ScriptJob) -> bool:
     "idle-cores",
     "warning",
     "all GPUs of a node, but few of its cores",
-    why="Other jobs cannot use the remaining cores without a GPU, and your data loaders are slow "
-    "without them.",
+    why="Your data loaders are slow, and no other job can use the remaining cores.",
     source="docs.it4i.cz, resources-allocation-policy; the site's profile, cores_per_gpu",
 )
 def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -286,8 +285,8 @@ def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "numa-binding-shared",
     "warning",
     "--numa-binding of torchrun on shared nodes",
-    why="Slurm may give the job no core near its GPU. torchrun then fails with `Must bind to a "
-    "non-empty set of CPU indices`.",
+    why="If the job gets no core near its GPU, torchrun fails with `Must bind to a non-empty "
+    "set of CPU indices`.",
     source="pytorch, torch/numa/binding.py; LUMI user guide, distribution-binding",
 )
 def _numa_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -315,7 +314,7 @@ mask_empty = _mistake(
     "mask-empty",
     "error",
     "a mask without a core",
-    "srun refuses the step, because the task would have no core.",
+    "srun refuses the step.",
 )
 mask_outside = _mistake(
     "mask-outside",
@@ -327,14 +326,13 @@ mask_reserved = _mistake(
     "mask-reserved",
     "error",
     "a mask with cores that the system reserves",
-    "srun refuses the step: `CPU binding outside of job step allocation`. On LUMI, masks from "
-    "before August 2023 contain such cores: `ff` is now `fe`.",
+    "srun refuses the step: `CPU binding outside of job step allocation`.",
     "LUMI-training-materials User-Updates/Update-202308, lumig-lownoise",
 )
 mask_count = _mistake(
     "mask-count",
     "warning",
-    "a number of masks that differs from the tasks on a node",
+    "more or fewer masks than tasks on a node",
     "Slurm starts again at the first mask, so tasks share cores.",
     "srun(1) --cpu-bind; LUMI user guide, distribution-binding",
 )
@@ -342,22 +340,20 @@ mask_overlap = _mistake(
     "mask-overlap",
     "warning",
     "masks that share cores",
-    "Two ranks take turns on the same cores, and all others wait for them in each step.",
+    "Two ranks take turns on the same cores, and all others wait for them.",
 )
 mask_few = _mistake(
     "mask-few",
     "warning",
     "masks with fewer cores than the job requests for each task",
-    "The threads and data loaders of a rank take turns on its few cores, and the other requested "
-    "cores idle.",
+    "The threads of a rank take turns on its few cores, and the other requested cores stay idle.",
     "srun(1) --cpu-bind, map_cpu: one core for each task",
 )
 mask_order = _mistake(
     "mask-order",
     "warning",
     "masks in a different order than the GPUs",
-    "Rank i uses GPU i, but its cores are near another one: each copy between memory and GPU "
-    "crosses the node.",
+    "The cores of rank i are near another GPU: each copy between memory and GPU crosses the node.",
     "LUMI user guide, lumig-job and distribution-binding",
 )
 mask_torchrun = _mistake(
@@ -405,8 +401,8 @@ def _bound_otherwise(job: ScriptJob, step: JobStep) -> bool:
     "no-binding",
     "warning",
     "ranks on whole nodes without binding to the cores near their GPUs",
-    why="Slurm gives rank i the i-th cores of the node, which are near another GPU: each copy "
-    "between memory and GPU crosses the node. The ranks of one torchrun share all cores.",
+    why="Slurm gives rank i the i-th cores of the node, which are near another GPU. The "
+    "ranks of one torchrun share all cores.",
     source="LUMI-AI-Guide, 05-multi-gpu-and-node, and its pull request 100; LUMI user guide, "
     "distribution-binding",
 )

@@ -169,8 +169,8 @@ _SHARES_AGAIN = "allow-task-sharing"
     "gpu-cgroup",
     "warning",
     "an option that gives each task its own GPU",
-    why="Each rank sees only GPU 0, so cuda:LOCAL_RANK fails with `invalid device ordinal`. Ranks "
-    "cannot copy from GPU to GPU, so RCCL or NCCL hangs or is slow.",
+    why="Each rank sees only GPU 0: cuda:LOCAL_RANK fails with `invalid device ordinal`, and "
+    "RCCL or NCCL hangs or is slow.",
     source="LUMI-training-materials 2day-20260422/201-Slurm and 202-Binding; NVIDIA/nccl #1066",
 )
 def _cgroup(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -218,10 +218,8 @@ def _numbers(text: str) -> list[int] | None:
     "visible-devices",
     "warning",
     "a manual list of GPUs",
-    why=(
-        "Slurm sets the list itself. A different one leaves GPUs idle, or names GPUs that the "
-        "job does not have: `no CUDA-capable device` or `No HIP GPUs are available`."
-    ),
+    why="It may leave GPUs idle, or name GPUs that the job does not have: `no CUDA-capable "
+    "device` or `No HIP GPUs are available`.",
     source="sbatch(1), CUDA_VISIBLE_DEVICES; LUMI-training-materials 2day-20260422/202-Binding",
 )
 def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -291,8 +289,8 @@ _KEEPS_LIST = ("plain", "srun", "torchrun")
     "hidden-gpus",
     "error",
     "ranks that see only their own GPU, and select it by LOCAL_RANK",
-    why="A rank that sees one GPU knows it as number 0, so cuda:LOCAL_RANK fails with `invalid "
-    "device ordinal` in every other rank.",
+    why="That GPU is number 0, so cuda:LOCAL_RANK fails with `invalid device ordinal` in "
+    "every rank except 0.",
     source="LUMI user guide, lumig-job: select_gpu; github.com/deepspeedai/DeepSpeed/pull/3165; "
     "github.com/ACEsuit/mace/issues/435",
 )

@@ -39,8 +39,8 @@ def _signal(job: ScriptJob) -> tuple[str, bool]:
     "trap-behind-launch",
     "warning",
     "a trap that runs only after the launch has ended",
-    why="bash waits for a foreground program before it runs a trap. Near the time limit, the trap "
-    "waits for srun until Slurm ends both: nothing is saved.",
+    why="bash waits for the launch before it runs the trap. At the time limit, Slurm ends "
+    "both, and nothing is saved.",
     source="bash(1), SIGNALS; sbatch(1) --signal",
 )
 def _trap_behind_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -89,8 +89,8 @@ def _no_checkpoint(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "preempt-requeue",
     "warning",
     "a job without --requeue in a partition with preemption",
-    why="Slurm ends jobs in this partition when others need their nodes. Without --requeue, the "
-    "site decides whether they restart.",
+    why="If another job needs the nodes, Slurm ends this one; without --requeue, it may not "
+    "restart.",
     source="the site's profile, partitions.*.preempts; sbatch(1) --requeue",
 )
 def _preempted(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -25,8 +25,8 @@ _COPIES = ("tar", "cp", "rsync", "unzip", "unsquashfs", "pigz", "zstd", "mv", "g
     "first-node-only",
     "error",
     "files that exist on only the first node",
-    why="/tmp and local disks belong to one node. The batch script runs on the first node, so "
-    "other ranks do not find the files.",
+    why="The batch script fills /tmp or a local disk of the first node; ranks on the others "
+    "do not find the files.",
     source="csc-user-guide, ml-multi.md; LUMI-AI-Guide pull request 108",
 )
 def _first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -180,8 +180,7 @@ def logs_of(job: ScriptJob) -> Iterator[tuple[Option, str]]:
     "output-overwritten",
     "warning",
     "the same log name for every job",
-    why="The next job overwrites the log of the last failure, and simultaneous jobs mix their "
-    "lines.",
+    why="The next job overwrites the log, and simultaneous jobs mix their lines.",
     source=f"{_OUTPUT}; LUMI-training-materials, 201-Slurm",
 )
 def _output_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -254,7 +253,7 @@ def _output_of_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "log-truncated",
     "warning",
     "a log that a requeue empties",
-    why="A requeued job opens its log again: everything written before the failure is lost.",
+    why="A requeued job opens its log again, and loses everything written before the failure.",
     source="sbatch(1) --open-mode; LUMI-training-materials, 201-Slurm",
 )
 def _log_truncated(job: ScriptJob, site: Site) -> Iterator[Hit]:

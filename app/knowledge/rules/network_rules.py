@@ -81,8 +81,7 @@ def _foreign_interface(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "network-off",
     "warning",
     "a setting that disables a fast path between GPUs",
-    why="It is meant for debugging. Ranks then exchange gradients over TCP or through the host's "
-    "memory, several times slower.",
+    why="Ranks then exchange gradients over TCP or through the host's memory, much more slowly.",
     source=f"{_NCCL}, NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, NCCL_IB_DISABLE, NCCL_NET",
 )
 def _network_off(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -119,8 +118,7 @@ def _slingshot(site: Site) -> bool:
     "debug-left-on",
     "warning",
     "a debugging setting that slows every step",
-    why="The program waits for or checks each kernel or collective, and trains at a fraction of "
-    "its speed.",
+    why="The program trains at a fraction of its speed.",
     source="PyTorch documentation, CUDA environment variables; torch.distributed, debug mode",
 )
 def _debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -215,8 +213,8 @@ def _addresses(job: ScriptJob) -> Iterator[Variable]:
     "address-of-each-node",
     "error",
     "a rendezvous address that differs on each node",
-    why="Under srun, `hostname` prints the name of its own node, so every node waits for ranks "
-    "that meet elsewhere.",
+    why="Under srun, `hostname` prints each node's own name, so the ranks wait at different "
+    "addresses.",
     source=_ADDRESS,
 )
 def _address_of_each_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -280,8 +278,7 @@ def _scontrol_in_container(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "local-address",
     "error",
     "localhost as the rendezvous address of several nodes",
-    why="localhost is a different machine on each node: ranks on other nodes wait until they time "
-    "out.",
+    why="On each node, localhost means that node, so the other ranks wait until they time out.",
     source=_ADDRESS,
 )
 def _local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -307,8 +304,8 @@ def _local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "missing-rendezvous",
     "error",
     "ranks without the variables by which PyTorch finds them",
-    why="PyTorch's env:// needs MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, and otherwise "
-    "fails with `environment variable … expected, but not set`.",
+    why="Without MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, PyTorch fails with "
+    "`environment variable … expected, but not set`.",
     source="pytorch, torch/distributed/rendezvous.py",
 )
 def _missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -398,10 +395,7 @@ def _listed(names: Sequence[str]) -> str:
     "rendezvous-missing",
     "error",
     "torchrun on several nodes without a rendezvous address",
-    why=(
-        "By default, it uses the node itself, port 29400 or 29500, which the other nodes cannot "
-        "reach."
-    ),
+    why="By default, each torchrun waits on its own node, so the nodes do not find each other.",
     source="pytorch, torch/distributed/run.py --rdzv-endpoint, --master-addr; "
     "github.com/mlc-ai/pith-train/pull/91",
 )

@@ -46,8 +46,7 @@ def _billed(queue: NamedPartition, amount: float, share: str) -> str:
     "share-cores",
     "warning",
     "more cores than the share of the GPUs",
-    why="The site bills the largest share of cores, memory or GPUs, or other jobs cannot use the "
-    "GPUs whose cores you take.",
+    why="The site bills the larger of the two shares, or other jobs lack cores for their GPUs.",
     source="LUMI-training-materials User-Updates/Update-202308, responsible-use; csc-user-guide, "
     "ml-multi.md",
 )
@@ -74,8 +73,7 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "share-memory",
     "warning",
     "more memory than the share of the GPUs",
-    why="The site bills the largest share of cores, memory or GPUs, or other jobs cannot use the "
-    "GPUs whose memory you take.",
+    why="The site bills the larger of the two shares, or other jobs lack memory for their GPUs.",
     source="LUMI user guide, runjobs/lumi_env/billing; csc-user-guide, gpu-ml.md",
 )
 def _memory(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -124,8 +122,7 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "scattered",
     "warning",
     "only some of the GPUs on each of several nodes",
-    why="Traffic between nodes is slower than within one, and lumitui cannot bind ranks to the "
-    "cores near their GPUs.",
+    why="Traffic between nodes is slower than within one, and lumitui cannot bind ranks.",
     source="csc-user-guide, ml-multi.md; LUMI AI course of June 2026, extra_08",
 )
 def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -153,7 +150,7 @@ def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "exclusive-part",
     "warning",
     "a whole node for only part of its GPUs",
-    why="The site bills the whole node, including the GPUs that the job does not use.",
+    why="The site bills the whole node.",
     source="sbatch(1) --exclusive; LUMI user guide, billing",
 )
 def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -174,8 +171,7 @@ def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "shared-cores",
     "note",
     "all GPUs of shared nodes",
-    why="Slurm chooses the cores, so masks are impossible, and other jobs may use the node's "
-    "other cores.",
+    why="Slurm chooses the cores, so masks are impossible.",
     source="LUMI user guide, distribution-binding; slurm.conf(5), OverSubscribe",
 )
 def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:

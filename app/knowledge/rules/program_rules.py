@@ -161,7 +161,7 @@ def _spawn(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "master-in-program",
     "error",
     "a local address for ranks on several nodes",
-    why="`localhost` is a different machine on each node: ranks on other nodes never find rank 0.",
+    why="On each node, `localhost` means that node, so the other ranks never find rank 0.",
     source=f"{_TORCH}, TCP initialization",
 )
 def _master(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -212,8 +212,8 @@ _OF_DEEPSPEED = ("save_checkpoint", "load_checkpoint", "save_16bit_model")
     "collective-on-one-rank",
     "error",
     "a collective that only one rank calls",
-    why="A barrier, a reduction, DeepSpeed's save_checkpoint and FSDP's state_dict wait for all "
-    "ranks. Rank 0 waits until the timeout while the others continue.",
+    why="Calls such as a barrier, DeepSpeed's save_checkpoint or FSDP's state_dict wait for "
+    "all ranks, until they time out.",
     source=f"{_TORCH}, Collective functions; deepspeed.readthedocs.io, Model Checkpointing; "
     "docs.pytorch.org/docs/stable/fsdp; github.com/deepspeedai/DeepSpeed/issues/2993",
 )
@@ -277,8 +277,8 @@ def _is_for_training(call: Call) -> bool:
     "no-sampler",
     "warning",
     "a loader that gives every rank the same data",
-    why="Without a DistributedSampler, each rank reads the whole data set, and an epoch on 8 "
-    "ranks computes everything 8 times.",
+    why="Without a DistributedSampler, each rank trains on the whole data set: 8 ranks do "
+    "everything 8 times.",
     source=f"{_DATA}, DistributedSampler; github.com/Parskatt/RoMa/issues/32",
 )
 def _no_sampler(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -402,8 +402,7 @@ def _offloads(config: Config) -> Iterator[tuple[str, Offload]]:
     "offload-without-disk",
     "warning",
     "offloading to a disk that the nodes do not have",
-    why="/tmp is in memory there, so offloaded data counts as the job's memory. On a shared file "
-    "system, every step rewrites thousands of files.",
+    why="/tmp is in memory there, so offloaded data counts as the job's memory.",
     source="the site's profile, node.local_disk",
 )
 def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:

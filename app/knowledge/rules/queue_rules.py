@@ -29,8 +29,8 @@ _PROFILE = "the site's profile, partitions"
     "account",
     "error",
     "no account, or one that does not exist at the site",
-    why="sbatch refuses a job without a valid project, with a message like `Invalid account or "
-    "account/partition combination` or `AssocMaxSubmitJobLimit`.",
+    why="sbatch refuses the job: `Invalid account or account/partition combination` or "
+    "`AssocMaxSubmitJobLimit`.",
     source="sbatch(1) --account; the site's profile, account",
 )
 def _account(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -90,8 +90,8 @@ def _readable(job: ScriptJob, site: Site) -> str:
     "partition-missing",
     "warning",
     "no partition",
-    why="The job goes to the site's default partition, which may have no GPUs; without a default, "
-    "sbatch refuses it.",
+    why="The job goes to the site's default partition, which may have no GPUs, or sbatch "
+    "refuses it.",
     source="sbatch(1) --partition; LUMI-training-materials 2day-20260422/201-Slurm",
 )
 def _partition_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -189,8 +189,8 @@ def _qos_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "reservation",
     "note",
     "a reservation, which may have ended",
-    why="sbatch refuses a job in a reservation that is over or that excludes the account: "
-    "`Requested reservation is invalid`.",
+    why="If it is over or excludes the account, sbatch refuses the job: `Requested "
+    "reservation is invalid`.",
     source="sbatch(1) --reservation",
 )
 def _reservation(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -87,8 +87,7 @@ def _conflict(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "tasks-total",
     "note",
     "a total number of tasks that does not change with the nodes",
-    why="On more nodes, Slurm distributes the same ranks differently. Without --nodes, it may use "
-    "any number of nodes.",
+    why="On more nodes, the total number of ranks stays the same.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; "
     "PrincetonUniversity/multi_gpu_training",
 )
@@ -123,8 +122,8 @@ _DISKS = ("nvme", "lscratch", "localtmp", "ssd")
     "gpus-missing",
     "error",
     "a job on GPU nodes that requests no GPU",
-    why="On shared nodes, the job gets only cores: torch finds no GPU. On whole nodes, Slurm "
-    "does not set SLURM_GPUS_PER_NODE, which many launch lines use.",
+    why="On shared nodes, torch finds no GPU. On whole nodes, Slurm does not set "
+    "SLURM_GPUS_PER_NODE, which many launch lines use.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; User-Updates/Update-202308",
 )
 def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -315,8 +314,7 @@ def _too_much(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "memory-option",
     "error",
     "a memory request that the site refuses",
-    why="The site allocates memory with the cores or with whole nodes, and refuses jobs that "
-    "request it.",
+    why="The site allocates memory with the cores or the nodes.",
     source="the site's profile, memory_option",
 )
 def _refused(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -339,7 +337,7 @@ def _refused(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "memory-unit",
     "error",
     "memory without a unit, which Slurm reads as megabytes",
-    why="The job gets a few hundred megabytes, and is killed as soon as Python has loaded torch: "
+    why="The job gets a few hundred megabytes, and Slurm kills it when Python loads torch: "
     "`oom_kill event`.",
     source="sbatch(1) --mem: the default unit is megabytes",
 )
@@ -417,8 +415,7 @@ def _memory_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "memory-zero",
     "note",
     "--mem=0, which takes any node",
-    why="It requests all memory of a node, even of one that has lost some. With a number, Slurm "
-    "skips such a node.",
+    why="Slurm may choose a node that has lost memory; with a number, it skips such a node.",
     source="LUMI-training-materials 2day-20260422/201-Slurm",
 )
 def _zero(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -40,7 +40,7 @@ def _written(job: ScriptJob, at: Position) -> str:
     "bad-shebang",
     "error",
     "a script whose first line names no interpreter",
-    why="sbatch refuses it: the first line must be `#!` and the path of an interpreter.",
+    why="sbatch refuses a script that does not begin with `#!` and the path of an interpreter.",
     source="sbatch(1), DESCRIPTION: `This does not look like a batch script`",
 )
 def _bad_shebang(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -114,8 +114,7 @@ def _heredoc_open(job: ScriptJob, trouble: Trouble) -> Hit:
     "bracket-without-blank",
     "error",
     "a test whose bracket touches a word",
-    why="`[` is a command. Without a space on either side, bash prints `command not found` and "
-    "treats the test as false.",
+    why="bash prints `command not found` and treats the test as false.",
     source="bash(1), Compound Commands; test(1)",
 )
 def _bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -130,8 +129,8 @@ def _bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
     "syntax-error",
     "error",
     "an unclosed part of the script",
-    why="bash looks for the end of an `if`, a loop, a function or `$(`. Without one, it stops "
-    "with `syntax error: unexpected end of file`.",
+    why="bash stops with `syntax error: unexpected end of file`: an `if`, a loop, a function "
+    "or `$(` has no end.",
     source="bash(1), Compound Commands",
 )
 def _syntax_error(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -145,7 +144,7 @@ def _syntax_error(job: ScriptJob, trouble: Trouble) -> Hit:
     "directive-after-command",
     "warning",
     "an #SBATCH line below the first command",
-    why="sbatch reads #SBATCH lines only up to the first command. Later ones are comments.",
+    why="sbatch treats such a line as a comment.",
     source="sbatch(1), DESCRIPTION: `sbatch will stop processing further #SBATCH directives`",
 )
 def _directive_after_command(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -171,8 +170,7 @@ def _nearly_a_directive(job: ScriptJob, trouble: Trouble) -> Hit:
     "directive-with-variable",
     "error",
     "a variable in an #SBATCH line",
-    why="sbatch does not expand it: the job gets the literal text, such as an output folder that "
-    "does not exist.",
+    why="sbatch does not expand it: the job gets the literal text.",
     source="sbatch(1), filename pattern; DESCRIPTION",
 )
 def _directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -193,8 +191,8 @@ def _directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:
     "stray-word",
     "error",
     "a word in an #SBATCH line that belongs to no option",
-    why="sbatch stops at it, for example because of a space around `=`. It then refuses the job "
-    "or ignores the rest of the line.",
+    why="sbatch refuses the job or ignores the rest of the line. A common cause is a space "
+    "around `=`.",
     source="sbatch: `Invalid directive found in batch script`",
 )
 def _stray_word(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -209,7 +207,7 @@ def _stray_word(job: ScriptJob, trouble: Trouble) -> Hit:
     "unknown-directive",
     "error",
     "an option that sbatch does not have",
-    why="sbatch refuses it, as it does an option without its value, or an ambiguous abbreviation.",
+    why="sbatch refuses the script.",
     source="sbatch(1), OPTIONS",
 )
 def _unknown_directive(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -285,8 +283,8 @@ def _sets(job: ScriptJob, option: str, letter: str) -> Command | None:
     "exit-code-lost",
     "warning",
     "a pipe that hides the launch's exit code",
-    why="Without pipefail, the exit code of a pipe is that of its last command. Slurm marks the "
-    "job COMPLETED although the program failed.",
+    why="Without pipefail, a pipe exits with the code of its last command, so Slurm marks a "
+    "failed job COMPLETED.",
     source=f"{_BASH}, pipefail",
 )
 def _exit_code_lost(job: ScriptJob, site: Site) -> Iterator[Hit]:

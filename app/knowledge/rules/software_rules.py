@@ -25,9 +25,8 @@ _PURGES = ("purge", "reset")
     "conda-without-hook",
     "warning",
     "conda activate in a shell without conda's function",
-    why="A batch script has that function only after it sources conda.sh. Otherwise `conda "
-    "activate` fails with `Run 'conda init' before 'conda activate'`, and another Python "
-    "runs.",
+    why="Unless the script sources conda.sh, the command fails with `Run 'conda init' before "
+    "'conda activate'`, and another Python runs.",
     source="conda documentation, conda activate; docs.csc.fi, Python",
 )
 def _conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -58,8 +57,7 @@ def _conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "install-in-job",
     "warning",
     "packages that the job installs",
-    why="All ranks write the same files at once, nodes without internet reach no package index, "
-    "and the site bills the GPUs meanwhile.",
+    why="All ranks write the same files at once, and the site bills the GPUs meanwhile.",
     source="csc-user-guide, python; the site's profile, internet_on_compute_nodes",
 )
 def _install_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -110,7 +108,7 @@ def _installs(program: str, words: list[str]) -> str:
     "image-install-home",
     "warning",
     "packages installed from inside an image into home",
-    why="pip uses ~/.local, which every other image with that version of Python then also reads.",
+    why="pip installs into ~/.local, which every image with that version of Python reads.",
     source="pip documentation, user installs; docs.csc.fi, Python",
 )
 def _image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -230,10 +228,8 @@ def _no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "wrong-gpu-flag",
     "warning",
     "the GPU option for a different vendor",
-    why=(
-        "--nv adds NVIDIA's driver to the image, --rocm AMD's. With the wrong one, the program "
-        "finds no driver, or loads the wrong libraries."
-    ),
+    why="--nv adds NVIDIA's driver to the image, --rocm AMD's; with the wrong one, the program "
+    "finds no GPU.",
     source=f"{_CALL} --nv, --rocm",
 )
 def _wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -275,7 +271,7 @@ def _image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "image-in-job",
     "warning",
     "an image that every task downloads and converts",
-    why="Each task creates its own copy, which costs minutes of billed time and fills home.",
+    why="Each task creates its own copy, which takes minutes and fills home.",
     source="singularity pull(1); docs.csc.fi, containers",
 )
 def _image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -394,8 +390,8 @@ def _lacks_bind(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "no-binds",
     "error",
     "a container that does not see the shared file systems",
-    why="Without the site's module or -B, a container sees only home and the current folder. "
-    "For data and programs elsewhere, it reports `No such file or directory`.",
+    why="Without the site's module or -B, a container sees only home and the current folder, "
+    "and reports `No such file or directory` for the rest.",
     source="the site's profile, containers.modules; LUMI user guide, storage",
 )
 def _no_binds(job: ScriptJob, site: Site) -> Iterator[Hit]:

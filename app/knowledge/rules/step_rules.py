@@ -40,8 +40,7 @@ def _ranges(job: ScriptJob) -> bool:
     "step-tasks",
     "error",
     "a step with too many tasks for the job's cores",
-    why="srun refuses the step or waits forever: `More processors requested than permitted`. "
-    "Otherwise, its ranks share cores and GPUs.",
+    why="srun refuses the step or waits forever: `More processors requested than permitted`.",
     source="srun(1) --ntasks",
 )
 def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -76,8 +75,7 @@ def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "srun-cores",
     "warning",
     "srun without the cores requested from sbatch",
-    why="Since Slurm 22.05, srun does not inherit --cpus-per-task: each task gets one core for "
-    "all its threads and data loaders.",
+    why="Since Slurm 22.05, srun does not inherit --cpus-per-task: each task gets one core.",
     source="Slurm 22.05, RELEASE_NOTES; csc-user-guide pull request 1632",
 )
 def _unshared(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -105,8 +103,7 @@ _MATRIX = "csc-user-guide, ml-multi.md; sbatch(1) --ntasks-per-node"
     "launcher-tasks",
     "error",
     "a launcher started several times on a node",
-    why="torchrun, accelerate and deepspeed start all ranks of a node themselves. Several copies "
-    "compete for GPUs and ports.",
+    why="Each copy starts all ranks of the node, and the copies compete for GPUs and ports.",
     source=_MATRIX,
 )
 def _launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -159,7 +156,7 @@ def _more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "no-srun",
     "warning",
     "several tasks, but a program started without srun",
-    why="The program runs once, on the first node. The other tasks and nodes are idle but billed.",
+    why="The program runs once, on the first node. The other nodes are idle but billed.",
     source="sbatch(1); LUMI-training-materials, AI course of June 2026",
 )
 def _no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -189,8 +186,7 @@ def _no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "mpirun-count",
     "error",
     "mpirun with a number of ranks that differs from the job's tasks",
-    why="Open MPI starts one rank per Slurm task by default. It refuses more with `not enough "
-    "slots`; fewer leave GPUs idle.",
+    why="Open MPI refuses more ranks with `not enough slots`; fewer leave GPUs idle.",
     source="Open MPI, mpirun(1) --np; other_sites, launcher matrix",
 )
 def _mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -221,8 +217,7 @@ def _mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "launcher-of-site",
     "warning",
     "a launcher that does not work at the site",
-    why="The profile lists those that work; others fail within a second, or start all ranks on "
-    "one node.",
+    why="It fails within a second, or starts all ranks on one node.",
     source="the site's profile, launchers",
 )
 def _launcher_of_site(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -246,9 +241,7 @@ _SLURM = (
     "lightning-nodes",
     "error",
     "a number of nodes that differs from the job's",
-    why=(
-        "Lightning compares `num_nodes` (default 1) with the job's nodes, and fails if they differ."
-    ),
+    why="Lightning fails if `num_nodes` (default 1) is not the job's number of nodes.",
     source=f"{_SLURM}; github.com/Lightning-AI/pytorch-lightning/issues/10098",
 )
 def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -313,8 +306,8 @@ def _torchrun_standalone(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "launcher-nodes",
     "error",
     "a launcher with a number of nodes that differs from the job's",
-    why="If the number is too large, the launcher waits until it times out; if it is too small, "
-    "the other nodes are refused or train alone.",
+    why="With a larger number, the launcher waits until it times out; with a smaller one, "
+    "some nodes train alone.",
     source=f"{_RUN} --nnodes; {_ACCELERATE}",
 )
 def _launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -334,7 +327,7 @@ def _launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "launcher-nodes-missing",
     "error",
-    "a launcher that is not told the number of nodes",
+    "a launcher without the number of nodes",
     why="The launcher assumes one node, so every node trains its own copy, and all write the same "
     "files.",
     source=f"{_RUN} --nnodes (default 1:1); {_ACCELERATE}",
@@ -433,8 +426,7 @@ def _no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "accelerate-processes",
     "error",
     "accelerate with one node's number of ranks as the total",
-    why="accelerate's --num_processes counts the ranks of all nodes. accelerate divides it by the "
-    "number of nodes, so most GPUs stay idle.",
+    why="accelerate divides --num_processes by the number of nodes, so most GPUs stay idle.",
     source=_ACCELERATE,
 )
 def _accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:

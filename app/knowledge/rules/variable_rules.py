@@ -84,7 +84,7 @@ def _export(variable: Variable) -> Fix:
     "secret-in-words",
     "warning",
     "a key in the script",
-    why="Slurm and the project's history store the script: the key is no longer secret.",
+    why="Slurm and the history store the script, so the key is no longer secret.",
     source="gitleaks, config/gitleaks.toml; scontrol(1) write batch_script",
 )
 def _secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -109,8 +109,7 @@ def _secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "threads-unset",
     "note",
     "several ranks on a node without a number of threads",
-    why="Every rank starts a thread for each core of the node, and they slow each other down. "
-    "torchrun sets one thread per rank by default.",
+    why="Every rank starts a thread for each core of the node, and they slow each other down.",
     source="csc-user-guide, ml-multi.md; OpenMP, OMP_NUM_THREADS",
 )
 def _threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -167,8 +166,7 @@ def _literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "literal-tilde",
     "warning",
     "a tilde that no shell expands",
-    why="bash expands ~ only at the beginning of an unquoted word. Elsewhere, the program creates "
-    "a folder named ~.",
+    why="The program creates a folder named ~.",
     source="bash(1), tilde expansion",
 )
 def _literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -289,7 +287,7 @@ _MOST = 300
     "misspelt-variable",
     "warning",
     "a variable whose name is nearly that of a known one",
-    why="Setting this one has no effect, and reading it gives nothing.",
+    why="Setting it has no effect, and reading it gives an empty string.",
     source="sbatch(1), srun(1), NCCL, PyTorch, OpenMP and others: known_names.py",
 )
 def _misspelt_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -355,8 +353,7 @@ _OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK")
     "rank-set-in-batch",
     "error",
     "a rank that the batch script sets for all tasks",
-    why="Every task gets the batch script's 0: all assume that they are rank 0, and wait for "
-    "ranks that never come, or all share GPU 0.",
+    why="All tasks act as rank 0, and wait for ranks that never come, or share GPU 0.",
     source=_RANKS,
 )
 def _rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -397,8 +394,8 @@ def _outer_words(step: JobStep) -> list[tuple[str, Position]]:
     "rank-expanded-in-batch",
     "error",
     "a rank that the batch script expands in the launch line",
-    why="Without single quotes, bash expands the variable to 0 before srun starts, so every task "
-    "assumes that it is the first.",
+    why="Without single quotes, bash expands the variable before srun starts, so every task "
+    "assumes that it is rank 0.",
     source=_RANKS,
 )
 def _rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -438,8 +435,7 @@ def _rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "container-variable-outside",
     "error",
     "a variable of the image expanded outside it",
-    why="The batch script expands it to nothing, so the environment is never activated, and an "
-    "`&&` after it is a syntax error.",
+    why="The batch script expands it to nothing, so the environment is never activated.",
     source="LUMI-training-materials, 205-Containers; the site's profile, containers",
 )
 def _container_variable_outside(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -34,13 +34,12 @@ TOPICS: tuple[Topic, ...] = (
     ),
     _topic(
         "cluster-output", "error", "an output folder that is missing or not writable",
-        "Slurm cannot open the job's log, so the job ends in its first second without a message.",
+        "Slurm cannot open the log, so the job ends in its first second without a message.",
         "sbatch(1), --output: Slurm does not create missing folders",
     ),
     _topic(
         "cluster-quota", "warning", "a quota of bytes or files that is almost used up",
-        "A write fails with `Disk quota exceeded` in the middle of training; caches and "
-        "unpacked archives use up file quotas.",
+        "A write fails with `Disk quota exceeded` in the middle of training.",
         "the site's own command for quotas (`quota:` of its profile)",
     ),
     _topic(
@@ -75,7 +74,7 @@ TOPICS: tuple[Topic, ...] = (
     ),
     _topic(
         "cluster-start", "note", "when the job would start",
-        "This is Slurm's current estimate; jobs that end early or are submitted later change it.",
+        "This is Slurm's current estimate, which other jobs change.",
         "sbatch(1), --test-only",
     ),
     _topic(

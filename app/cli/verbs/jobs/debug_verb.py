@@ -37,9 +37,8 @@ from lumitui.app.runs import RunFailed, State
 def debug(reply: Reply, job: Path, length: str, idle: str, force: bool, yes: bool) -> None:
     """Hold a job's nodes for shells in them; run nothing.
 
-    The job has the resources, container, environment and code of the job file, but does not start
-    its program. If the site has a partition for trials that is large enough, the job uses it. It
-    ends when its time is over, when nobody uses it, or with `lumitui cancel`.
+    The job gets the job file's resources, container, environment and code, but does not start its
+    program. If the site has a partition for trials that is large enough, the job uses it.
     """
     from lumitui.app.runs import seconds_in
 

@@ -158,10 +158,8 @@ def submit(
 ) -> None:
     """Send a job after you confirm.
 
-    The question lists the adviser's errors, if any. A job file with a `grid:` or `then:` becomes
-    several runs, sent one after another. If a submission with `then:` was interrupted, submitting
-    the file again sends only the unsent runs. Queries the cluster, as --cluster does, for a job
-    with `python:` or `activate:`.
+    The confirmation lists the adviser's errors. A job file with `grid:` or `then:` becomes several
+    runs. Queries the cluster, as --cluster does, for a job with `python:` or `activate:`.
     """
     if when and not after:
         raise InputError("--when works only with --after.", "Add --after RUN.")

@@ -71,10 +71,8 @@ def history(
 ) -> None:
     """List runs, move them to another laptop, or rebuild lost ones.
 
-    The list shows the last known states; `lumitui status` queries the sites. --import merges run by
-    run: a final state replaces an unfinished one; otherwise the newer state counts. Importing a
-    file twice changes nothing. --of reads a colleague's run folders at a site and keeps nothing of
-    them; `lumitui show RUN --of USER` shows one.
+    The list shows the last known states; `lumitui status` queries the sites. --of reads a
+    colleague's run folders at a site; `lumitui show RUN --of USER` shows one.
     """
     if account and recover is None and not user:
         raise InputError(

@@ -167,8 +167,8 @@ def fetch(
 ) -> None:
     """Copy a run's results here, verified by hash.
 
-    Without a PATTERN, copies only logs, metrics and the files of `fetch:`; folders with contents.
-    If a PATTERN like '*.pt' matches nothing in the run's folder, all its folders are searched.
+    Without a PATTERN, copies only logs, metrics and the files of `fetch:`. Copies a folder with its
+    contents. If a PATTERN like '*.pt' matches nothing in the run's folder, searches those below it.
     Exits with 4 if a file could not be copied, and with 2 if a PATTERN matches nothing.
     """
     from lumitui.app.runs import result_files as results

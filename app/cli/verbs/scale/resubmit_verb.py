@@ -105,7 +105,7 @@ def resubmit(
 ) -> None:
     """Send a run again after you confirm, at one or several sizes.
 
-    The question lists the adviser's errors, if any.
+    The confirmation lists what changes, and the adviser's errors.
     """
     with core() as runs:
         refuse_wait((wait or timeout is not None) and bool(rest or ladder or then))

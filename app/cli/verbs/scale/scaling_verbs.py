@@ -61,7 +61,7 @@ def scaling(
 ) -> None:
     """Show how a run scales, and predict other sizes.
 
-    Compares all runs of RUN's lineage, predicts sizes nobody ran, and recommends one.
+    Compares the sizes in RUN's lineage, predicts others, and recommends one.
     """
     from lumitui.app.runs import ScalingQuestion, SizeGoal, advise_size, seconds_in
 
@@ -85,8 +85,8 @@ def grid(reply: Reply, run_id: str) -> None:
     """Compare the runs of a grid, and recommend a setting.
 
     RUN is any run of the grid. Prints each run's seconds per epoch, samples per second and share
-    of time spent waiting for data. Recommends a number if the runs differ in their number of
-    workers, and names the setting with the lowest loss if not.
+    of time spent waiting for data. If the runs differ in their number of workers, recommends a
+    number; otherwise, names the setting with the lowest loss.
     """
     with core() as runs:
         sweep = runs.sweeps.of(run_id)

@@ -63,9 +63,8 @@ def check(
 
     With --file, contacts no cluster, and exits with 1 for warnings and with 2 for errors.
 
-    With --probe, a job of at most five minutes measures one node: its cores, which of them are near
-    each GPU, disks, network cards and the route to the internet. Shows the price and asks first.
-    Prints the result as a change to the profile; --write applies it.
+    With --probe, shows the price and, after you confirm, measures the cores, GPUs, disks and
+    network of one node. Prints the result as a change to the profile.
     """
     if profile is not None:
         if site_name is not None:
