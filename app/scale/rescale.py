@@ -170,7 +170,7 @@ def _batch_and_rate(
     if not size:
         if not resized:
             return spec
-        raise no_number(name, text, spec.nodes)
+        raise no_number(name, text)
     # How many times the argument the global batch is, before and after.
     old_share, share = (1, 1) if is_batch_global(spec) else (old_world, new_world)
     if resized and old == text and name not in held:
@@ -253,7 +253,7 @@ def _set_by_hand(spec: JobSpec, before: JobSpec, held: frozenset[str]) -> int | 
         return None
     micro = batches.whole(text)
     if not micro:
-        raise no_number(name, text, spec.nodes)
+        raise no_number(name, text)
     return micro
 
 
@@ -266,7 +266,7 @@ def _with_micro(
         return spec
     text = argument_value(spec.args, name)
     if text is not None and not batches.whole(text):
-        raise no_number(name, text, spec.nodes)
+        raise no_number(name, text)
     if text == str(micro):
         return spec
     if sent is not None and text is not None and batches.whole(text) != sent:
