@@ -25,7 +25,7 @@ from lumitui.app.scale.run_plan import (
     wanted_spec,
 )
 from lumitui.remote.scheduler.scheduler_protocol import State
-from lumitui.remote.site.errors import RefusedError
+from lumitui.remote.site.errors import InputError, RefusedError
 from lumitui.remote.site.run_folder import RECORD
 from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.jobs.sites.rescaled_jobs import DDP, LUMI, launched
@@ -209,6 +209,8 @@ def test_the_same_code_gets_the_findings_on_the_files_that_have_not_changed(
     run = finish(runs, runs.send(replace(preview, forced=True)))
     rules = {one.rule for one in runs.plan_resubmission(run.id).preview.findings}
     assert "unknown-argument" in rules
+    with pytest.raises(InputError, match=f"The code of {run.id} has no file helper.py"):
+        runs.plan_resubmission(run.id, settings=["script=helper.py"])
     program.write_text(f"{program.read_text()}# another\n")
     rules = {one.rule for one in runs.plan_resubmission(run.id).preview.findings}
     assert "unknown-argument" not in rules, "these files are not the code that it sends"
