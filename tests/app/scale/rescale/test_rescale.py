@@ -258,6 +258,8 @@ def test_a_chain_stays_and_is_paid_for_on_every_size() -> None:
     one = rescale(launched(job(chain=4)), LUMI, nodes=2, settings=["chain=1"])
     assert scaled.launch.price.amount == 4 * one.launch.price.amount
     assert apply_settings(job(), ["chain=3"]).chain == 3
+    line = apply_settings(job(), ["args=--name 'a b' {c"])
+    assert line.args == ("--name", "a b", "{c")
 
 
 WILD = st.one_of(
