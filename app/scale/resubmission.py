@@ -11,7 +11,6 @@ from lumitui.app.follow.results.comparison import changes
 from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.run import Run
 from lumitui.app.job.fields.mapping_fields import After
-from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.dependency import dependency_of
 from lumitui.app.launch.rules.script_texts import texts_of
 from lumitui.app.launch.send.code import project_files
@@ -19,7 +18,7 @@ from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.app.launch.send.preview import Preview, preview_of
 from lumitui.app.launch.send.shipment import Inheritance
 from lumitui.app.launch.site_names import mapped
-from lumitui.app.scale.changes import change_effect
+from lumitui.app.scale.changes import change_effect, naming
 from lumitui.app.scale.run_plan import (
     Basis,
     CodeChoice,
@@ -43,6 +42,8 @@ class Resubmission:
     preview: Preview
     effect: str
     """The change of the global batch and the learning rate in a sentence; may be ""."""
+    naming: tuple[str, ...] = ()
+    """Settings that name the script's arguments for both, if they are unknown."""
 
     @property
     def inheritance(self) -> Inheritance:
@@ -86,13 +87,18 @@ def made_ready(
     parent, launch, ships_code = plan.parent, plan.launch, plan.request.code == "current"
     project = Path(parent.project)
     files = project_files.look(launch.spec, project, hashes, ships_code=ships_code)
+    script = normpath(launch.spec.script) if launch.spec.script else ""
     if not ships_code and (sent := _sent(parent, snapshots)):
-        _check_script(launch.spec, parent, sent)
+        if script and script not in {entry.path for entry in sent.entries}:
+            raise InputError(
+                f"The code of {parent.id} has no file {script}.",
+                "Set a script that it has, or send the current code (`--code current`).",
+            )
         files = replace(files, programs=_unchanged(parent, sent))
     job_file = Path(parent.job_file) if parent.job_file else None
     programs = files.programs or texts_of(launch.spec, project)
-    effect = change_effect(plan.changes, programs.get(normpath(launch.spec.script or ""), ""))
-    return Resubmission(plan, preview_of(launch, site, command, files, job_file), effect)
+    effect, named = change_effect(plan.changes), naming(programs.get(script, ""), launch.spec)
+    return Resubmission(plan, preview_of(launch, site, command, files, job_file), effect, named)
 
 
 def _sent(run: Run, snapshots: KnownSnapshots) -> Manifest | None:
@@ -100,14 +106,6 @@ def _sent(run: Run, snapshots: KnownSnapshots) -> Manifest | None:
     text = snapshots.manifest(run.site, run.root) or ""
     is_known = hashlib.sha256(text.encode()).hexdigest()[:24] == run.snapshot
     return Manifest.parse(text) if is_known else None
-
-
-def _check_script(spec: JobSpec, parent: Run, sent: Manifest) -> None:
-    if spec.script and normpath(spec.script) not in {entry.path for entry in sent.entries}:
-        raise InputError(
-            f"The code of {parent.id} has no file {spec.script}.",
-            "Set a script that it has, or send the current code (`--code current`).",
-        )
 
 
 def _unchanged(run: Run, sent: Manifest) -> dict[str, str]:

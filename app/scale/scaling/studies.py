@@ -65,9 +65,8 @@ class Scalings:
 
         query = question or ScalingQuestion()
         run = self._history.get(run_id)
-        lineage = self._history.lineage
-        runs = lineage(lineage(run.id)[0].id)
-        family = [MeasuredRun(item, self._training(item)) for item in runs]
+        lineage, root = self._history.lineage, self._history.lineage(run.id)[0].id
+        family = [MeasuredRun(item, self._training(item)) for item in lineage(root)]
         samples = query.samples
         if query.epochs is not None:
             if (epoch := epoch_of(family)) is None:

@@ -63,6 +63,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 tooltip="Show the keys that work here"),
         Binding("ctrl+o", "code", "Code", id="resubmit.code",
                 tooltip="Send the code of this run, or the project's current code"),
+        Binding("ctrl+n", "name", "Name", show=False, id="resubmit.name",
+                tooltip="Name the script's arguments for the batch size and the learning rate"),
     ]  # fmt: skip
     KIND = "resubmit"
     subtitle = "↓ sizes, space marks several"
@@ -99,12 +101,9 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             yield FigureInput(str(self._asked), type="integer", id="nodes", compact=True)
             yield Label("time ")
             yield FigureInput(self._spec.time, id="time", compact=True)
-            yield ChoiceButton[StartPoint](
-                [("scratch", "from scratch"), ("checkpoint", "from checkpoint")], id="start"
-            )
-            yield ChoiceButton[Code](
-                [("same", "same code"), ("current", "current code")], id="code"
-            )
+            starts = [("scratch", "from scratch"), ("checkpoint", "from checkpoint")]
+            yield ChoiceButton(starts, id="start")
+            yield ChoiceButton([("same", "same code"), ("current", "current code")], id="code")
             if self._followers:
                 yield ChoiceButton[bool]([(False, "alone"), (True, "and what followed")], id="then")
         with Horizontal(classes="fields args"):
@@ -122,13 +121,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         """Make the first plan, with the run's own settings, and request each size's cost."""
         if self.query("#nodes"):
             self._settings_changed()
-            run_id = self._parent_run.id
-            ask(
-                self,
-                lambda runs: runs.code_news(run_id),
-                self._compared,
-                failed=lambda _: self._compared(CodeNews()),
-            )
+            ask(self, lambda runs: runs.code_news(self._parent_run.id), self._compared,
+                failed=lambda _: self._compared(CodeNews()))  # fmt: skip
 
     # -- the requested plans
 
@@ -222,6 +216,15 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         """Switch to the other code."""
         self.query_one("#code", ChoiceButton).press()
 
+    def action_name(self) -> None:
+        """Name the script's arguments for the batch and the rate, if the plan proposes any."""
+        plan = self._plans.get(self._typed or 0)
+        if isinstance(plan, Resubmission) and plan.naming:
+            self._given += plan.naming[:1]
+            self._settings_changed()
+            named = apply_settings(plan.preview.launch.spec, plan.naming)
+            self.query_one("#args", Input).value = shlex.join(named.args)
+
     # -- the received plans
 
     def _compared(self, news: CodeNews) -> None:
@@ -268,8 +271,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             self.query_one("#changes", Static).update(Group(*parts))
         ready = self._ready_plans()
         sizes = ", ".join(f"{size:,}" for size in self._to_send)
-        noun = "node" if self._to_send == [1] else "nodes"
-        words = f"Send on {sizes} {noun} " if ready else "Send "
+        words = f"Send on {sizes} node{'s' * (self._to_send != [1])} " if ready else "Send "
         button.label = Text.assemble(words, ("^s", "not bold"))
         button.disabled = not ready
         button.refresh(layout=True)
@@ -299,8 +301,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 first = plan.preview.errors[0]
                 reasons.setdefault(f"{first.message} {first.do}", []).append(f"{size:,}")
         for reason, sizes in reasons.items():
-            noun = "node" if sizes == ["1"] else "nodes"
-            yield styled.plain(f"{', '.join(sizes)} {noun}: {reason}", "bold red")
+            nodes = ", ".join(sizes) + (" node" if sizes == ["1"] else " nodes")
+            yield styled.plain(f"{nodes}: {reason}", "bold red")
 
     def _ready_plans(self) -> tuple[Resubmission, ...]:
         """Return the plans to send; empty while one is missing or invalid."""
@@ -377,7 +379,8 @@ def described(made: Resubmission, basis: str = "", width: int = 100) -> Renderab
         table.add_row(Text("settings", style="dim"), Text("all the same"))
     notes = [styled.plain(f"note  {note}", "cyan") for note in plan.notes]
     findings = findings_text(made.preview) if made.preview.findings else []
-    said = [Text(), styled.plain(made.effect)] if made.effect else []
+    name = f" Press ^n to set `{made.naming[0]}`." if made.naming else ""
+    said = [Text(), styled.plain(made.effect + name)] if made.effect else []
     rest = [styled.plain(basis, "dim")] if basis else []
     if made.preview.errors:  # what prevents the send comes first
         return Group(*findings, table, *said, *notes, *rest)

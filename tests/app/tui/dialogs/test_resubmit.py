@@ -71,6 +71,23 @@ def test_only_the_changed_options_are_shown() -> None:
     assert changed_options(before, after) == ("--lr 0.1 --bf16", "--lr 0.2")
 
 
+async def test_the_scripts_own_arguments_are_named_with_one_key(
+    settings: Settings, project: Path
+) -> None:
+    (project / "hello.py").write_text(
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--batch-size', type=int, default=8)\nparser.parse_args()\n"
+    )
+    app = LumiApp(settings)
+    run = kept(app)
+    app.runs.history.update(run.id, snapshot=None)  # the current code is the only one
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.sends.resubmit(run.id, 2)
+        await sees(pilot, r"Press \^n to set `scale=\{batch: ")
+        await pilot.press("ctrl+n")
+        await sees(pilot, r"args .*--batch-size 8 [\s\S]*global batch +unknown +32")
+
+
 async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
     settings: Settings, project: Path
 ) -> None:
