@@ -82,7 +82,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self._parent_run, self._asked = parent, nodes
         self.heading = f"Resubmit {parent.id}"
         self._own = {"time": parent.spec.time, "args": shlex.join(parent.spec.args)}
-        self._spec = apply_settings(parent.spec, settings)
+        self._spec = apply_settings(parent.spec, settings) if settings else parent.spec
         self._given = tuple(one for one in settings if not one.startswith(("time=", "-")))
         self._number = 0
         """Version of the settings common to all sizes: plans for earlier versions are dropped."""
