@@ -165,13 +165,12 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     def _request_plans(self) -> None:
         """Request the missing plans for the displayed size and the sizes to send."""
         shown = [] if self._typed is None else [self._typed]
-        for nodes in dict.fromkeys((*shown, *self._to_send)):
-            if nodes not in self._wanted:
-                self._wanted.add(nodes)
-                self._plan(nodes)
+        for nodes in sorted({*shown, *self._to_send} - self._wanted):
+            self._plan(nodes)
         self._draw()
 
     def _plan(self, nodes: int) -> None:
+        self._wanted.add(nodes)
         run_id, start, number = self._parent_run.id, self._start, self._number
         settings, code = self._settings, self.query_one("#code", ChoiceButton).value
 
