@@ -206,6 +206,9 @@ def show_changes(planned: "Resubmission", columns: int) -> None:
     say_rows(tables.change_table(planned.plan.changes, columns))
     for note in planned.plan.notes:
         say(f"note: {note}")
+    if planned.effect and planned.naming:
+        words = " ".join(f"--set {quote(setting)}" for setting in planned.naming)
+        say(f"note: {planned.effect} Add {words} to name them.")
 
 
 def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:

@@ -215,9 +215,8 @@ def resubmit_ladder(
     from lumitui.app.runs import ScalingQuestion, ladder_terms, rungs
 
     parent, sizes = plans[0].plan.parent, [plan.preview.launch.layout.nodes for plan in plans]
-    study = runs.scaling.of(
-        parent.id, ScalingQuestion(tuple(sizes), time=plans[0].preview.launch.spec.time)
-    )
+    settings = plans[0].plan.request.settings
+    study = runs.scaling.of(parent.id, ScalingQuestion(tuple(sizes), settings=settings))
     rows = [rung.cells for rung in rungs.rungs_of(study) if rung.nodes in sizes]
     titles = [title.upper() for title in rungs.titles(study)]
     say_rows(tables.table(titles, rows, columns, shrink=(len(titles) - 1,)))

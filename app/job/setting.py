@@ -57,13 +57,13 @@ def rate_argument(spec: JobSpec) -> str | None:
     return own or (bundled.lr_arg if bundled else None)
 
 
-def no_number(name: str, text: str | None, nodes: int) -> InputError:
+def no_number(name: str, text: str | None) -> InputError:
     """Return the error for a batch argument that is missing or not a number of samples."""
     return InputError(
         f"`args:` lacks the argument {name} with the batch size."
         if text is None
         else f"The argument {name} is {text!r}, not a number of samples.",
-        f"Set it, like {name} 32, so that lumitui can recompute it for {nodes} nodes.",
+        f"Set it to 1 to 99,999,999, like {name} 32: lumitui recomputes it for other node counts.",
     )
 
 

@@ -250,6 +250,7 @@ def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
         "mpi": mpi,
         "hostfile": spec.hostfile,
         "visible_gpus": site.visible_gpus,
+        "spare_cores": layout.tasks_per_node * layout.cpus_per_task < len(site.node.usable_cores),
         "some_gpus": layout.gpus_per_node < site.node.gpus and not layout.on_cpu,
         "gpu_numbers": gpu_numbers(place, layout),
         "gpu_command": _gpu_command(place, layout),

@@ -37,8 +37,9 @@ class Batch:
 
 
 def whole(text: str | None) -> int | None:
-    """Return the number in `text`, as Python's int() reads it, if it has few digits; else None."""
-    return int(text) if text and re.fullmatch(r" *\+?[0-9][0-9_]{0,7} *", text) else None
+    """Return the number in `text`, as Python's int() reads it; None unless 1 to 99,999,999."""
+    digits = re.fullmatch(r" *\+?0*([1-9](?:_?[0-9]){0,7}) *", text or "")
+    return int(digits[1]) if digits else None
 
 
 def read_config(text: str, name: str) -> dict[str, object]:

@@ -149,6 +149,7 @@ from lumitui.app.launch.send.submit import SEND_STEPS as SEND_STEPS
 from lumitui.app.runs.facade import Runs as Runs
 from lumitui.app.scale.changes import PlanChange as PlanChange
 from lumitui.app.scale.lineage_overview import RunOverview as RunOverview
+from lumitui.app.scale.rescale import apply_settings as apply_settings
 from lumitui.app.scale.resubmission import CodeNews as CodeNews
 from lumitui.app.scale.resubmission import Resubmission as Resubmission
 from lumitui.app.scale.run_plan import StartPoint as StartPoint

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from lumitui.app.explain import run_phrases, words
 from lumitui.app.follow.results.job_rows import differing_rows
 from lumitui.app.job.launch import Launch
-from lumitui.app.job.setting import argument_value, rate_argument, with_argument
+from lumitui.app.job.setting import argument_value, batch_argument, rate_argument, with_argument
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.stop_lead import signal_of
 from lumitui.app.knowledge.program.python_reader import read_python
-from lumitui.app.launch.deepspeed_batch import TRAIN, sent_config
+from lumitui.app.launch.deepspeed_batch import TRAIN, has_deepspeed, sent_config
 from lumitui.app.scale import learning_rate
 
 
@@ -64,16 +65,12 @@ _NAMES = {
     "lr": re.compile(r"(?:(?:base|max|peak)_)?(?:lr|learning_rate)"),
 }
 """The names of a program's options for the batch size and the learning rate, by key of `scale:`."""
-_HOW_TO_NAME = (
-    ": name their arguments in the job file, like `scale: {batch: {arg: --batch-size}, "
-    "lr: {arg: --lr}}`, and set both in `args:`"
-)
 
 
-def change_effect(changes: Sequence[PlanChange], program: str = "") -> str:
+def change_effect(changes: Sequence[PlanChange]) -> str:
     """Return a sentence on the change of the global batch and the learning rate.
 
-    If both are unknown, it names the arguments in the text of `program`; "" on as many ranks.
+    It is "" if both are unknown and the ranks stay.
     """
     rows = {change.what: change for change in changes}
     batch, rate = rows["global batch"], rows["learning rate"]
@@ -85,8 +82,7 @@ def change_effect(changes: Sequence[PlanChange], program: str = "") -> str:
     else:
         sentence = f"A step still trains {batch.after} samples"
     if rate.after == "unknown" and not is_known:
-        end = f" or the learning rate{_how_to_name(program)}."
-        return sentence + end if rows["ranks"].differs else ""
+        return f"{sentence} or the learning rate." if rows["ranks"].differs else ""
     if rate.after == "unknown":
         return f"{sentence}."
     if rate.differs:
@@ -94,15 +90,24 @@ def change_effect(changes: Sequence[PlanChange], program: str = "") -> str:
     return f"{sentence}; the learning rate stays {rate.after}."
 
 
-def _how_to_name(program: str) -> str:
-    """Return how to name both arguments, in the terms of a program that has them."""
-    flags = {one.name: one.flags[-1] for one in read_python(program, "program").options}
-    found = ((key, next(filter(names.fullmatch, flags), "")) for key, names in _NAMES.items())
-    if not (own := {key: flags[name] for key, name in found if name}):
-        return _HOW_TO_NAME
-    keys = ", ".join(f"{key}: {{arg: {flag}}}" for key, flag in own.items())
-    words = f". The script reads {' and '.join(own.values())}: add `scale: {{{keys}}}` to the job "
-    return words + f"file, and set {'both' if len(own) > 1 else 'it'} in `args:`"
+def naming(program: str, spec: JobSpec) -> tuple[str, ...]:
+    """Return settings that name the arguments of a program's batch and rate, if none is known.
+
+    An argument that is missing from `args:` is set to the program's default.
+    """
+    if batch_argument(spec) or rate_argument(spec) or has_deepspeed(spec):
+        return ()
+    options = {one.name: one for one in read_python(program, "program").options}
+    scale, values = list[str](), list[str]()
+    for key, names in _NAMES.items():
+        if (name := next(filter(names.fullmatch, options), None)) is None:
+            continue
+        flags, default = options[name].flags, options[name].default
+        given = next((flag for flag in flags if argument_value(spec.args, flag)), None)
+        scale.append(f"{key}: {{arg: {given or flags[-1]}}}")
+        if given is None and default is not None and default.constant:
+            values.append(f"{flags[-1]}={default.value}")
+    return (f"scale={{{', '.join(scale)}}}", *values) if scale else ()
 
 
 def _signal(launch: Launch) -> str:

@@ -20,10 +20,8 @@ _SCHEDULES: dict[str, dict[str, float | None]] = {
 }
 """The rates that each schedule sets, with defaults; None: the optimizer's rate."""
 
-_LENGTHS = (
-    *("total_num_steps", "warmup_num_steps", "lr_range_test_step_size", "decay_step_size"),
-    *("cycle_first_step_size", "cycle_second_step_size"),
-)
+_LENGTHS = ("total_num_steps", "warmup_num_steps", "lr_range_test_step_size", "decay_step_size",
+            "cycle_first_step_size", "cycle_second_step_size")  # fmt: skip
 """Schedule lengths, counted in optimizer steps."""
 
 Config = dict[str, object]

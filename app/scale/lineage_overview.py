@@ -138,6 +138,5 @@ def _tree(family: Sequence[Run]) -> Iterator[tuple[Run, int]]:
 
 
 def _beside(parent: TrainedRun, run: TrainedRun) -> Speedup | None:
-    if not (parent.summary.samples_per_s and run.summary.samples_per_s):
-        return None
-    return speedups((parent, run))[1]
+    known = parent.summary.samples_per_s and run.summary.samples_per_s
+    return speedups((parent, run))[1] if known else None

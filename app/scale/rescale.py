@@ -6,6 +6,7 @@ script would not train on the displayed global batch.
 """
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -91,7 +92,7 @@ _FIXED = ("site", "project", "grid", "at_once", "then")
 def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
     """Return `spec` with `key=value` settings; a key is a job-file key or an argument.
 
-    Examples: `time=02:00:00`, `env.NCCL_DEBUG=INFO` (a nested key), `--epochs=20`.
+    Examples: `time=02:00:00`, `env.NCCL_DEBUG=INFO` (a nested key), `--epochs=20`, `args=--lr 1`.
 
     Raises:
         InputError: an unknown key or an invalid value.
@@ -109,15 +110,20 @@ def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
                 f"`{first}` cannot be set.",
                 "Submit the job file with another value: `lumitui submit JOB`.",
             )
-        set_in(data, key, _value(text))
+        set_in(data, key, _value(key, text))
     return changed(JobSpec.model_construct(), data, "--set")
 
 
-def _value(text: str) -> object:
-    """Return a setting's value: lists and mappings are parsed as YAML, others are text."""
-    if text[:1] in ("[", "{"):
+def _value(key: str, text: str) -> object:
+    """Return a setting's value: lists and mappings in YAML, arguments as in a shell, or text."""
+    is_line = key in ("args", "resume")
+    if text[:1] == "[" or (text[:1] == "{" and not is_line):
         return Document(f"value: {text}", "--set", plain=True).data["value"]
-    return text
+    try:
+        return shlex.split(text) if is_line else text
+    except ValueError as error:
+        message = f"`{key}` has a quote that is not closed."
+        raise InputError(message, "Close it, or write a backslash before it.") from error
 
 
 def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
@@ -170,7 +176,7 @@ def _batch_and_rate(
     if not size:
         if not resized:
             return spec
-        raise no_number(name, text, spec.nodes)
+        raise no_number(name, text)
     # How many times the argument the global batch is, before and after.
     old_share, share = (1, 1) if is_batch_global(spec) else (old_world, new_world)
     if resized and old == text and name not in held:
@@ -239,13 +245,9 @@ def _resized(
     return batches.split(old.train, world, old.micro)
 
 
-def _argument(spec: JobSpec) -> str | None:
-    return spec.scale.batch.arg if spec.scale else None
-
-
 def _set_by_hand(spec: JobSpec, before: JobSpec, held: frozenset[str]) -> int | None:
     """Return the micro batch if the user set it as the script's argument, else None."""
-    name = _argument(spec)
+    name = batch_argument(spec)
     if name is None:
         return None
     text = argument_value(spec.args, name)
@@ -253,7 +255,7 @@ def _set_by_hand(spec: JobSpec, before: JobSpec, held: frozenset[str]) -> int | 
         return None
     micro = batches.whole(text)
     if not micro:
-        raise no_number(name, text, spec.nodes)
+        raise no_number(name, text)
     return micro
 
 
@@ -261,12 +263,12 @@ def _with_micro(
     spec: JobSpec, earlier: Launch, micro: int, layout: RankLayout, notes: list[str]
 ) -> JobSpec:
     """Return `spec` with the script's argument equal to DeepSpeed's micro batch."""
-    name, sent = _argument(spec), sent_config(earlier).get(batches.MICRO)
+    name, sent = batch_argument(spec), sent_config(earlier).get(batches.MICRO)
     if name is None:
         return spec
     text = argument_value(spec.args, name)
     if text is not None and not batches.whole(text):
-        raise no_number(name, text, spec.nodes)
+        raise no_number(name, text)
     if text == str(micro):
         return spec
     if sent is not None and text is not None and batches.whole(text) != sent:

@@ -18,7 +18,7 @@ from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.app.launch.send.preview import Preview, preview_of
 from lumitui.app.launch.send.shipment import Inheritance
 from lumitui.app.launch.site_names import mapped
-from lumitui.app.scale.changes import change_effect
+from lumitui.app.scale.changes import change_effect, naming
 from lumitui.app.scale.run_plan import (
     Basis,
     CodeChoice,
@@ -42,6 +42,8 @@ class Resubmission:
     preview: Preview
     effect: str
     """The change of the global batch and the learning rate in a sentence; may be ""."""
+    naming: tuple[str, ...] = ()
+    """Settings that name the script's arguments for both, if they are unknown."""
 
     @property
     def inheritance(self) -> Inheritance:
@@ -78,26 +80,39 @@ def made_ready(
     """Return `plan` with its preview; `command` submits it at `site`.
 
     `hashes` keeps the hashes of the project's files, `snapshots` those of the files sent last.
+
+    Raises:
+        InputError: the parent's code lacks the script.
     """
     parent, launch, ships_code = plan.parent, plan.launch, plan.request.code == "current"
     project = Path(parent.project)
     files = project_files.look(launch.spec, project, hashes, ships_code=ships_code)
-    if not ships_code:
-        files = replace(files, programs=_unchanged(parent, snapshots))
+    script = normpath(launch.spec.script) if launch.spec.script else ""
+    if not ships_code and (sent := _sent(parent, snapshots)):
+        if script and script not in {entry.path for entry in sent.entries}:
+            raise InputError(
+                f"The code of {parent.id} has no file {script}.",
+                "Set a script that it has, or send the current code (`--code current`).",
+            )
+        files = replace(files, programs=_unchanged(parent, sent))
     job_file = Path(parent.job_file) if parent.job_file else None
     programs = files.programs or texts_of(launch.spec, project)
-    effect = change_effect(plan.changes, programs.get(normpath(launch.spec.script or ""), ""))
-    return Resubmission(plan, preview_of(launch, site, command, files, job_file), effect)
+    effect, named = change_effect(plan.changes), naming(programs.get(script, ""), launch.spec)
+    return Resubmission(plan, preview_of(launch, site, command, files, job_file), effect, named)
 
 
-def _unchanged(run: Run, snapshots: KnownSnapshots) -> dict[str, str]:
+def _sent(run: Run, snapshots: KnownSnapshots) -> Manifest | None:
+    """Return the list of the run's files; None unless they are the last ones sent."""
+    text = snapshots.manifest(run.site, run.root) or ""
+    is_known = hashlib.sha256(text.encode()).hexdigest()[:24] == run.snapshot
+    return Manifest.parse(text) if is_known else None
+
+
+def _unchanged(run: Run, sent: Manifest) -> dict[str, str]:
     """Return the texts of the program that are the same in the project as in the run's code."""
-    sent = snapshots.manifest(run.site, run.root) or ""
-    if hashlib.sha256(sent.encode()).hexdigest()[:24] != run.snapshot:
-        return {}
-    texts = texts_of(run.spec, Path(run.project))
+    sums, texts = {file.sha256 for file in sent.files}, texts_of(run.spec, Path(run.project))
     return {path: text for path, text in texts.items()
-            if hashlib.sha256(text.encode()).hexdigest() in sent}  # fmt: skip
+            if hashlib.sha256(text.encode()).hexdigest() in sums}  # fmt: skip
 
 
 def following(basis: Basis, follows: Follows, site: Site, run_of: Callable[[str], Run]) -> Basis:
@@ -152,10 +167,7 @@ def code_news(run: Run, snapshots: KnownSnapshots, hashes: Path) -> CodeNews:
         return CodeNews()  # the project cannot be sent as it is; the plan gives the reason
     if now.id == run.snapshot:
         return CodeNews()
-    files: tuple[str, ...] = ()
-    text = snapshots.manifest(run.site, run.root)
-    before = Manifest.parse(text) if text is not None else None
-    if before is not None and before.id == run.snapshot:
-        old, new = ({one.path: one.sha256 for one in every.files} for every in (before, now))
-        files = tuple(change.path for change in changes(old, new))
-    return CodeNews(True, files)
+    if (before := _sent(run, snapshots)) is None:
+        return CodeNews(True)
+    old, new = ({one.path: one.sha256 for one in every.files} for every in (before, now))
+    return CodeNews(True, tuple(change.path for change in changes(old, new)))

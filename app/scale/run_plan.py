@@ -104,14 +104,14 @@ def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
     # Slurm has forgotten the jobs of an old dependency, or would wait for them again.
     options = without_dependency(parent.spec.sbatch)
     own = parent.spec.model_copy(update={"after": None, "sbatch": options})
+    spec = apply_settings(own, request.settings)
     if request.code == "current":
-        return apply_settings(own, request.settings)
+        return spec
     if parent.snapshot is None:
         raise InputError(
             f"{parent.id} never had its code on the site.",
             "Send the current code (`--code current`).",
         )
-    spec = apply_settings(own, request.settings)
     if request.sets("deepspeed"):
         raise InputError(
             f"The resubmission uses the code of {parent.id} unchanged, including its DeepSpeed "

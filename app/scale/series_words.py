@@ -75,9 +75,8 @@ class SeriesUnfinished(InputError):
 
     def __init__(self, problem: str, now: Standing) -> None:
         """Add the standing of the earlier series to `problem`."""
-        super().__init__(
-            f"{problem}: {now.sentence}", "Send its remaining runs first, or drop them."
-        )
+        do = "Send its remaining runs first, or drop them."
+        super().__init__(f"{problem}: {now.sentence}", do)
 
 
 @dataclass(frozen=True)

@@ -30,3 +30,15 @@ def test_a_run_is_proved_and_again_on_two_nodes(cluster_runs: Runs, tmp_path: Pa
         assert {(row.local_rank, row.found) for row in proof.rows} == set(planned.items())
     assert second.parent == first.id
     assert len({row.host for row in runs.proof(second).rows}) == 2
+
+
+def test_two_ranks_on_a_whole_node_have_the_cores_near_their_gpus(
+    cluster_runs: Runs, tmp_path: Path
+) -> None:
+    """Since 23.11, srun takes the cores per task of the job again: a step has no others."""
+    spec = hello_job(partition="standard-g", gpus_per_node=2)
+    preview = cluster_runs.preview(spec, hello_project(tmp_path))
+    run = finish(cluster_runs, cluster_runs.send(preview))
+    log = cluster_runs.read_log(run.id)[1].decode()
+    assert run.state is State.DONE, log
+    assert [row.found for row in cluster_runs.proof(run).rows] == ["49-55", "57-63"]

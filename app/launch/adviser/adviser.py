@@ -9,18 +9,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from lumitui.app.job.launch import Launch
-from lumitui.app.job.setting import argument_value, is_batch_global
+from lumitui.app.job.setting import argument_value, batch_argument, is_batch_global, no_number
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.knowledge.program.python_reader import read_python
-from lumitui.app.launch import rank_memory
+from lumitui.app.launch import deepspeed_batch, rank_memory
 from lumitui.app.launch.adviser import lint_findings
-from lumitui.app.launch.deepspeed_batch import (
-    MICRO,
-    argument_words,
-    indivisible,
-    sent_config,
-    whole,
-)
+from lumitui.app.launch.deepspeed_batch import MICRO, argument_words, sent_config, whole
 from lumitui.app.launch.placement import Placement, placement_of
 from lumitui.app.launch.rules import launcher_rules, mistakes, offline_rules, slurm_rules
 from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
@@ -129,11 +123,17 @@ def _two_micro_batches(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 def _batch_split(launch: Launch, place: Placement) -> Iterator[Finding]:
-    layout, batch = launch.layout, launch.global_batch
-    if batch and is_batch_global(launch.spec) and batch % layout.world_size:
+    spec, layout, batch = launch.spec, launch.layout, launch.global_batch
+    name = batch_argument(spec)
+    text = argument_value(spec.args, name) if name else None
+    if name and text and whole(text) is None and re.fullmatch(r" *[+-]?[\d_]+ *", text):
+        error = no_number(name, text)
+    elif batch and is_batch_global(spec) and batch % layout.world_size:
         each, most = layout.ranks_per_node, place.partition.max_nodes
-        error = indivisible("The global batch", batch, each, layout.nodes, most)
-        yield hit("batch-split", "args", error.message, error.hint)
+        error = deepspeed_batch.indivisible("The global batch", batch, each, layout.nodes, most)
+    else:
+        return
+    yield hit("batch-split", "args", error.message, error.hint)
 
 
 RULES: tuple[LaunchRule, ...] = (

@@ -85,7 +85,7 @@ TOPICS = (
     _topic("two-micro-batches", "warning", "a micro batch that differs from DeepSpeed's",
            "The training's global batch differs from the preview.",
            "DeepSpeed configuration, train_micro_batch_size_per_gpu"),
-    _topic("batch-split", "error", "a global batch that the ranks cannot share evenly",
+    _topic("batch-split", "error", "a batch size that is 0 or that the ranks cannot share evenly",
            "The script divides it among the ranks: it stops, or trains on fewer samples than the "
            "preview shows.", "docs/scale_up.md"),
     _topic("job-name", "warning", "a job name that disables Lightning's Slurm detection",

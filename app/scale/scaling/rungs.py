@@ -35,9 +35,9 @@ def rungs_of(scaling: Scaling) -> list[Rung]:
 
 
 def basis(scaling: Scaling) -> str:
-    """Return the work behind time and price, and the basis of the prediction; '' if none."""
+    """Return the work behind time and price, and the basis of the prediction."""
     if not scaling.measured:
-        return ""
+        return scaling_words.NOTHING
     if not scaling.knows_work:
         sentence = "The number of samples is unknown, so lumitui cannot predict a time."
         return f"{sentence} {scaling_words.basis(scaling)}"

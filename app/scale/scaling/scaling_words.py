@@ -11,9 +11,9 @@ from lumitui.app.scale.scaling.step_time import StepModel
 from lumitui.app.scale.scaling.study import Cost, Scaling, ScalingSize
 
 NOTHING = (
-    "No run of this lineage has reported samples/s. A bundled trainer does; your own script "
-    'can write a line like {"step": 1, "samples_per_s": 812.5} to $RUN_DIR/metrics.jsonl after '
-    "each step."
+    "No run of this lineage has reported samples/s, so lumitui cannot predict a time. If the "
+    r"script prints them, add `metrics: {samples_per_s: 'samples/s (\d+)'}` to the job file; or it "
+    'writes a line like {"step": 1, "samples_per_s": 812.5} to $RUN_DIR/metrics.jsonl each step.'
 )
 PREDICTED = "predicted"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -154,20 +154,16 @@ def recommendation(scaling: Scaling, advice: SizeAdvice) -> str:
     if chosen is None or chosen.whole is None:
         return advice.sentence
     takes = "It takes" if chosen.measured else "The prediction is"
-    late = (
-        " That is longer than the time limit." if chosen.over_limit and scaling.knows_work else ""
-    )
+    late = " That is longer than the time limit." * (chosen.over_limit and scaling.knows_work)
     # The steps of a short trial may scale well without making the whole faster.
     idle = scaling.overhead > 0.5 * chosen.whole.seconds.middle
     little = (
         " Most of this is start, evaluation and checkpoints: so many nodes pay off only for "
         "longer training."
-        if idle
-        else ""
-    )
+    ) * (idle and chosen.nodes > 1)
     return (
         f"Take {words.count(chosen.nodes, 'node')}. {advice.sentence} {takes} "
-        f"{cost_text(chosen.whole, scaling.unit)}.{late}{little if chosen.nodes > 1 else ''}"
+        f"{cost_text(chosen.whole, scaling.unit)}.{late}{little}"
         f"{_move(scaling, chosen)}"
     )
 

@@ -36,8 +36,8 @@ class ScalingQuestion:
     """The work in samples; None: that of the run."""
     epochs: int | None = None
     """The work in epochs, instead of `samples`."""
-    time: str | None = None
-    """A time limit that replaces the run's."""
+    settings: tuple[str, ...] = ()
+    """Changes of the run, as `key=value`."""
     alone: bool = False
     """Predict only from the run, using its site's links; ignore other sizes."""
 
@@ -57,17 +57,16 @@ class Scalings:
         """Return the scaling of a run, from all runs of its lineage.
 
         Raises:
-            InputError: no such run, the size of an epoch is unknown, or the run alone does not
-                allow a prediction.
+            InputError: no such run, an invalid setting, the size of an epoch is unknown, or the
+                run alone does not allow a prediction.
         """
         from lumitui.app.scale.scaling.measured import MeasuredRun
         from lumitui.app.scale.scaling.study import epoch_of, scaling_of
 
         query = question or ScalingQuestion()
         run = self._history.get(run_id)
-        lineage = self._history.lineage
-        runs = lineage(lineage(run.id)[0].id)
-        family = [MeasuredRun(item, self._training(item)) for item in runs]
+        lineage, root = self._history.lineage, self._history.lineage(run.id)[0].id
+        family = [MeasuredRun(item, self._training(item)) for item in lineage(root)]
         samples = query.samples
         if query.epochs is not None:
             if (epoch := epoch_of(family)) is None:
@@ -111,10 +110,7 @@ def _offers(run: Run, site: Site | None, question: ScalingQuestion) -> list[Offe
     nodes = {1 << exponent for exponent in range(largest.bit_length())}
     nodes = {number for number in nodes if number <= most_nodes(site, run)}
     counts = sorted(nodes | {run.layout.nodes, *question.nodes})
-    try:
-        spec = apply_settings(run.spec, [f"time={question.time}"] if question.time else [])
-    except InputError as error:
-        return [_refused(run, number, error) for number in counts]
+    spec = apply_settings(run.spec, question.settings)
     return [_offer(run, spec, site, number) for number in counts]
 
 
@@ -136,13 +132,7 @@ def _unpredictable(item: MeasuredRun, links: Links | None) -> InputError:
 
 def most_nodes(site: Site, run: Run) -> int:
     """Return the most nodes that `run` can grow to: its partition's, or those it moves on to."""
-    partition, most, seen = site.partitions.get(run.spec.partition), 0, set[str]()
-    while partition is not None:
-        most = max(most, partition.max_nodes)
-        larger = partition.grows_to
-        partition = site.partitions.get(larger) if larger and larger not in seen else None
-        seen.add(larger or "")
-    return most
+    return max((one.max_nodes for _, one in site.partitions_from(run.spec.partition)), default=0)
 
 
 def _refused(run: Run, nodes: int, why: InputError) -> Offer:

@@ -1,8 +1,8 @@
 """The dialog for a resubmission on one or several sizes, with its changes."""
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from difflib import SequenceMatcher
 from typing import ClassVar, Literal
 
@@ -26,16 +26,16 @@ from lumitui.app.runs import (
     Scaling,
     ScalingQuestion,
     StartPoint,
+    apply_settings,
     problem_of,
     rungs,
-    walltime,
 )
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.dialog_box import DialogBox, buttons
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.choice_button import ChoiceButton
-from lumitui.app.tui.widgets.input import FigureInput
+from lumitui.app.tui.widgets.input import FigureInput, LineInput
 from lumitui.app.tui.widgets.launch_text import error_terms, findings_text, terms
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
@@ -59,21 +59,18 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 tooltip="Send the run, after confirmation"),
         Binding("down", "sizes", "Sizes", show=False, id="resubmit.sizes",
                 tooltip="Go to the sizes; space marks several"),
-        # Also works in the fields: neither a number nor a time contains a question mark.
-        Binding("question_mark", "app.help", "Help", key_display="?", priority=True,
-                id="resubmit.help", tooltip="Show the keys that work here"),
+        Binding("question_mark", "app.help", "Help", key_display="?", id="resubmit.help",
+                tooltip="Show the keys that work here"),
         Binding("ctrl+o", "code", "Code", id="resubmit.code",
                 tooltip="Send the code of this run, or the project's current code"),
+        Binding("ctrl+n", "name", "Name", show=False, id="resubmit.name",
+                tooltip="Name the script's arguments for the batch size and the learning rate"),
     ]  # fmt: skip
     KIND = "resubmit"
     subtitle = "↓ sizes, space marks several"
 
     def __init__(
-        self,
-        parent: Run,
-        nodes: int,
-        settings: tuple[str, ...] = (),
-        followers: Sequence[str] = (),
+        self, parent: Run, nodes: int, settings: Sequence[str] = (), followers: Sequence[str] = ()
     ) -> None:
         """Send `parent` again on `nodes` nodes, with `settings` as `key=value`.
 
@@ -84,9 +81,9 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self.takes_followers = False
         self._parent_run, self._asked = parent, nodes
         self.heading = f"Resubmit {parent.id}"
-        times = [setting for setting in settings if setting.startswith("time=")]
-        self._time = times[-1].removeprefix("time=") if times else parent.spec.time
-        self._given = tuple(setting for setting in settings if setting not in times)
+        self._own = {"time": parent.spec.time, "args": shlex.join(parent.spec.args)}
+        self._spec = apply_settings(parent.spec, settings) if settings else parent.spec
+        self._given = tuple(one for one in settings if not one.startswith(("time=", "-")))
         self._number = 0
         """Version of the settings common to all sizes: plans for earlier versions are dropped."""
         self._start: StartPoint | None = None
@@ -103,15 +100,17 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             yield Label("nodes ", id="of-nodes")
             yield FigureInput(str(self._asked), type="integer", id="nodes", compact=True)
             yield Label("time ")
-            yield FigureInput(self._time, id="time", compact=True)
-            yield ChoiceButton[StartPoint](
-                [("scratch", "from scratch"), ("checkpoint", "from checkpoint")], id="start"
-            )
-            yield ChoiceButton[Code](
-                [("same", "same code"), ("current", "current code")], id="code"
-            )
+            yield FigureInput(self._spec.time, id="time", compact=True)
+            starts = [("scratch", "from scratch"), ("checkpoint", "from checkpoint")]
+            yield ChoiceButton(starts, id="start")
+            yield ChoiceButton([("same", "same code"), ("current", "current code")], id="code")
             if self._followers:
                 yield ChoiceButton[bool]([(False, "alone"), (True, "and what followed")], id="then")
+        with Horizontal(classes="fields args"):
+            yield Label("args  ")
+            yield LineInput(
+                shlex.join(self._spec.args), id="args", compact=True, select_on_focus=False
+            )
         yield Static(id="titles", markup=False)
         yield SizeLadder(id="ladder")
         with Scroll(id="plan"):
@@ -122,13 +121,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         """Make the first plan, with the run's own settings, and request each size's cost."""
         if self.query("#nodes"):
             self._settings_changed()
-            run_id = self._parent_run.id
-            ask(
-                self,
-                lambda runs: runs.code_news(run_id),
-                self._compared,
-                failed=lambda _: self._compared(CodeNews()),
-            )
+            ask(self, lambda runs: runs.code_news(self._parent_run.id), self._compared,
+                failed=lambda _: self._compared(CodeNews()))  # fmt: skip
 
     # -- the requested plans
 
@@ -144,41 +138,41 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         marked = sorted(self.query_one(SizeLadder).marked)
         return marked or ([] if self._typed is None else [self._typed])
 
-    @on(Input.Changed, "#time")
+    @on(Input.Changed, "#time, #args")
     def _settings_changed(self) -> None:
         self._number += 1
         self._plans.clear()
         self._wanted.clear()
         self._request_plans()
-        time = self.query_one("#time", Input).value.strip()
-        with suppress(ValueError):  # the plan shows its error
-            walltime.seconds_of(time)
-            question = ScalingQuestion((self._asked,), time=time)
-            run_id, number = self._parent_run.id, self._number
-            ask(
-                self,
-                lambda runs: runs.scaling.of(run_id, question),
-                lambda found: self._studied(number, found),
-                failed=lambda _: None,  # the plan shows the run's error
-                quietly=True,
-            )
+        run_id, number = self._parent_run.id, self._number
+        question = ScalingQuestion((self._asked,), settings=self._settings)
+        ask(
+            self,
+            lambda runs: runs.scaling.of(run_id, question),
+            lambda found: self._studied(number, found),
+            failed=lambda _: None,  # the plan shows the error
+            quietly=True,
+        )
+
+    @property
+    def _settings(self) -> tuple[str, ...]:
+        """The changes, as `key=value`."""
+        typed = {key: self.query_one(f"#{key}", Input).value.strip() for key in self._own}
+        changed = (f"{key}={text}" for key, text in typed.items() if text != self._own[key])
+        return (*self._given, *changed)
 
     @on(SizeLadder.Marked)
     def _request_plans(self) -> None:
         """Request the missing plans for the displayed size and the sizes to send."""
-        time = self.query_one("#time", Input).value.strip()
-        changed = () if time == self._parent_run.spec.time else (f"time={time}",)
-        settings = (*self._given, *changed)
-        code: Code = self.query_one("#code", ChoiceButton).value
         shown = [] if self._typed is None else [self._typed]
-        for nodes in dict.fromkeys((*shown, *self._to_send)):
-            if nodes not in self._wanted:
-                self._wanted.add(nodes)
-                self._plan(nodes, settings, code)
+        for nodes in sorted({*shown, *self._to_send} - self._wanted):
+            self._plan(nodes)
         self._draw()
 
-    def _plan(self, nodes: int, settings: tuple[str, ...], code: Code) -> None:
+    def _plan(self, nodes: int) -> None:
+        self._wanted.add(nodes)
         run_id, start, number = self._parent_run.id, self._start, self._number
+        settings, code = self._settings, self.query_one("#code", ChoiceButton).value
 
         def planned(outcome: Outcome) -> None:
             if number == self._number:
@@ -221,6 +215,15 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         """Switch to the other code."""
         self.query_one("#code", ChoiceButton).press()
 
+    def action_name(self) -> None:
+        """Name the script's arguments for the batch and the rate, if the plan proposes any."""
+        plan = self._plans.get(self._typed or 0)
+        if isinstance(plan, Resubmission) and plan.naming:
+            self._given += plan.naming[:1]
+            self._settings_changed()
+            named = apply_settings(plan.preview.launch.spec, plan.naming)
+            self.query_one("#args", Input).value = shlex.join(named.args)
+
     # -- the received plans
 
     def _compared(self, news: CodeNews) -> None:
@@ -232,21 +235,17 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             self._settings_changed()
 
     def _studied(self, number: int, found: Scaling) -> None:
-        if number != self._number:
-            return
-        ladder = self.query_one(SizeLadder)
-        self._basis = rungs.basis(found)
-        ladder.show(rungs.rungs_of(found), rungs.titles(found), self._typed)
-        self.on_resize()
+        if number == self._number:
+            self._basis, ladder = rungs.basis(found), self.query_one(SizeLadder)
+            ladder.show(rungs.rungs_of(found), rungs.titles(found), self._typed)
+            self.on_resize()
 
     def _draw(self) -> None:
         """Show the plan for the size in the field, and the button's action."""
         nodes, button = self._typed, self.query_one("#yes", Button)
-        shown: Outcome | None
+        shown = self._plans.get(nodes or 0)
         if nodes is None:
             shown = _no_number(self.query_one("#nodes", Input).value.strip())
-        else:
-            shown = self._plans.get(nodes)
         if isinstance(shown, Resubmission):
             self.query_one("#start", ChoiceButton).choose(shown.plan.start)
         # If other sizes are marked, the field only selects the plan to show.
@@ -258,25 +257,20 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             words = f"This sends the {'code that ran' if same else 'current code'}."
             parts.append(styled.plain(f"{self._news.sentence} {words}", "bold yellow"))
         if self._followers:
-            verb = "is" if len(self._followers) == 1 else "are"
-            fate = f"{verb} {'resubmitted' if self.takes_followers else 'not resubmitted'}"
-            parts.append(
-                styled.plain(f"note  {', '.join(self._followers)} followed it and {fate}.", "cyan")
-            )
+            fate = "is" if len(self._followers) == 1 else "are"
+            fate += " resubmitted." if self.takes_followers else " not resubmitted."
+            words = f"note  {', '.join(self._followers)} followed it and {fate}"
+            parts.append(styled.plain(words, "cyan"))
         if self.takes_followers and len(self._to_send) > 1:
-            parts.append(
-                styled.plain(
-                    "The runs that followed can be resubmitted on one size only.", "bold red"
-                )
-            )
+            words = "The runs that followed can be resubmitted on one size only."
+            parts.append(styled.plain(words, "bold red"))
         parts += self._refusals(besides=nodes)
         parts += [] if shown is None else [self._described(shown)]
         if parts:
             self.query_one("#changes", Static).update(Group(*parts))
         ready = self._ready_plans()
         sizes = ", ".join(f"{size:,}" for size in self._to_send)
-        noun = "node" if self._to_send == [1] else "nodes"
-        words = f"Send on {sizes} {noun} " if ready else "Send "
+        words = f"Send on {sizes} node{'s' * (self._to_send != [1])} " if ready else "Send "
         button.label = Text.assemble(words, ("^s", "not bold"))
         button.disabled = not ready
         button.refresh(layout=True)
@@ -298,18 +292,16 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         """Yield the errors of the other marked sizes, each error once."""
         reasons: dict[str, list[str]] = {}
         for size in self._to_send:
-            plan = self._plans.get(size)
-            if plan is None or size == besides:
-                continue
+            plan = self._plans.get(size) if size != besides else None
             if isinstance(plan, LumiError):
                 words = " ".join(item.words for item in problem_of(plan, None))
                 reasons.setdefault(words, []).append(f"{size:,}")
-            elif plan.preview.errors:
+            elif plan and plan.preview.errors:
                 first = plan.preview.errors[0]
                 reasons.setdefault(f"{first.message} {first.do}", []).append(f"{size:,}")
         for reason, sizes in reasons.items():
-            noun = "node" if sizes == ["1"] else "nodes"
-            yield styled.plain(f"{', '.join(sizes)} {noun}: {reason}", "bold red")
+            nodes = ", ".join(sizes) + (" node" if sizes == ["1"] else " nodes")
+            yield styled.plain(f"{nodes}: {reason}", "bold red")
 
     def _ready_plans(self) -> tuple[Resubmission, ...]:
         """Return the plans to send; empty while one is missing or invalid."""
@@ -386,7 +378,8 @@ def described(made: Resubmission, basis: str = "", width: int = 100) -> Renderab
         table.add_row(Text("settings", style="dim"), Text("all the same"))
     notes = [styled.plain(f"note  {note}", "cyan") for note in plan.notes]
     findings = findings_text(made.preview) if made.preview.findings else []
-    said = [Text(), styled.plain(made.effect)] if made.effect else []
+    name = f" Press ^n to set `{made.naming[0]}`." if made.naming else ""
+    said = [Text(), styled.plain(made.effect + name)] if made.effect else []
     rest = [styled.plain(basis, "dim")] if basis else []
     if made.preview.errors:  # what prevents the send comes first
         return Group(*findings, table, *said, *notes, *rest)

@@ -4,6 +4,7 @@ import os
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.events import Key
 from textual.suggester import Suggester
 from textual.widgets import Input
 
@@ -25,6 +26,11 @@ class FigureInput(LineInput):
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Return whether the field uses the key."""
         return key != "question_mark" and super().check_consume_key(key, character)
+
+    def on_key(self, event: Key) -> None:
+        """Leave the key of the help to the screen."""
+        if event.key == "question_mark":
+            event.prevent_default()
 
 
 class FilterInput(LineInput):

@@ -25,7 +25,7 @@ from lumitui.app.scale.run_plan import (
     wanted_spec,
 )
 from lumitui.remote.scheduler.scheduler_protocol import State
-from lumitui.remote.site.errors import RefusedError
+from lumitui.remote.site.errors import InputError, RefusedError
 from lumitui.remote.site.run_folder import RECORD
 from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.jobs.sites.rescaled_jobs import DDP, LUMI, launched
@@ -209,6 +209,8 @@ def test_the_same_code_gets_the_findings_on_the_files_that_have_not_changed(
     run = finish(runs, runs.send(replace(preview, forced=True)))
     rules = {one.rule for one in runs.plan_resubmission(run.id).preview.findings}
     assert "unknown-argument" in rules
+    with pytest.raises(InputError, match=f"The code of {run.id} has no file helper.py"):
+        runs.plan_resubmission(run.id, settings=["script=helper.py"])
     program.write_text(f"{program.read_text()}# another\n")
     rules = {one.rule for one in runs.plan_resubmission(run.id).preview.findings}
     assert "unknown-argument" not in rules, "these files are not the code that it sends"
@@ -231,23 +233,27 @@ parser.add_argument("-l", "--lr", type=float, default=0.1)
 
 
 @pytest.mark.parametrize(
-    ("nodes", "program", "says"),
+    ("args", "keys", "added"),
     [
-        (2, _READS, "reads --batch-size and --lr: add `scale: {batch: {arg: --batch-size}, lr: "
-         "{arg: --lr}}` to the job file, and set both in `args:`."),
-        (2, "import torch", "the learning rate: name their arguments in the job file, like"),
-        (1, _READS, ""),
+        ([], "batch: {arg: --batch-size}, lr: {arg: --lr}", ["--batch-size=64", "--lr=0.1"]),
+        (["-l", "1"], "batch: {arg: --batch-size}, lr: {arg: -l}", ["--batch-size=64"]),
     ],
-)  # fmt: skip
+)
 def test_unknown_arguments_are_proposed_by_the_scripts_own_names(
-    runs: Runs, tmp_path: Path, nodes: int, program: str, says: str
+    runs: Runs, tmp_path: Path, args: list[str], keys: str, added: list[str]
 ) -> None:
-    (tmp_path / "train.py").write_text(program)
-    spec = changed(DDP, {"trainer": None, "script": "train.py", "scale": None}, "t")
+    (tmp_path / "train.py").write_text(_READS)
+    spec = changed(DDP, {"trainer": None, "script": "train.py", "scale": None, "args": args}, "t")
     parent = a_run(
         "a-1", site="lumi", spec=spec, project=str(tmp_path), snapshot="s", global_batch=None,
         layout=launched(spec).layout, deepspeed_config=None,
     )  # fmt: skip
     runs.history.begin(parent)
-    effect = runs.plan_resubmission("a-1", nodes=nodes).effect
-    assert says in effect and bool(says) is bool(effect)
+    made = runs.plan_resubmission("a-1", nodes=2)
+    assert made.effect == "lumitui does not know the batch size or the learning rate."
+    assert made.naming == (f"scale={{{keys}}}", *added)
+    named = runs.plan_resubmission("a-1", nodes=2, settings=made.naming)
+    assert (named.plan.launch.global_batch, named.naming) == (64 * 16, ())
+    assert not runs.plan_resubmission("a-1").effect, "on as many ranks"
+    (tmp_path / "train.py").write_text("import torch")
+    assert not runs.plan_resubmission("a-1", nodes=2).naming

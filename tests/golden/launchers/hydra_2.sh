@@ -49,9 +49,9 @@ cd "$RUN_DIR"/code
 launch() {
   export HWLOC_COMPONENTS="${HWLOC_COMPONENTS--gl}" # else a server on port 6006, like TensorBoard, hangs mpirun
   set -o pipefail; rm -f "$RUN_DIR/rank-failed" # when a rank has failed, mpirun has 30 s to end the others: it may wait for ever
-  { SLURM_CPU_BIND=none SLURM_OVERLAP=1 I_MPI_PIN=0 env -u ROCR_VISIBLE_DEVICES \
+  { SLURM_CPU_BIND=none SLURM_OVERLAP=1 I_MPI_PIN=0 env -u ROCR_VISIBLE_DEVICES -u SLURM_CPUS_PER_TASK -u SLURM_TRES_PER_TASK \
     mpirun -n 16 -ppn 8 -prepend-rank \
-    bash -c 'export RANK=$PMI_RANK LOCAL_RANK=$MPI_LOCALRANKID WORLD_SIZE=$PMI_SIZE LOCAL_WORLD_SIZE=$MPI_LOCALNRANKS; masks=(${CPU_BIND_MASKS//,/ }); ! command -v taskset >/dev/null || set -- taskset "${masks[LOCAL_RANK]}" "$@"; trap : TERM; "$@" || { ended=$?; echo "lumitui: rank $RANK ended with $ended" >&2; : >"$RUN_DIR/rank-failed"; kill -9 $$; }' rank \
+    bash -c 'export RANK=$PMI_RANK LOCAL_RANK=$MPI_LOCALRANKID WORLD_SIZE=$PMI_SIZE LOCAL_WORLD_SIZE=$MPI_LOCALNRANKS SLURM_CPUS_PER_TASK=7; masks=(${CPU_BIND_MASKS//,/ }); ! command -v taskset >/dev/null || set -- taskset "${masks[LOCAL_RANK]}" "$@"; trap : TERM; "$@" || { ended=$?; echo "lumitui: rank $RANK ended with $ended" >&2; : >"$RUN_DIR/rank-failed"; kill -9 $$; }' rank \
     singularity run "$SIF" \
     "$@" & launcher=$!
     { until [[ -e $RUN_DIR/rank-failed ]]; do sleep 5; done; sleep 30; pkill -P "$launcher"; kill "$launcher"; } >/dev/null 2>&1 &

@@ -37,6 +37,8 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
         ({"args": ["--n=$(nproc)"]}, "literal-argument", "warning"),
         (GLOBAL | {"args": ["--b=100"]}, "batch-split", "error"),
         (GLOBAL | {"args": ["--b", "+100"]}, "batch-split", "error"),
+        *((GLOBAL | {"args": [f"--b={n}"]}, "batch-split", "error") for n in (0, "-8", 10**8)),
+        ({"trainer": "ddp", "script": None, "args": ["--batch-size", "0"]}, "batch-split", "error"),
         # The ranks of one node could share it.
         (GLOBAL | {"args": ["--b=104"], "nodes": 3}, "batch-split", "error"),
         ({"time": "3-00:00:00"}, "time-limit", "error"),

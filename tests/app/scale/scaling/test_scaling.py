@@ -39,9 +39,10 @@ def study(speeds: dict[int, float], *nodes: int) -> Scaling:
 
 
 def test_where_the_work_is_not_known_no_time_is_told_and_no_limit_passed() -> None:
-    family = [MeasuredRun(RUN, training(1000.0, samples=None, epoch=None))]
+    run = replace(RUN, state=State.TIMEOUT)
+    family = [MeasuredRun(run, training(1000.0, samples=None, epoch=None))]
     offers = [Offer(n, 8 * n, 4.0 * n, 60.0, 4.0 * n) for n in (1, 2)]
-    found = scaling_of(RUN, family, offers)
+    found = scaling_of(run, family, offers)
     assert not found.knows_work and size_of(found, 1).over_limit  # of a million samples
     assert [rung.cells[2] for rung in rungs.rungs_of(found)] == ["-", "-"]
     assert "limit" not in str(rungs.rungs_of(found)) and "unknown" in rungs.basis(found)

@@ -5,7 +5,7 @@ import pytest
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.runs import Runs
-from lumitui.app.scale.scaling import scaling_words
+from lumitui.app.scale.scaling import rungs, scaling_words
 from lumitui.app.scale.scaling.measured import MeasuredRun, training_of
 from lumitui.app.scale.scaling.size_advice import SizeGoal, advise_size
 from lumitui.app.scale.scaling.studies import ScalingQuestion
@@ -44,6 +44,16 @@ def test_metrics_that_came_later_count(runs: Runs) -> None:
     history.metrics.add(made.id, lines)
     history.update(made.id, metrics_offset=2)
     assert runs.scaling.of(made.id).sizes[0].source == f"{made.id} (25 steps)"
+
+
+def test_a_run_that_reports_no_batch_has_trained_as_fast_as_it_says_for_all_its_time(
+    runs: Runs,
+) -> None:
+    runs.history.begin(trained("done", 1))
+    runs.history.metrics.add("done", [b'{"step": 1, "samples_per_s": 50}'] * 9)
+    found = runs.scaling.of("done")
+    assert found.whole.words == "about 5,000 samples, the speed of done times its time"
+    assert [rung.cells[2] for rung in rungs.rungs_of(found)][:2] == ["1m40", "50s-1m40"]
 
 
 def test_one_size_predicts_others_where_the_links_of_the_site_are_known(runs: Runs) -> None:

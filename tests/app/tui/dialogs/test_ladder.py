@@ -76,7 +76,7 @@ async def test_what_fails_keeps_no_other_size_back_and_all_is_told(
         await pilot.press("+")
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
         await sees(pilot, r"\[ \] +16 +128 +\S+ +12-99 +\S+ +predicted")
-        await sees(pilot, "A step trains 512 samples, before 256; the learning rate changes from")
+        await sees(pilot, "A step trains 512 samples instead of 256; the learning rate changes")
         await pilot.press("down", "a")
         await sees(pilot, "Send on 1, 2, 4, 8, 16 nodes")
         await pilot.press("j")  # the plan of another size; the button stays
@@ -91,7 +91,7 @@ async def test_what_fails_keeps_no_other_size_back_and_all_is_told(
         await sees(pilot, "2 nodes: not sent. The queue is full")
         await sees(pilot, "4 nodes: sent")
         await sees(pilot, "8 nodes: not sent. lumi cannot be reached")
-        await sees(pilot, "16 nodes: not sent. It was not tried")
+        await sees(pilot, "16 nodes: not sent. lumitui did not try it")
         assert tried == [1, 2, 4, 8]
         assert app.runs.series.unsent(), "a ladder that failed is offered again"
         assert not app.under_way

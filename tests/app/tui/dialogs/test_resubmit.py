@@ -71,6 +71,23 @@ def test_only_the_changed_options_are_shown() -> None:
     assert changed_options(before, after) == ("--lr 0.1 --bf16", "--lr 0.2")
 
 
+async def test_the_scripts_own_arguments_are_named_with_one_key(
+    settings: Settings, project: Path
+) -> None:
+    (project / "hello.py").write_text(
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--batch-size', type=int, default=8)\nparser.parse_args()\n"
+    )
+    app = LumiApp(settings)
+    run = kept(app)
+    app.runs.history.update(run.id, snapshot=None)  # the current code is the only one
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.sends.resubmit(run.id, 2)
+        await sees(pilot, r"Press \^n to set `scale=\{batch: ")
+        await pilot.press("ctrl+n")
+        await sees(pilot, r"args .*--batch-size 8 [\s\S]*global batch +unknown +32")
+
+
 async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
     settings: Settings, project: Path
 ) -> None:
@@ -107,19 +124,25 @@ async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
         button = app.screen.query_one("#yes", Button)
         await until(pilot, lambda: "99 nodes are more than" in shown(pilot), "what is wrong")
         assert button.disabled and str(button.label) == "Send ^s", "it names no other size"
-        time = app.screen.query_one("#time", Input)
+        time, args = (app.screen.query_one(name, Input) for name in ("#time", "#args"))
+        assert args.value == "--fail"
         for line, text, words in (
             (nodes, "0", "A job cannot have 0 nodes. Give a number from 1 to 10,000."),
             (nodes, "999999", "A job cannot have 999,999 nodes. Give a number"),
             (nodes, "-2", "-2 is not a number of nodes. Type 1 to 10,000."),
             (nodes, "", "The number of nodes is missing. Type one."),
             (time, "soon", "time: 'soon' is not a time"),
+            (args, '--name "a', "`args` has a quote that is not closed. Close it"),
         ):
             line.value = text
             await sees(pilot, words)
-            assert "--" not in shown(pilot) and "schema" not in shown(pilot)
+            assert "--set" not in shown(pilot) and "schema" not in shown(pilot)
+            assert line.value == text, "to be corrected"
             nodes.value = "2"
         time.value = "00:05:00"
+        args.value, _ = "--fast 'a b", args.focus()
+        await pilot.press("end", "?", "'")
+        await sees(pilot, r"arguments +--fail +--fast a b\?")
         nodes.value = "1"
         await sees(pilot, "Send on 1 node ")
         app.screen.query_one("#start").focus()
