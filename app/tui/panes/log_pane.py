@@ -135,8 +135,8 @@ class LogPane(Vertical):
         """The log's last position, until its lines have arrived again."""
         self._sought = ""
         """The text to find once the log is available."""
-        self._keys = (False, False, False)
-        """Whether there are ranks to choose from, a search, and a chosen rank."""
+        self._keys = (False, False, False, True)
+        """Whether there are ranks to choose from, a search, a chosen rank, and following."""
         self._line = ("", "")
         """The name and the text of the status line."""
 
@@ -487,7 +487,7 @@ class LogPane(Vertical):
         is_live = not self._ended and self._lost is None and self._asked is None
         parts += ["following"] if view.follow and is_live and not self._run_ended else []
         self._keep_place()
-        keys = (len(self._ranks()) > 1, bool(view.found), view.rank is not None)
+        keys = (len(self._ranks()) > 1, bool(view.found), view.rank is not None, view.follow)
         if keys != self._keys:
             self._keys = keys
             self.refresh_bindings()

@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Static
 
-from lumitui.app.runs import InputError, LinkState, LumiError, Runs, link_titles
+from lumitui.app.runs import InputError, LinkState, LumiError, Run, Runs, State, link_titles
 from lumitui.app.tui import messages
 from lumitui.app.tui.asking import as_lumi_error, ask, show_error, tui
 from lumitui.app.tui.loop.row_compositor import RowCompositor
@@ -239,6 +239,23 @@ class RunScreenBase(FullScreen):
     def chosen(self) -> str | None:
         """The id of the run to act on, or None."""
         raise NotImplementedError
+
+    @property
+    def seen_run(self) -> Run | None:
+        """The run to act on, as last read, or None."""
+        raise NotImplementedError
+
+    def offers(self, action: str) -> bool:
+        """Return whether the footer shows a key, which depends on the run's state."""
+        if (run := self.seen_run) is None:
+            return action not in ("pane('log')", "resubmit(2)", "cancel", "pane('why')")
+        if action == "cancel":
+            return not run.state.is_final
+        if action == "pane('why')":
+            return run.state not in (State.DONE, State.CANCELLED)
+        if action in ("pane('log')", "fetch"):
+            return bool(run.job_id) and (run.state is not State.QUEUED or bool(run.attempts))
+        return True
 
     def _chosen(self) -> str:
         if self.chosen is None:

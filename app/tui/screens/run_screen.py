@@ -101,9 +101,7 @@ class RunScreen(MarkedPage):
                 tooltip="Show its parent runs and its resubmissions"),
         Binding("F", "pane('folder')", "Files", show=False, id="run.files",
                 tooltip="List the files of the run's folder; fetch or view one"),
-        Binding("E", "fetch", "Fetch", id="runs.fetch",
-                tooltip="Fetch the results of the run"),
-        Binding("h", "remedy", "Do what helps", show=False, id="run.remedy",
+        Binding("h", "remedy", "Do what helps", id="run.remedy",
                 tooltip="Resubmit it with the suggested fix, or find out why it failed"),
         Binding("right_square_bracket", "next_pane(1)", "Next pane", show=False,
                 id="run.next", tooltip="Go to the next pane"),
@@ -135,6 +133,18 @@ class RunScreen(MarkedPage):
     def chosen(self) -> str:
         """The displayed run."""
         return self._run_id
+
+    @property
+    def seen_run(self) -> Run | None:
+        """The displayed run."""
+        return self._read[1] if self._read else None
+
+    def offers(self, action: str) -> bool:
+        """Return whether the footer shows a key, which also depends on the pane."""
+        if action == "remedy":
+            return any(pane.remedy for pane in self.query(OverviewPane))
+        in_log = action == "pane('log')" and self.shown_panes[0] == "log"
+        return action != "tag" and not in_log and super().offers(action)
 
     def body(self) -> ComposeResult:
         """Yield the tabs and the panes."""
@@ -175,6 +185,7 @@ class RunScreen(MarkedPage):
         # The state comes first: a long id would push it out of a narrow bar.
         run_id = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
         self.title_text(styled.state_text(run.state), run_id, _where(run))
+        self.refresh_bindings()
         for name in self.shown_panes:
             if name in self._panes:
                 self._panes[name].draw(run)

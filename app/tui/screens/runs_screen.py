@@ -45,15 +45,16 @@ ROOM = 9
 REST = 0.15
 """Seconds that the cursor rests on a run before its facts, as slow as three keys, are drawn."""
 _COUNT_STYLES = {
-    "running": "green",
-    "waiting": "yellow",
-    "failed": "red",
-    "refused": "red",
-    "not sent": "red",
-    "unknown": "magenta",
-}
+    "running": "green", "waiting": "yellow", "failed": "red", "refused": "red",
+    "not sent": "red", "unknown": "magenta",
+}  # fmt: skip
 
 MOST_COMPARED = 4
+_OF_MARKED = frozenset({"compare", "tag", "fetch"})
+"""The actions whose keys the footer shows instead of those below while runs are marked."""
+_OF_ONE = frozenset(
+    {"pane('log')", "resubmit(2)", "pane('why')", "refresh_sites", "app.go('new')", "filter"}
+)
 EMPTY = """No runs yet.
 
 Press n to create one from a job file. You see its price and its script
@@ -70,7 +71,7 @@ class RunsScreen(MarkedPage):
         Binding("n", "app.go('new')", "New", id="page.new", tooltip="Create a run from a job file"),
         Binding("slash", "filter", "Filter", key_display="/", id="runs.filter",
                 tooltip="Show only some runs: failed, site:lumi, nodes>=4, 2x8, --lr, #best"),
-        Binding("C", "compare", "Compare", show=False, id="runs.compare",
+        Binding("C", "compare", "Compare", id="runs.compare",
                 tooltip="Compare two to four marked runs"),
         Binding("o", "sort", "Sort", show=False, id="runs.sort",
                 tooltip="Sort by age, state, name, nodes, cost, end; press again for the next"),
@@ -114,6 +115,19 @@ class RunsScreen(MarkedPage):
     def chosen(self) -> str | None:
         """The run under the cursor."""
         return self._table.selected
+
+    @property
+    def seen_run(self) -> Run | None:
+        """The run under the cursor, if it has been read."""
+        return self._window.run(self.chosen or "")
+
+    def offers(self, action: str) -> bool:
+        """Return whether the footer shows a key, which depends on marks and cursor."""
+        if self.marked:
+            fits = action != "compare" or len(self.marked) <= MOST_COMPARED
+            return fits and action not in _OF_ONE
+        several = action == "cancel" and len(self.under_cursor) > 1
+        return action not in _OF_MARKED and (several or super().offers(action))
 
     @property
     def marked(self) -> tuple[str, ...]:
@@ -198,6 +212,7 @@ class RunsScreen(MarkedPage):
         if (order := self._window.listing.order) != NEWEST_FIRST:
             parts.append(f"by {order.by}{', reversed' if order.reverse else ''}")
         self.title_text(*parts)
+        self.refresh_bindings()
 
     @on(RunTable.Moved)
     def _moved(self) -> None:
@@ -209,6 +224,7 @@ class RunsScreen(MarkedPage):
     def _rested(self) -> None:
         self._resting = None
         self._draw_chosen()
+        self.refresh_bindings()
 
     def _draw_chosen(self) -> None:
         """Show the facts of the selected run once the cursor rests."""

@@ -97,6 +97,11 @@ class SitesScreen(FullScreen):
         """Return True: the counts are not part of the history."""
         return True
 
+    def offers(self, action: str) -> bool:
+        """Return whether the footer shows a key: a closed site has no nodes to show or measure."""
+        closed = _is_closed(self._known.get(self._selected))
+        return not (closed and action in ("cluster", "measure"))
+
     @property
     def _selected(self) -> str:
         option = self.query_one(OptionList).highlighted_option
@@ -135,6 +140,7 @@ class SitesScreen(FullScreen):
         counted = words.count(requests, "request") if requests else ""
         self.query_one("#site-page").border_subtitle = ", ".join(filter(None, (counted, polled)))
         self._show_page(name)
+        self.refresh_bindings()
 
     def on_resize(self) -> None:
         """Show the profile for this width."""

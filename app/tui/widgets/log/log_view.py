@@ -72,6 +72,10 @@ class LogView(RowView, can_focus=True):
         self._widest = 0
         self._drawn, self._is_due = 0.0, False
 
+    def offers(self, action: str) -> bool:
+        """Return whether the footer shows a key: not the one that follows while it follows."""
+        return action != "to_end" or not self.follow
+
     @property
     def lines(self) -> list[str]:
         """The displayed lines of the window; the last may be incomplete."""

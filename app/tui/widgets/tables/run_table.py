@@ -113,6 +113,10 @@ class RunTable(ScrollView, can_focus=True):
         """The ids of the runs under the cursor: several on the row of a folded series."""
         return self._window.stood_for(self.selected) if self.selected else ()
 
+    def offers(self, action: str) -> bool:
+        """Return whether the footer shows a key: none without runs."""
+        return self.row_count > 0
+
     def choose(self, run_id: str) -> None:
         """Move the cursor to a run as soon as the list has it."""
         self._wanted = run_id
