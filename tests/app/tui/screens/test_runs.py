@@ -292,10 +292,10 @@ async def test_resubmissions_are_a_tree_that_folds(settings: Settings) -> None:
         assert table.row_count == 5
         # A click on a heading sorts, a second one turns the order around.
         await pilot.click(RunTable, offset=(20, 1))
-        await sees(pilot, "Run▾")
+        await sees(pilot, "Run▴")  # from a to z
         assert row_of(app, "child-00000b") == 3
         await pilot.click(RunTable, offset=(20, 1))
-        await sees(pilot, "Run▴")
+        await sees(pilot, "Run▾")
         await pilot.click(RunTable, offset=(20, 3))
         assert table.selected == "run-000001"
         await pilot.click(RunTable, offset=(20, 3))
