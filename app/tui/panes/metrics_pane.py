@@ -16,17 +16,11 @@ from lumitui.app.explain import run_facts, words
 from lumitui.app.explain.row_words import figure
 from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask
+from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.chart import Chart, lines_of
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.styled import (
-    SERIES,
-    TWO_COLUMNS,
-    fit,
-    labelled,
-    plain,
-    side_by_side,
-)
+from lumitui.app.tui.widgets.styled import TWO_COLUMNS, labelled, plain
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Figures, FigureSeries, LogFigures
@@ -165,7 +159,7 @@ def summary_table(found: Figures, width: int) -> RenderableType:
     half = (len(rows) + 1) // 2
     if width < TWO_COLUMNS:
         return labelled(rows)
-    return side_by_side(labelled(rows[:half]), labelled(rows[half:]))
+    return styled.side_by_side(labelled(rows[:half]), labelled(rows[half:]))
 
 
 def series_table(series: Sequence[FigureSeries], width: int) -> RenderableType:
@@ -174,10 +168,12 @@ def series_table(series: Sequence[FigureSeries], width: int) -> RenderableType:
     for justify in ("left", "right", "left", "left"):
         table.add_column(no_wrap=True, justify=justify)
     roomy = width >= ROOMY
+    if series:
+        table.add_row("", Text("last", "dim"), Text("curve", "dim"), Text("range" * roomy, "dim"))
     name_width, curve_width = (_NAME, SPARKLINE) if roomy else (14, 16)
     for one in series:
-        name = plain(fit(one.name, name_width).rstrip(), "dim")
-        curve = Text(sparkline(one.curve.values, curve_width), f"dim {SERIES[0]}")
+        name = plain(styled.fit(one.name, name_width).rstrip(), "dim")
+        curve = Text(sparkline(one.curve.values, curve_width), f"dim {styled.SERIES[0]}")
         cells = [name, Text(words.number(one.last)), curve]
         if roomy and one.low != one.high:
             cells.append(Text(f"{figure(one.low)} to {figure(one.high)}", "dim"))

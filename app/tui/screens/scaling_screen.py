@@ -138,7 +138,7 @@ class ScalingScreen(RunScreenBase):
         self._waits = False
         self._found = found
         places = {float(size.gpus): f"{size.nodes:,}" for size in found.sizes}
-        self.query_one(Chart).show(scaling_lines(found), log=True, places=places)
+        self.query_one(Chart).show(scaling_lines(found), nodes=places)
         self._show_advice()
 
     def on_resize(self) -> None:

@@ -50,7 +50,7 @@ class Chart(Widget, can_focus=True):
         """Show nothing yet; `over` names the x axis, and `smoothing` is an index of `SMOOTHING`."""
         super().__init__(id=id, classes=classes)
         self._title, self._over = title, over
-        self._plot = Plot((), 0, 0)
+        self._plot = Plot((), 0, 0, over=over)
         self._smoothing = smoothing
 
     def show(
@@ -58,13 +58,15 @@ class Chart(Widget, can_focus=True):
         lines: Sequence[PlotLine],
         title: str = "",
         *,
-        log: bool = False,
-        places: Mapping[float, str] | None = None,
+        nodes: Mapping[float, str] | None = None,
     ) -> None:
-        """Draw `lines`; with `log`, both axes start logarithmic."""
-        log_y = self._plot.log_y if self._plot.lines else log
+        """Draw `lines`; with `nodes`, both axes start logarithmic, and these label the x axis."""
+        log_x, over = nodes is not None, self._over if nodes is None else "nodes"
+        log_y = self._plot.log_y if self._plot.lines else log_x
         self._title = title or self._title
-        self._plot = replace(self._plot, lines=lines, log_y=log_y, log_x=log, places=places or {})
+        self._plot = replace(
+            self._plot, lines=lines, log_y=log_y, log_x=log_x, places=nodes or {}, over=over
+        )
         self.display = any(len(line.points) > 1 or line.bars for line in lines)
         self.refresh()
 
@@ -87,6 +89,8 @@ class Chart(Widget, can_focus=True):
         cursor = self._plot.cursor
         if cursor is not None:
             text.append("  ").append(f" {self._over} {cursor:,g} ", "bold reverse")
+        elif self._over == "step":  # the sizes of a study have no last one
+            text.append(" last" if text else "last", "dim")
         named = [line for line in self._plot.lines if line.name and line.points]
         names = [line.name if len(named) > 1 else "" for line in named]
         found = [line.near(math.inf if cursor is None else cursor) for line in named]
@@ -115,11 +119,8 @@ class Chart(Widget, can_focus=True):
         stops, cursor = drawn.stops(), self._plot.cursor
         if not stops:
             return
-        at = (
-            len(stops)
-            if cursor is None
-            else min(range(len(stops)), key=lambda i: abs(stops[i] - cursor))
-        )
+        near = [abs(stop - (math.inf if cursor is None else cursor)) for stop in stops]
+        at = len(stops) if cursor is None else near.index(min(near))
         self._change(cursor=stops[min(len(stops) - 1, max(0, at + step))])
 
     def action_log(self) -> None:

@@ -149,6 +149,8 @@ class Plot:
     """The x of the crosshair."""
     places: Mapping[float, str] = field(default_factory=dict)
     """Numbers below the x axis and their labels; round numbers by default."""
+    over: str = ""
+    """The name of the x axis."""
 
     @cached_property
     def _points(self) -> list[Point]:
@@ -271,6 +273,11 @@ class Plot:
             if begin >= 0 and not "".join(below[max(0, begin - 2) : begin + len(word) + 2]).strip():
                 below[begin : begin + len(word)] = word
                 axis[column] = "┬"
+        # The name stands below the y axis or at the end, where it leaves a blank to the labels.
+        for begin in (0, len(below) - len(self.over)):
+            if not "".join(below[max(0, begin - 1) : begin + len(self.over) + 1]).strip():
+                below[begin : begin + len(self.over)] = self.over
+                break
         return " " * left + "└" + "".join(axis), "".join(below)
 
 
