@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.widgets import Static
 
 from lumitui.app.explain import run_facts, words
@@ -17,7 +17,7 @@ from lumitui.app.explain.row_words import figure
 from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets import styled
-from lumitui.app.tui.widgets.chart import Chart, lines_of
+from lumitui.app.tui.widgets.chart import METRIC_KEYS, Chart, lines_of
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import TWO_COLUMNS, labelled, plain
@@ -31,18 +31,12 @@ _NAME = 20
 """Maximum cells of a metric's name."""
 ROOMY = 64
 """Minimum cells to show names and curves in full length, and bounds."""
-_METRIC = Binding.Group("Metric", compact=True)
 
 
 class MetricsPane(Scroll):
     """Metrics, computed in a worker: reading 100,000 steps takes about a second."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("comma,less_than_sign", "choose(-1)", "Metric before", key_display=",",
-                id="metrics.before", group=_METRIC, tooltip="Draw the previous metric"),
-        Binding("full_stop,greater_than_sign", "choose(1)", "Next metric", key_display=".",
-                id="metrics.next", group=_METRIC, tooltip="Draw the next metric"),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = METRIC_KEYS
 
     def __init__(self) -> None:
         """Show no metrics yet."""

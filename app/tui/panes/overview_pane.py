@@ -262,9 +262,9 @@ def page(
     when = sorted((row for row in facts if row[0] in _TIMES), key=lambda row: _TIMES.index(row[0]))
     files = [row for row in facts if row[0] in _FILES]
     place = [row for row in facts if row not in [*when, *files]]
-    quiet = [[(name, plain(text, "" if name in _SOUGHT_FACTS else "dim")) for name, text in rows]
-             for rows in (place, when, files) if rows]  # fmt: skip
-    result, *others = (labelled(rows, labels) for rows in (top, *quiet))
+    quiet = ([(name, plain(text, "" if name in _SOUGHT_FACTS else "dim")) for name, text in rows]
+             for rows in (place, when, files) if rows)  # fmt: skip
+    result, others = labelled(top, labels), [labelled(rows, labels) for rows in quiet]
     if width < TWO_COLUMNS:
         return below(result, *others)
     return below(result, styled.side_by_side(below(*others[:-1]), others[-1]))

@@ -22,6 +22,14 @@ SMOOTHING = (0.0, 0.6, 0.9, 0.97)
 _LEAST_NAME = 14
 """Minimum cells of a name in the legend; with less room, only its letter is shown."""
 _CROSSHAIR = Binding.Group("Read values", compact=True)
+_METRIC = Binding.Group("Metric", compact=True)
+METRIC_KEYS: list[BindingType] = [
+    Binding("comma,less_than_sign", "choose(-1)", "Metric before", key_display=",",
+            id="metrics.before", group=_METRIC, tooltip="Draw the previous metric"),
+    Binding("full_stop,greater_than_sign", "choose(1)", "Next metric", key_display=".",
+            id="metrics.next", group=_METRIC, tooltip="Draw the next metric"),
+]  # fmt: skip
+"""The keys of a place whose chart draws one of several metrics."""
 
 
 class Chart(Widget, can_focus=True):
@@ -89,14 +97,17 @@ class Chart(Widget, can_focus=True):
         cursor = self._plot.cursor
         if cursor is not None:
             text.append("  ").append(f" {self._over} {cursor:,g} ", "bold reverse")
-        elif self._over == "step":  # the sizes of a study have no last one
-            text.append(" last" if text else "last", "dim")
         named = [line for line in self._plot.lines if line.name and line.points]
         names = [line.name if len(named) > 1 else "" for line in named]
         found = [line.near(math.inf if cursor is None else cursor) for line in named]
         values = [f" {number(point[1])}" if point else "" for point in found]
         rest = [" log" * self._plot.log_y, " smoothed 0.97" * bool(self._smoothing), *values]
         room = width - text.cell_len - len("".join(rest)) - 4 * len(named)
+        last = " last" if text else "last"
+        fits = not 0 <= room - sum(map(cell_len, names)) < len(last)  # names come first
+        if cursor is None and self._over == "step" and fits:  # the sizes of a study have no last
+            text.append(last, "dim")
+            room -= len(last)
         if sum(map(cell_len, names)) > room:
             least = room // len(named)
             names = [shorten(name, max(_LEAST_NAME, least)) for name in names]

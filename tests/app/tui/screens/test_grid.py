@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from lumitui.app.follow.results.sweep import StepPace, Sweep, SweepRow
 from lumitui.app.history.history import History
 from lumitui.app.job.settings import Settings
+from lumitui.app.tui.screens.grid_screen import GridFigures
 from lumitui.app.tui.screens.run_screen import RunScreen
 from tests.support.gallery.histories import a_grid
 from tests.support.gallery.tour import still
@@ -26,6 +28,11 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await sees(pilot, r"--lr=0.003 +\d+ +1.562\d* +running +\S+ +d [▁-▇]+")
         await sees(pilot, "--lr=0.001 .*not sent")
         await sees(pilot, r"a --lr=0.1 0.9\d+ +b --lr=0.03 0.57508 +c --lr=0.01 .* smoothed 0.9")
+        # Their speeds are alike, so that the losses are drawn first.
+        await pilot.press(".")
+        await sees(pilot, r"samples/s ─[\s\S]*last +a --lr=0.1 1340 ")
+        await pilot.press(",")
+        await sees(pilot, r"─ loss ─")
         await pilot.press("j", "enter")
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
         await pilot.press("1")
@@ -36,3 +43,13 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await sees(pilot, "alone-000001")
         await pilot.press("x")
         await sees(pilot, "alone-000001 is not part of a grid")
+
+
+def test_the_speed_is_drawn_if_the_runs_differ_in_nothing_else() -> None:
+    def drawn(*paces: tuple[float | None, float | None]) -> str:
+        rows = tuple(SweepRow("", pace=StepPace(samples_per_s=a, loss=b)) for a, b in paces)
+        return GridFigures(Sweep("grid-1", rows, ()), {}, {}).telling
+
+    assert drawn((2920, 4.545), (9014, 4.493), (None, None)) == "samples_per_s"
+    assert drawn((2920, 4.545), (9014, 2.1)) == "loss"
+    assert drawn((2920, 4.545), (2910, 4.5)) == drawn((2920, None)) == drawn() == "loss"
