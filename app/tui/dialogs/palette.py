@@ -45,6 +45,33 @@ AREAS = {
 }
 """Titles of areas, by the prefix of a binding's id; any other area uses its own name."""
 
+ALSO = {
+    "run.log": "output stdout stderr print tail",
+    "run.scale": "double the nodes, scale up, twice as many, more GPUs, ladder",
+    "run.again": "rerun retry repeat requeue restart resume continue",
+    "run.cancel": "kill stop abort scancel",
+    "run.why": "error failure crash cause reason diagnose traceback pending",
+    "run.script": "sbatch srun bash",
+    "run.proof": "binding affinity masks pinning numa cpus",
+    "run.metrics": "loss curve plot chart speed samples accuracy",
+    "run.scaling": "speed-up efficiency Amdahl budget deadline GPU hours cost price",
+    "run.grid": "sweep hyperparameter search",
+    "run.gpus": "nvidia-smi rocm-smi idle memory",
+    "run.shell": "ssh login attach terminal",
+    "run.timeline": "chain attempts requeue preemption history",
+    "run.lineage": "chain family parent child resubmissions",
+    "run.files": "checkpoints output results download",
+    "runs.fetch": "download copy rsync scp checkpoints",
+    "runs.filter": "search find",
+    "runs.sort": "order by GPU hours cost",
+    "page.new": "create submit launch sbatch job script chain: grid: sweep",
+    "go.new": "create submit launch sbatch job script chain: grid: sweep",
+    "go.cluster": "queue idle nodes partitions budget quota GPU hours sinfo squeue maintenance",
+    "go.sites": "profile host login ssh",
+    "go.guide": "start tutorial help",
+}
+"""Other words for an action that a user may type in the palette, by the binding's id."""
+
 MOST_RUNS = 200
 """Number of newest runs that the palette finds by name."""
 NAMES = 18
@@ -119,6 +146,8 @@ class PaletteCommand:
     words: str
     run: Callable[[], object]
     area: str = ""
+    also: str = ""
+    """Other words that find it."""
 
     def titled(self, name: Content, width: int) -> Content:
         """Return a line of `width` cells: `name`, the description, and the keys at the end."""
@@ -154,6 +183,7 @@ class Actions(Provider):
                 action.words,
                 partial(self.app.run_action, action.binding.action, action.node),
                 action.area,
+                ALSO.get(action.binding.id or "", ""),
             )
             for action in actions_of(self.screen)
             if action.area != MOVING and action.binding.action != "command_palette"
@@ -194,7 +224,8 @@ class Actions(Provider):
         """Yield commands with a name like `query`, or with all its words in their descriptions."""
         matcher = self.matcher(query)
         for command in (*self._commands(), *self._places):
-            sentence = f"{command.name} {command.words} {command.keys}".casefold()
+            said = (command.name, command.words, command.keys, command.also)
+            sentence = " ".join(said).casefold()
             score = matcher.match(command.name)
             if all(word in sentence for word in query.casefold().split()):
                 score = max(score, 0.5)
@@ -234,6 +265,7 @@ class Palette(CommandPalette):
         if commands and isinstance(commands[0].hit, DiscoveryHit):
             options: list[Option] = []
             for area, group in groupby(commands, key=lambda command: command.hit.text):
-                options += [Option(Content.styled(f"\n{area}", "$text 60%"), disabled=True), *group]
+                title = Content.styled(f"\n{area}", "bold $text-accent")
+                options += [Option(title, disabled=True), *group]
             command_list.clear_options().add_options(options)
             command_list.highlighted = 1
