@@ -79,7 +79,7 @@ def _chain_story(run: Run, now: float) -> str:
 
 
 def _limit(run: Run) -> str:
-    return words.length(walltime.seconds_of(run.brief.time))
+    return words.limit(walltime.seconds_of(run.brief.time))
 
 
 def _reason(run: Run) -> str:
