@@ -175,8 +175,6 @@ class LogPane(Vertical):
     def _finder(self) -> LogFinder:
         return self.query_one(LogFinder)
 
-    # -- following
-
     def follow(self, *, attended: bool = True) -> None:
         """Follow the log from the last received byte, unless it is followed already.
 
@@ -289,8 +287,6 @@ class LogPane(Vertical):
             place = LogPlace(self._attempt, there, view.rank, view.found)
             places(self.app)[self._run_id] = place
 
-    # -- parts outside the window
-
     @on(LogView.Wanted)
     def _part_wanted(self, event: LogView.Wanted) -> None:
         if self._page is not None or not self._view.window.size:
@@ -348,8 +344,6 @@ class LogPane(Vertical):
         if view.follow and not view.window.is_at_end and page.data:
             self._part_wanted(LogView.Wanted("after"))  # the log grew meanwhile
 
-    # -- search
-
     def action_search(self) -> None:
         """Open the search field."""
         self._finder.open()
@@ -399,8 +393,6 @@ class LogPane(Vertical):
         if rank is not None and self._view.rank is None:
             self._finder.words += f", not from rank {rank}: showing all ranks"
 
-    # -- ranks
-
     def action_rank(self, step: int) -> None:
         """Show only the next rank's lines, or all."""
         self._view.rank = neighbour(self._ranks(), self._view.rank, step)
@@ -437,8 +429,6 @@ class LogPane(Vertical):
         others = {self._view.rank, mark.rank if (mark := self._mark()) else None}
         return tuple(sorted({*self._view.ranks, *(rank for rank in others if rank is not None)}))
 
-    # -- attempts
-
     def action_attempt(self, step: int) -> None:
         """Show the log of another attempt; the newest is followed."""
         at = (self._older or self._attempts) + step
@@ -468,8 +458,6 @@ class LogPane(Vertical):
         text = selected or "\n".join(line.text for line in lines)
         self.app.copy_to_clipboard(text)
         self.notify(f"Copied {words.count(len(text.splitlines()), 'line')}.", markup=False)
-
-    # -- the status line
 
     @on(LogView.Changed)
     def _draw_line(self) -> None:
@@ -505,6 +493,10 @@ class LogPane(Vertical):
         window, (behind, at) = self._view.window, self._seen()
         if not behind:
             return ""
+        size = words.size(window.size)
+        if self._view.follow:
+            known = f"{len(window.lines):,} ({size})"
+            return f"last lines of {size if window.start else known}"
         return log_words.position(None if window.start else behind, at, window.size)
 
     def _seen(self) -> tuple[int, int]:
