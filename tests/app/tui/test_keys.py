@@ -148,6 +148,7 @@ async def test_help_is_built_from_the_bindings_and_named_in_a_narrow_footer(
         await sees(pilot, r"\+ =? *Resubmit it on twice the nodes")
         await pilot.press("pagedown")
         await sees(pilot, r"/ +Show only some runs")
+        assert app.screen.query_one(".dialog").region.width == 60, "no sliver is left beside it"
         await pilot.press("G")
         await sees(pilot, r"\^p +Find a command by its name")
         await pilot.press("g", "j", "k")
