@@ -187,9 +187,7 @@ def _term(text: str, begin: int, end: int) -> FilterTerm:
     key, sign = match[1], match[2]
     if key_kind is None:
         raise FilterError(
-            *_no_filter(key, sign),
-            begin,
-            begin + len(typed) - len(rest) + match.end(),
+            *_no_filter(key, sign), begin, begin + len(typed) - len(rest) + match.end()
         )
     read, example = key_kind
     # `nodes>=4` is `nodes:>=4`, and `state=failed` is `state:failed`.

@@ -1,7 +1,4 @@
-"""Every available action, from the bindings, for the palette and the help.
-
-The palette also finds runs, sites and job files.
-"""
+"""The actions of a screen, from its bindings, for the help and, beside runs, for the palette."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -36,41 +33,10 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
 
 AREAS = {
-    "run": "The run",
-    "runs": "The list of runs",
-    "page": "This screen",
-    "go": "Screens",
-    "app": "The program",
-    "table": "The table",
-}
+    "run": "The run", "runs": "The list of runs", "page": "This screen", "go": "Screens",
+    "app": "The program", "table": "The table",
+}  # fmt: skip
 """Titles of areas, by the prefix of a binding's id; any other area uses its own name."""
-
-ALSO = {
-    "run.log": "output stdout stderr print tail",
-    "run.scale": "double the nodes, scale up, twice as many, more GPUs, ladder",
-    "run.again": "rerun retry repeat requeue restart resume continue",
-    "run.cancel": "kill stop abort scancel",
-    "run.why": "error failure crash cause reason diagnose traceback pending",
-    "run.script": "sbatch srun bash",
-    "run.proof": "binding affinity masks pinning numa cpus",
-    "run.metrics": "loss curve plot chart speed samples accuracy",
-    "run.scaling": "speed-up efficiency Amdahl budget deadline GPU hours cost price",
-    "run.grid": "sweep hyperparameter search",
-    "run.gpus": "nvidia-smi rocm-smi idle memory",
-    "run.shell": "ssh login attach terminal",
-    "run.timeline": "chain attempts requeue preemption history",
-    "run.lineage": "chain family parent child resubmissions",
-    "run.files": "checkpoints output results download",
-    "runs.fetch": "download copy rsync scp checkpoints",
-    "runs.filter": "search find",
-    "runs.sort": "order by GPU hours cost",
-    "page.new": "create submit launch sbatch job script chain: grid: sweep",
-    "go.new": "create submit launch sbatch job script chain: grid: sweep",
-    "go.cluster": "queue idle nodes partitions budget quota GPU hours sinfo squeue maintenance",
-    "go.sites": "profile host login ssh",
-    "go.guide": "start tutorial help",
-}
-"""Other words for an action that a user may type in the palette, by the binding's id."""
 
 MOST_RUNS = 200
 """Number of newest runs that the palette finds by name."""
@@ -168,6 +134,15 @@ def by_area(actions: Iterable[Entry]) -> dict[str, list[Entry]]:
     return areas
 
 
+def other_words() -> dict[str, str]:
+    """Return other words for actions, by the ids of their bindings."""
+    import yaml
+
+    text = Path(__file__).with_name("palette_words.yaml").read_text(encoding="utf-8")
+    words: dict[str, str] = yaml.safe_load(text)
+    return words
+
+
 class Actions(Provider):
     """The palette's commands: the actions of the screen below with their keys, then the app's."""
 
@@ -183,7 +158,7 @@ class Actions(Provider):
                 action.words,
                 partial(self.app.run_action, action.binding.action, action.node),
                 action.area,
-                ALSO.get(action.binding.id or "", ""),
+                self._also.get(action.binding.id or "", ""),
             )
             for action in actions_of(self.screen)
             if action.area != MOVING and action.binding.action != "command_palette"
@@ -197,6 +172,7 @@ class Actions(Provider):
         """Read the names of runs, sites and local job files that the palette can open."""
         from lumitui.app.runs import files_here
 
+        self._also = other_words()
         app = tui(self.screen)
         self._places = [
             PaletteCommand(path.name, "", "Open the job file", partial(app.open_job, path))

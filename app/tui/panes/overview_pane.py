@@ -1,7 +1,4 @@
-"""The overview of a run: progress, efficiency, facts and, on demand, why it failed.
-
-The run's screen shows it as a pane; other screens may show it beside a table.
-"""
+"""The overview of a run: progress, efficiency, facts and, on demand, why it failed."""
 
 from __future__ import annotations
 
@@ -181,8 +178,6 @@ class OverviewPane(Scroll):
         if self._run is not None and found.run.id == self._run.id:
             self._found = found
             self.draw(self._run)
-
-    # -- why it failed
 
     def ask_why(self, run: Run, *, attended: bool = True) -> None:
         """Show why `run` failed; search the end of its log only if it may have failed."""

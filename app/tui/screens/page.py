@@ -21,24 +21,15 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
 
 LINK_STYLES = {
-    LinkState.LIVE: "green",
-    LinkState.INCOMPLETE: "yellow",
-    LinkState.CONNECTING: "yellow",
-    LinkState.RECONNECTING: "bold yellow",
-    LinkState.OFFLINE: "bold red",
-    LinkState.LOGIN: "bold yellow",
-    LinkState.PAUSED: "dim",
-}
+    LinkState.LIVE: "green", LinkState.INCOMPLETE: "yellow", LinkState.CONNECTING: "yellow",
+    LinkState.RECONNECTING: "bold yellow", LinkState.OFFLINE: "bold red",
+    LinkState.LOGIN: "bold yellow", LinkState.PAUSED: "dim",
+}  # fmt: skip
 """Colours of states; the state itself is always shown as a word."""
-
-
 TABS = ("1 Runs", "2 New", "3 Sites", "4 Cluster", "0 Guide")
 """Names of the screens that digits open."""
-
-
 AIRY = 36
 """Minimum lines to show a blank row below the title bar."""
-
 EXPLAINED_WIDTH = 70
 """Width of the texts below the keys, in cells: it fits the box of `?` at 80 columns."""
 
@@ -234,15 +225,12 @@ class RunScreenBase(FullScreen):
     ]  # fmt: skip
 
     _opens_shell = False
+    seen_run: Run | None = None
+    """The run to act on, as last read, or None."""
 
     @property
     def chosen(self) -> str | None:
         """The id of the run to act on, or None."""
-        raise NotImplementedError
-
-    @property
-    def seen_run(self) -> Run | None:
-        """The run to act on, as last read, or None."""
         raise NotImplementedError
 
     def offers(self, action: str) -> bool:

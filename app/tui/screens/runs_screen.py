@@ -116,11 +116,6 @@ class RunsScreen(MarkedPage):
         """The run under the cursor."""
         return self._table.selected
 
-    @property
-    def seen_run(self) -> Run | None:
-        """The run under the cursor, if it has been read."""
-        return self._window.run(self.chosen or "")
-
     def offers(self, action: str) -> bool:
         """Return whether the footer shows a key, which depends on marks and cursor."""
         if self.marked:
@@ -155,8 +150,6 @@ class RunsScreen(MarkedPage):
                 self._table.changed()
         except LumiError as error:
             show_error(self, error, repeats=True)
-
-    # -- drawing
 
     def draw(self) -> None:
         """Show the history's current state."""
@@ -228,9 +221,12 @@ class RunsScreen(MarkedPage):
 
     def _draw_chosen(self) -> None:
         """Show the facts of the selected run once the cursor rests."""
-        run, detail = self._window.run(self.chosen or ""), self.query_one(OverviewPane)
+        detail = self.query_one(OverviewPane)
+        self.seen_run = run = self._window.run(self.chosen or "")
         if not detail.display:
-            self._say("#selected", _line(run))
+            if self._said.get("run") != (line := _line(run)):
+                self._said["run"] = line
+                self.query_one("#selected", Static).update(line, layout=False)
         elif self._resting is None and run is not None:
             if self._said.get("detail") != (title := styled.plain(run.id)):
                 self._said["detail"] = title
@@ -250,12 +246,6 @@ class RunsScreen(MarkedPage):
             self._said["polls"] = line
             self._table.border_subtitle = Content.from_rich_text(line)
 
-    def _say(self, where: str, line: Text) -> None:
-        """Show a changed line of fixed height, without a new layout."""
-        if self._said.get(where) != line:
-            self._said[where] = line
-            self.query_one(where, Static).update(line, layout=False)
-
     def on_resize(self) -> None:
         """Show the facts of a run if there is room."""
         if self.query("#detail"):  # otherwise the app is exiting
@@ -271,8 +261,6 @@ class RunsScreen(MarkedPage):
         master.set_class(height >= TALL, "high")
         self.query_one("#selected").display = not room
         self._draw_chosen()
-
-    # -- filter and order
 
     def _list(self, order: Order) -> None:
         """List matching runs from the start; the cursor stays on its run."""

@@ -32,7 +32,7 @@ from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.tables.row_list import GAP, ListRow, RowList, TitledRows
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Run, Runs, Scaling, ScalingTable
+    from lumitui.app.runs import Runs, Scaling, ScalingTable
 
 
 FIELDS = (("deadline", "such as 6h"), ("budget", "such as 500"), ("samples", "as the run"))
@@ -63,7 +63,6 @@ class ScalingScreen(RunScreenBase):
         """Show the scaling of the run `run_id`."""
         super().__init__(runs)
         self._run_id = run_id
-        self._run: Run | None = None
         self._seen: tuple[int, ...] = ()
         """The history's stamp when the study was requested."""
         self._waits = False
@@ -76,11 +75,6 @@ class ScalingScreen(RunScreenBase):
     def chosen(self) -> str:
         """The studied run."""
         return self._run_id
-
-    @property
-    def seen_run(self) -> Run | None:
-        """The studied run, as last read."""
-        return self._run
 
     def body(self) -> ComposeResult:
         """Yield the fields, the recommendation, the chart and the table."""
@@ -104,7 +98,7 @@ class ScalingScreen(RunScreenBase):
 
     def draw(self) -> None:
         """Study again if the history has changed."""
-        self._run = run = self.runs.history.get(self._run_id)
+        self.seen_run = run = self.runs.history.get(self._run_id)
         self.refresh_bindings()
         name = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
         self.title_text("Scaling", name, f"{run.site} {run.brief.partition}")

@@ -97,11 +97,6 @@ class SitesScreen(FullScreen):
         """Return True: the counts are not part of the history."""
         return True
 
-    def offers(self, action: str) -> bool:
-        """Return whether the footer shows a key: a closed site has no nodes to show or measure."""
-        closed = _is_closed(self._known.get(self._selected))
-        return not (closed and action in ("cluster", "measure"))
-
     @property
     def _selected(self) -> str:
         option = self.query_one(OptionList).highlighted_option
@@ -140,7 +135,6 @@ class SitesScreen(FullScreen):
         counted = words.count(requests, "request") if requests else ""
         self.query_one("#site-page").border_subtitle = ", ".join(filter(None, (counted, polled)))
         self._show_page(name)
-        self.refresh_bindings()
 
     def on_resize(self) -> None:
         """Show the profile for this width."""
@@ -249,10 +243,7 @@ def _is_closed(site: Site | None) -> bool:
 
 
 def page_text(text: str, columns: int) -> Text | Table:
-    """Return a profile in one or two columns, without the title, which the frame shows.
-
-    The explanation of `?` comes last. The two columns have about the same height.
-    """
+    """Return a profile in even columns, without the frame's title; the words on `?` come last."""
     lines = text.split("\n")[1:]
     doubt = [line for line in lines if line.startswith("?: ")]
     body = "\n".join(line for line in lines if line not in doubt).strip("\n")

@@ -83,8 +83,6 @@ class LogView(RowView, can_focus=True):
         partial = self.window.partial
         return [*shown, *([partial.text] if partial and self._layout.shows(partial) else [])]
 
-    # -- input
-
     def clear(self, start: int = 0, *, label_is_rank: bool = True) -> None:
         """Forget everything; the log begins at byte `start`."""
         self.window, self.mark = LogWindow(start, label_is_rank=label_is_rank), None
@@ -176,8 +174,6 @@ class LogView(RowView, can_focus=True):
             return None
         last = self.scroll_offset.y + self.scrollable_content_region.height
         return len({id(row.line) for row in [*self._rows, *self._tail][last:]})
-
-    # -- layout
 
     @property
     def _layout(self) -> LineLayout:
@@ -280,8 +276,6 @@ class LogView(RowView, can_focus=True):
             (row, line.text, folded, marked, self.found),
             lambda: log_rows.segments(row, self._base, folded, marked=marked, found=self.found),
         )
-
-    # -- the reading position
 
     def watch_scroll_y(self, old: float, new: float) -> None:
         """Request the page before or after the window near its edge."""
