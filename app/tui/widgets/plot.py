@@ -107,17 +107,16 @@ class AxisScale:
         return [step * at for at in range(first, min(last, first + 99) + 1)]
 
     def even(self, rows: int) -> "AxisScale":
-        """Return the scale, extended by up to 30 %, with labels at whole multiples of a row.
-
-        If that is not enough, or for a log scale, return it unchanged.
-        """
+        """Return the scale, extended by up to 30 % if its labels are then whole rows apart."""
         span = self.high - self.low
         for step in () if self.is_log else _steps(span / max(4, rows / 3)):
             apart = step * (rows - 0.25) / span
             growth = apart / max(1, int(apart)) - 1
             if 0 <= growth <= 0.3 and 2 * step <= span:
                 more = span * growth / 2
-                return AxisScale(self.low - more, self.high + more, step=step)
+                even = AxisScale(self.low - more, self.high + more, step=step)
+                if len(even.ticks(4)) > 1:
+                    return even
         return self
 
 

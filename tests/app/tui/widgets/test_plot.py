@@ -49,6 +49,7 @@ def test_numbers_of_an_even_axis_are_whole_rows_apart(low: float, span: float, r
     scale = AxisScale(low, low + span).even(rows)
     assert scale.low <= low and low + span <= scale.high + span / 1e6
     ticks = scale.ticks(rows // 3) if scale.step else []
+    assert not scale.step or len(ticks) > 1, "one number says nothing of the distances"
     places = [(4 * rows - 1) * scale.share(tick) for tick in ticks]
     for before, after in pairwise(places):
         assert (after - before) % 4 == pytest.approx(0, abs=1e-3) or (after - before) % 4 > 3.999
