@@ -181,7 +181,9 @@ def grid_rows(
     """
     rows, losses = found.sweep.rows, 4
     texts = list(map(list, zip(*(row.cells[:-2] for row in rows), strict=True)))
-    columns = [texts[0], *map(even_decimals, texts[1:])]
+    paces = [(row.pace.epoch_s, row.pace.samples_per_s, None, row.pace.loss, *row.others)
+             for row in rows]  # fmt: skip
+    columns = [texts[0], *map(even_decimals, texts[1:], zip(*paces, strict=True))]
     best = {
         1: _best(min, (row.pace.epoch_s for row in rows)),
         2: _best(max, (row.pace.samples_per_s for row in rows)),
@@ -212,12 +214,12 @@ def grid_rows(
     return made
 
 
-def even_decimals(texts: Sequence[str]) -> list[str]:
-    """Return a column with all numbers at the longest one's decimals; other texts unchanged."""
+def even_decimals(texts: Sequence[str], values: Sequence[float | None]) -> list[str]:
+    """Return a column of `values` with the decimals of the longest text; others are unchanged."""
     decimals = max(len(text.partition(".")[2]) for text in texts)
     return [
-        f"{float(text):.{decimals}f}" if decimals and text.replace(".", "", 1).isdigit() else text
-        for text in texts
+        text if value is None or "e" in text or not decimals else f"{value:.{decimals}f}"
+        for text, value in zip(texts, values, strict=True)
     ]
 
 

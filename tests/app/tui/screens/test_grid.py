@@ -5,7 +5,7 @@ from pathlib import Path
 from lumitui.app.follow.results.sweep import StepPace, Sweep, SweepRow
 from lumitui.app.history.history import History
 from lumitui.app.job.settings import Settings
-from lumitui.app.tui.screens.grid_screen import GridFigures
+from lumitui.app.tui.screens.grid_screen import GridFigures, even_decimals
 from lumitui.app.tui.screens.run_screen import RunScreen
 from tests.support.gallery.histories import a_grid
 from tests.support.gallery.tour import still
@@ -25,7 +25,7 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await pilot.press("x")
         await sees(pilot, r"1 of 5 runs have no figures yet\.[\s\S]*─ Settings ─")
         await sees(pilot, r"★ --lr=0.03 +\d+ +0.5751\d* +done +\S+ +b [▁-▇]+")
-        await sees(pilot, r"--lr=0.003 +\d+ +1.562\d* +running +\S+ +d [▁-▇]+")
+        await sees(pilot, r"--lr=0.003 +\d+ +1.56\d* +running +\S+ +d [▁-▇]+")
         await sees(pilot, "--lr=0.001 .*not sent")
         await sees(pilot, r"a --lr=0.1 0.9\d+ +b --lr=0.03 0.57508 +c --lr=0.01 .* smoothed 0.9")
         # Their speeds are alike, so that the losses are drawn first.
@@ -43,6 +43,13 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await sees(pilot, "alone-000001")
         await pilot.press("x")
         await sees(pilot, "alone-000001 is not part of a grid")
+
+
+def test_a_column_has_equal_decimals_that_were_measured() -> None:
+    assert even_decimals(["1.562", "0.5751", "-"], [1.56177, 0.57508, None]) == [
+        "1.5618", "0.5751", "-"
+    ]  # fmt: skip
+    assert even_decimals(["2e-05", "0.5"], [2e-05, 0.5]) == ["2e-05", "0.5"]
 
 
 def test_the_speed_is_drawn_if_the_runs_differ_in_nothing_else() -> None:
