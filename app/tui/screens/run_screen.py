@@ -116,6 +116,8 @@ class RunScreen(MarkedPage):
         """Return whether the footer shows a key, which also depends on the pane."""
         if action == "remedy":
             return any(pane.remedy for pane in self.query(OverviewPane))
+        if action == "pane('why')" and any(pane.causes for pane in self.query(OverviewPane)):
+            return False  # it is shown
         in_log = action == "pane('log')" and self.shown_panes[0] == "log"
         return action != "tag" and not in_log and super().offers(action)
 

@@ -108,6 +108,8 @@ async def test_one_key_opens_the_resubmission_that_helps(settings: Settings) -> 
         await pilot.press("enter", "h")
         await sees(pilot, "The job reached its time limit")
         await sees(pilot, f"h: Resubmit with {doubled}")
+        await until(pilot, lambda: "h Do what helps" in keys_below(pilot), "the key of the remedy")
+        assert not {"Why", "Cancel"} & set(keys_below(pilot).split())
         await pilot.press("?", "G")
         await sees(pilot, r"│ time-limit +│")
         await pilot.press("escape")
