@@ -89,7 +89,7 @@ def below(lines: int | None, size: int, new: int, *, ended: bool) -> str:
         ended: whether the log is complete.
     """
     if lines == 0:
-        return "at the end" if ended else "paused (f follows)"
+        return "at the end" if ended else "paused (G follows)"
     there = f"{words.count(lines, 'line')} below" if lines else f"{words.size(size)} below"
     return f"{there}{f', {new:,} new' if new and not ended else ''} (G)"
 

@@ -45,6 +45,11 @@ def age(run: Run, now: float) -> str:
     return f"{days:.0f}d" if days >= 9.5 else words.short_length(now - run.created)
 
 
+def since_end(run: Run, now: float) -> str:
+    """Return the time since a run ended; `-` for one that has not."""
+    return "-" if run.ended is None else words.short_length(now - run.ended)
+
+
 def share(run: Run, now: float) -> float | None:
     """Return the used share of a job's time limit, up to 1; None if it is not running."""
     if run.state not in STATE_GROUPS["running"] or run.started is None:

@@ -56,14 +56,12 @@ def state(run: Run, now: float) -> str:
 def facts(run: Run, now: float) -> list[Row]:
     """Return the facts of a run that its overview lacks; omit unknown ones."""
     text, tags = split_tags(run.note)
+    nodes = f" on {run.nodes_used}" if run.nodes_used else ""
     rows = (
         ("exit", _exit(run)),
         ("site", _place(run)),
         ("job", f"{run.job_id}, {run_phrases.attempt(run)}" if run.job_id else ""),
-        (
-            "size",
-            words.layout_size(run.layout) + (f" on {run.nodes_used}" if run.nodes_used else ""),
-        ),
+        ("size", words.layout_size(run.layout) + nodes),
         ("time", _limit(run)),
         ("created", "" if run.submitted else words.clock(run.created)),
         # For a requeued job, Slurm knows only the time of the requeue.
@@ -106,7 +104,7 @@ def _limit(run: Run) -> str:
     if run.started is not None or run.attempts:
         return ""
     times = f"{run.brief.chain} x " if run.brief.chain > 1 else ""
-    return f"not started, at most {times}{words.length(walltime.seconds_of(run.brief.time))}"
+    return f"not started, at most {times}{words.limit(walltime.seconds_of(run.brief.time))}"
 
 
 def _batch(samples: int | None) -> str:
@@ -126,22 +124,14 @@ def lineage(run: Run, family: Sequence[Run]) -> list[str]:
 
     `family` begins with the root; without relatives, there are no lines.
     """
-    return [
-        f"{lead}{other.id}  {other.state}, {words.count(other.layout.nodes, 'node')}"
-        for lead, other in relatives(run, family)
-    ]
-
-
-def relatives(run: Run, family: Sequence[Run]) -> list[tuple[str, Run]]:
-    """Return each run of `family` with its branch of the tree; `>` marks `run`."""
-    if len(family) < 2:
-        return []
     depth: dict[str, int] = {}
     lines = []
     for other in family:
         depth[other.id] = depth.get(other.parent or "", -1) + 1
-        lines.append((f"{'>' if other.id == run.id else ' '} {'  ' * depth[other.id]}", other))
-    return lines
+        lead = f"{'>' if other.id == run.id else ' '} {'  ' * depth[other.id]}"
+        size = words.count(other.layout.nodes, "node")
+        lines.append(f"{lead}{other.id}  {other.state}, {size}")
+    return lines if len(lines) > 1 else []
 
 
 def proof_table(verdict: Verdict) -> ProofTable:

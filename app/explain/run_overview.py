@@ -79,7 +79,7 @@ def _chain_story(run: Run, now: float) -> str:
 
 
 def _limit(run: Run) -> str:
-    return words.length(walltime.seconds_of(run.brief.time))
+    return words.limit(walltime.seconds_of(run.brief.time))
 
 
 def _reason(run: Run) -> str:
@@ -118,7 +118,8 @@ def speed(run: Run, totals: Summary | None) -> str:
     if totals is None or not totals.samples_per_s:
         return ""
     ranks = totals.world_size or run.layout.world_size
-    return f"{words.number(totals.samples_per_s)} samples/s on {words.count(ranks, 'rank')}"
+    speed = f"{words.number(totals.samples_per_s)} samples/s"
+    return f"{speed} (median step) on {words.count(ranks, 'rank')}"
 
 
 def against(comparison: Speedup | None, parent: Run | None, run: Run) -> str:

@@ -140,9 +140,8 @@ def samples(of_median: float | None, speed: Throughput) -> str:
     if over_all is None:
         return f"{median} samples/s (median after warm-up)"
     steady = of_median is not None and abs(over_all - of_median) < _SAME * of_median
-    return (
-        f"{words.number(_short(over_all))} samples/s{'' if steady else f'; median step {median}'}"
-    )
+    rest = "" if steady else f"; median step {median}"
+    return f"{words.number(_short(over_all))} samples/s overall{rest}"
 
 
 def compute(speed: Throughput) -> list[tuple[str, float | None, str]]:

@@ -136,6 +136,17 @@ def length(seconds: float) -> str:
     return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
 
 
+def _unit(seconds: int) -> int:
+    """Return the seconds of the smallest unit that `length` shows of a time this long."""
+    return 1 if seconds < 600 else 60 if seconds < 86400 else 3600
+
+
+def limit(seconds: int) -> str:
+    """Return a time limit in words with all its parts: `length` would round it down."""
+    rest = seconds % _unit(seconds)
+    return length(seconds) + (f" {limit(rest)}" if rest else "")
+
+
 def short_length(seconds: float) -> str:
     """Return a duration in at most six characters: `45s`, `1m42`, `12m`, `3h05`, `2d04`."""
     whole = _whole(seconds)
@@ -150,9 +161,10 @@ def short_length(seconds: float) -> str:
 
 
 def elapsed_of_limit(run: "Run", now: float) -> str:
-    """Return the job's elapsed time and its time limit, for a table: `12m/1h00`."""
+    """Return the job's elapsed time and its time limit, rounded up: `12m/1h00`."""
     ran, seconds = _time_and_limit(run, now)
-    return f"{short_length(ran) if ran or run.started else '-'}/{short_length(seconds)}"
+    most = seconds + -seconds % _unit(seconds)
+    return f"{short_length(ran) if ran or run.started else '-'}/{short_length(most)}"
 
 
 def clock_of_limit(run: "Run", now: float) -> str:
@@ -176,9 +188,6 @@ def ahead(moment: float, now: float) -> str:
     if now - moment >= 60:
         return f"{clock(moment)}, {length(now - moment)} ago"
     return f"{clock(moment)}, {'in ' + length(moment - now) if moment > now else 'due now'}"
-
-
-# -- prices
 
 
 def price(value: float) -> str:
@@ -230,9 +239,6 @@ def billed(run: "Run", now: float) -> str:
         return f"{about if spent else 'nothing'} (of at most {limit})"
     so_far = as_of(run, now) or "so far"
     return f"{about} {so_far}, at most {limit}" if spent else price_limit(run.price)
-
-
-# -- reasons
 
 
 def scheduler_reason(run: "Run") -> str:

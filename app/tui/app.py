@@ -351,8 +351,6 @@ class LumiApp(OrderedKeysApp):
         """Ask whether to send the rest of the newest series."""
         self.sends.ask_for_rest()
 
-    # -- the user and the terminal
-
     async def on_event(self, event: events.Event) -> None:
         """Record that the user is present."""
         if isinstance(event, events.Key | events.MouseDown | events.AppFocus):
@@ -391,8 +389,6 @@ class LumiApp(OrderedKeysApp):
         else:
             self.stylesheet.set_variables(self.get_css_variables())
 
-    # -- errors, and the end
-
     def show_error(self, error: BaseException, *, repeats: bool = False) -> None:
         """Show an error in a dialog; every error of the TUI is shown here."""
         self._errors.show(error, repeats=repeats)
@@ -427,8 +423,6 @@ class LumiApp(OrderedKeysApp):
         self.ending.set()
         if not self.under_way and not self._shares_runs:
             self.runs.close()
-
-    # -- the palette
 
     def action_command_palette(self) -> None:
         """Open the palette."""

@@ -105,8 +105,6 @@ class Notices:
         except OSError as error:
             self._warn_once(f"{self._file} cannot be written: {error.strerror}.")
 
-    # -- telling
-
     def _tell(self, found: list[Event]) -> None:
         from lumitui.app.runs import MOST_SINGLE_EVENTS, Happened, joint_sentence
 
@@ -138,10 +136,7 @@ class Notices:
         self._app.notify(words, severity=severity, timeout=TOAST_SECONDS, markup=False)
 
     def _tell_outside(self, found: list[Event]) -> None:
-        """Send notifications outside the TUI, without delaying the program's exit.
-
-        The program would wait for a worker's thread.
-        """
+        """Send notifications outside the TUI; the program's exit would wait for a worker."""
 
         def tell() -> None:
             with contextlib.suppress(RuntimeError):  # the app has ended meanwhile

@@ -264,6 +264,7 @@ class Database:
                 self._damage.clear()
             db.execute("PRAGMA foreign_keys = ON")
             db.create_function("arguments", 1, arguments, deterministic=True)
+            db.create_function("folded", 1, str.casefold, deterministic=True)
         except BaseException:
             db.close()
             raise

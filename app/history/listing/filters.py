@@ -76,7 +76,7 @@ class SizeTerm:
 
 @dataclass(frozen=True)
 class IdleTerm:
-    """A share of the GPUs' time below 10 % use; omits runs without readings."""
+    """A share of the GPUs' time below 10 % use; runs without readings have none."""
 
     above: bool
     share: float
@@ -187,9 +187,7 @@ def _term(text: str, begin: int, end: int) -> FilterTerm:
     key, sign = match[1], match[2]
     if key_kind is None:
         raise FilterError(
-            *_no_filter(key, sign),
-            begin,
-            begin + len(typed) - len(rest) + match.end(),
+            *_no_filter(key, sign), begin, begin + len(typed) - len(rest) + match.end()
         )
     read, example = key_kind
     # `nodes>=4` is `nodes:>=4`, and `state=failed` is `state:failed`.
@@ -335,10 +333,6 @@ Condition = tuple[str, Sequence[Value]]
 """A condition and the values of its placeholders."""
 CAUSED = WENT_WRONG | STATE_GROUPS["waiting"] | STATE_GROUPS["unknown"]
 """Only runs in these states have a cause to search; for the others, the index suffices."""
-_LIKE = r"{} LIKE ? ESCAPE '\'"
-_ARGUMENTS = (
-    f"EXISTS (SELECT 1 FROM blobs WHERE id = r.spec AND {_LIKE.format('arguments(packed)')})"
-)
 _PARTS = {"name": "r.name", "job": "coalesce(r.job_id, '')", "note": "r.note"}
 
 
@@ -353,12 +347,12 @@ def _test(term: FilterTerm, now: float) -> Condition:
         case WordTerm(text):
             return _word(text)
         case In("args", texts):
-            return " OR ".join(_ARGUMENTS for _ in texts), list(map(_containing, texts))
+            return " OR ".join(map(_in_arguments, texts)), list(map(_containing, texts))
         case In(part, texts):
             # The words first: they are in the index and rule out most runs.
-            both = f"{_LIKE.format('r.words')} AND {_LIKE.format(_PARTS[part])}"
+            each = (f"({_like('r.words', one)} AND {_like(_PARTS[part], one)})" for one in texts)
             values = [pattern for text in texts for pattern in [_containing(text)] * 2]
-            return " OR ".join(f"({both})" for _ in texts), values
+            return " OR ".join(each), values
         case States(states):
             return _one_of("r.state", sorted(state.value for state in states))
         case SiteTerm(names):
@@ -368,7 +362,8 @@ def _test(term: FilterTerm, now: float) -> Condition:
             bounds = [bound for each in ranges for bound in each]
             return " OR ".join(f"{size} BETWEEN ? AND ?" for _ in ranges), bounds
         case IdleTerm(above, share):
-            return f"json_extract(r.gpu_use, '$.low') {'>=' if above else '<='} ?", [share]
+            holds = f"json_extract(r.gpu_use, '$.low') {'>=' if above else '<='} ?"
+            return f"coalesce({holds}, 0)", [share]
         case ShapeTerm(text, nodes, share, ranks):
             named, patterns = _word(text)
             shape = [nodes, 0, share] if ranks else [nodes, share]
@@ -378,27 +373,39 @@ def _test(term: FilterTerm, now: float) -> Condition:
             return f"r.created {'>=' if since else '<'} ?", [made.at(now)]
         case Tag(names):
             # The note is the end of the words, and nothing before it can contain a `#`.
-            each = _LIKE.format("r.words || ' '")
-            return " OR ".join(each for _ in names), [_containing(f" #{name} ") for name in names]
+            each = (_like("r.words || ' '", name) for name in names)
+            return " OR ".join(each), [_containing(f" #{name} ") for name in names]
 
 
 def _word(text: str) -> Condition:
     pattern = _containing(text)
     caused, states = _one_of("r.state", sorted(state.value for state in CAUSED))
-    cause = _LIKE.format("r.cause || ' ' || r.reason")
-    condition = f"{_LIKE.format('r.words')} OR ({caused} AND {cause})"
+    cause = _like("r.cause || ' ' || r.reason", text)
+    condition = f"{_like('r.words', text)} OR ({caused} AND {cause})"
     values: list[Value] = [pattern, *states, pattern]
     if text.startswith("--"):  # only then, because each job file must be read
-        condition, values = f"{condition} OR {_ARGUMENTS}", [*values, pattern]
+        condition, values = f"{condition} OR {_in_arguments(text)}", [*values, pattern]
     if meant := states_like(text):
         also, words = _one_of("r.state", sorted(state.value for state in meant))
         return f"{condition} OR {also}", [*values, *words]
     return condition, values
 
 
+def _in_arguments(text: str) -> str:
+    found = _like("arguments(packed)", text)
+    return f"EXISTS (SELECT 1 FROM blobs WHERE id = r.spec AND {found})"
+
+
+def _like(expression: str, text: str) -> str:
+    """Return the condition that `expression` contains `text`, in any case."""
+    # LIKE ignores the case of ASCII letters only, but is faster than a function.
+    folded = expression if text.isascii() else f"folded({expression})"
+    return f"{folded} LIKE ? ESCAPE '\\'"
+
+
 def _containing(text: str) -> str:
     """Return the LIKE pattern for values that contain `text`."""
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    escaped = text.casefold().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
 
 

@@ -8,13 +8,7 @@ STATE_GROUPS: Mapping[str, frozenset[State]] = {
     "running": frozenset({State.RUNNING, State.FINISHING}),
     "waiting": frozenset({State.QUEUED, State.SENDING}),
     "failed": frozenset(
-        {
-            State.FAILED,
-            State.TIMEOUT,
-            State.OUT_OF_MEMORY,
-            State.NODE_FAILED,
-            State.PREEMPTED,
-        }
+        {State.FAILED, State.TIMEOUT, State.OUT_OF_MEMORY, State.NODE_FAILED, State.PREEMPTED}
     ),
     "refused": frozenset({State.REFUSED}),
     "not sent": frozenset({State.NOT_SENT}),

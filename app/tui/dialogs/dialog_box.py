@@ -14,11 +14,14 @@ from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.styled import plain
 
 Answer = TypeVar("Answer")
+WIDE = 100
+"""Minimum cells of a terminal in which a wide box is inset, and the help shows names of keys."""
 
 
 class DialogBox(ModalScreen[Answer]):
     """A box above a screen."""
 
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - as Textual types it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close", id="dialog.close", tooltip="Close; change nothing"),
         Binding("right", "app.focus_next", show=False, id="dialog.next",

@@ -12,7 +12,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Input, Static
 
 from lumitui.app.runs import LumiError
-from lumitui.app.tui.dialogs.dialog_box import DialogBox, buttons
+from lumitui.app.tui.dialogs.dialog_box import WIDE, DialogBox, buttons
 from lumitui.app.tui.dialogs.palette import KeyAction, by_area, nearest_first
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.scroll import Scroll
@@ -21,19 +21,14 @@ from lumitui.app.tui.widgets.styled import plain
 KEYS = 11
 """Cells for the keys of one action."""
 
-WIDE = 100
-"""Minimum cells of a terminal in which the names are also shown."""
-
 
 class ErrorDialog(DialogBox[None]):
     """An error, with its hint."""
 
-    # On a narrow terminal the box takes the full width; otherwise cut words would show beside it.
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - as Textual types it
     is_question: ClassVar[bool] = False
     AUTO_FOCUS = "Button"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,q", "close", "Close", id="error.close", tooltip="Close the message"),
+        Binding("escape,enter,q", "close", "Close", id="error.close", tooltip="Close the message")
     ]
     KIND = "error"
     heading = "That did not work"
@@ -52,10 +47,7 @@ class ErrorDialog(DialogBox[None]):
 
 
 class HelpDialog(DialogBox[None]):
-    """The keys of the screen below, by area; text after `/` filters them.
-
-    Below them are the texts of the rules and causes that the screen shows.
-    """
+    """The keys of the screen below, by area, then the texts of the rules and causes it shows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,q,enter", "close", "Close", id="help.close",
@@ -114,10 +106,7 @@ def _has(action: KeyAction, typed: list[str]) -> bool:
 
 
 def keys_table(actions: list[KeyAction], names: int) -> Table:
-    """Return keys, their effects and, in `names` cells, their names in the settings file.
-
-    The columns of all areas are aligned.
-    """
+    """Return keys, their effects and, in `names` cells, their names; all areas are aligned."""
     table = Table.grid(padding=(0, 2), expand=True)
     table.add_column(width=KEYS, overflow="fold")
     table.add_column(overflow="fold", ratio=1)

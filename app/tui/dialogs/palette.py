@@ -1,7 +1,4 @@
-"""Every available action, from the bindings, for the palette and the help.
-
-The palette also finds runs, sites and job files.
-"""
+"""The actions of a screen, from its bindings, for the help and, beside runs, for the palette."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -36,13 +33,9 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
 
 AREAS = {
-    "run": "The run",
-    "runs": "The list of runs",
-    "page": "This screen",
-    "go": "Screens",
-    "app": "The program",
-    "table": "The table",
-}
+    "run": "The run", "runs": "The list of runs", "page": "This screen", "go": "Screens",
+    "app": "The program", "table": "The table",
+}  # fmt: skip
 """Titles of areas, by the prefix of a binding's id; any other area uses its own name."""
 
 MOST_RUNS = 200
@@ -119,6 +112,8 @@ class PaletteCommand:
     words: str
     run: Callable[[], object]
     area: str = ""
+    also: str = ""
+    """Other words that find it."""
 
     def titled(self, name: Content, width: int) -> Content:
         """Return a line of `width` cells: `name`, the description, and the keys at the end."""
@@ -139,6 +134,15 @@ def by_area(actions: Iterable[Entry]) -> dict[str, list[Entry]]:
     return areas
 
 
+def other_words() -> dict[str, str]:
+    """Return other words for actions, by the ids of their bindings."""
+    import yaml
+
+    text = Path(__file__).with_name("palette_words.yaml").read_text(encoding="utf-8")
+    words: dict[str, str] = yaml.safe_load(text)
+    return words
+
+
 class Actions(Provider):
     """The palette's commands: the actions of the screen below with their keys, then the app's."""
 
@@ -154,6 +158,7 @@ class Actions(Provider):
                 action.words,
                 partial(self.app.run_action, action.binding.action, action.node),
                 action.area,
+                self._also.get(action.binding.id or "", ""),
             )
             for action in actions_of(self.screen)
             if action.area != MOVING and action.binding.action != "command_palette"
@@ -167,6 +172,7 @@ class Actions(Provider):
         """Read the names of runs, sites and local job files that the palette can open."""
         from lumitui.app.runs import files_here
 
+        self._also = other_words()
         app = tui(self.screen)
         self._places = [
             PaletteCommand(path.name, "", "Open the job file", partial(app.open_job, path))
@@ -194,7 +200,8 @@ class Actions(Provider):
         """Yield commands with a name like `query`, or with all its words in their descriptions."""
         matcher = self.matcher(query)
         for command in (*self._commands(), *self._places):
-            sentence = f"{command.name} {command.words} {command.keys}".casefold()
+            said = (command.name, command.words, command.keys, command.also)
+            sentence = " ".join(said).casefold()
             score = matcher.match(command.name)
             if all(word in sentence for word in query.casefold().split()):
                 score = max(score, 0.5)
@@ -234,6 +241,7 @@ class Palette(CommandPalette):
         if commands and isinstance(commands[0].hit, DiscoveryHit):
             options: list[Option] = []
             for area, group in groupby(commands, key=lambda command: command.hit.text):
-                options += [Option(Content.styled(f"\n{area}", "$text 60%"), disabled=True), *group]
+                title = Content.styled(f"\n{area}", "bold $text-accent")
+                options += [Option(title, disabled=True), *group]
             command_list.clear_options().add_options(options)
             command_list.highlighted = 1

@@ -53,8 +53,6 @@ class Sends:
         self._stopped: dict[str, str] = {}
         """Why a series stopped in this app, by series id."""
 
-    # -- one run
-
     def send(self, preview: Preview, resubmission: Resubmission | None = None) -> None:
         """Send the confirmed job; ask first if the same job is already being sent."""
         from lumitui.app.tui.dialogs.confirm_dialog import Confirm
@@ -138,8 +136,6 @@ class Sends:
         assert isinstance(first, RunsScreen)
         first.choose(run_id)
 
-    # -- other sizes
-
     def resubmit(self, run_id: str, factor: int, settings: tuple[str, ...] = ()) -> None:
         """Open the dialog that resubmits a run on `factor` times its nodes.
 
@@ -208,8 +204,6 @@ class Sends:
         title = f"Send {plans[0].plan.parent.id} again as {count}?"
         self._app.push_screen(Confirm(title, lines, f"Send {count}"), answered)
 
-    # -- series
-
     def send_grid(self, previews: tuple[Preview, ...]) -> None:
         """Send the runs of a grid, which the user has confirmed."""
         name = words.count(len(previews), "run")
@@ -262,8 +256,6 @@ class Sends:
         elif series is not None:
             self.say_unsent()
         self._leaving.ended(what, well=series is not None and error is None)
-
-    # -- the rest of an earlier attempt
 
     def say_unsent(self) -> None:
         """Report runs left unsent by an earlier attempt."""

@@ -182,8 +182,6 @@ class FilesPane(Vertical):
             line += f"; {found.left[0]}"
         self._say(line)
 
-    # -- view
-
     def action_view(self) -> None:
         """Show the beginning of the chosen file, or hide it again."""
         view = self.query_one("#files-view")
@@ -204,8 +202,6 @@ class FilesPane(Vertical):
         view.border_title = plain(found.name).plain.replace("[", "(")
         view.scroll_home(animate=False)
         view.focus()
-
-    # -- fetch
 
     @on(Tree.NodeSelected)
     def _selected(self, event: Tree.NodeSelected[ListedFolder | RemoteFile | None]) -> None:
@@ -258,8 +254,6 @@ class FilesPane(Vertical):
         if self._timer is not None:
             self._timer.stop()
         self._say(words)
-
-    # -- inside
 
     def action_move(self, step: int) -> None:
         """Move the cursor, or scroll the view."""

@@ -135,8 +135,8 @@ class LogPane(Vertical):
         """The log's last position, until its lines have arrived again."""
         self._sought = ""
         """The text to find once the log is available."""
-        self._keys = (False, False, False)
-        """Whether there are ranks to choose from, a search, and a chosen rank."""
+        self._keys = (False, False, False, True)
+        """Whether there are ranks to choose from, a search, a chosen rank, and following."""
         self._line = ("", "")
         """The name and the text of the status line."""
 
@@ -174,8 +174,6 @@ class LogPane(Vertical):
     @property
     def _finder(self) -> LogFinder:
         return self.query_one(LogFinder)
-
-    # -- following
 
     def follow(self, *, attended: bool = True) -> None:
         """Follow the log from the last received byte, unless it is followed already.
@@ -289,8 +287,6 @@ class LogPane(Vertical):
             place = LogPlace(self._attempt, there, view.rank, view.found)
             places(self.app)[self._run_id] = place
 
-    # -- parts outside the window
-
     @on(LogView.Wanted)
     def _part_wanted(self, event: LogView.Wanted) -> None:
         if self._page is not None or not self._view.window.size:
@@ -348,8 +344,6 @@ class LogPane(Vertical):
         if view.follow and not view.window.is_at_end and page.data:
             self._part_wanted(LogView.Wanted("after"))  # the log grew meanwhile
 
-    # -- search
-
     def action_search(self) -> None:
         """Open the search field."""
         self._finder.open()
@@ -399,8 +393,6 @@ class LogPane(Vertical):
         if rank is not None and self._view.rank is None:
             self._finder.words += f", not from rank {rank}: showing all ranks"
 
-    # -- ranks
-
     def action_rank(self, step: int) -> None:
         """Show only the next rank's lines, or all."""
         self._view.rank = neighbour(self._ranks(), self._view.rank, step)
@@ -437,8 +429,6 @@ class LogPane(Vertical):
         others = {self._view.rank, mark.rank if (mark := self._mark()) else None}
         return tuple(sorted({*self._view.ranks, *(rank for rank in others if rank is not None)}))
 
-    # -- attempts
-
     def action_attempt(self, step: int) -> None:
         """Show the log of another attempt; the newest is followed."""
         at = (self._older or self._attempts) + step
@@ -469,8 +459,6 @@ class LogPane(Vertical):
         self.app.copy_to_clipboard(text)
         self.notify(f"Copied {words.count(len(text.splitlines()), 'line')}.", markup=False)
 
-    # -- the status line
-
     @on(LogView.Changed)
     def _draw_line(self) -> None:
         view = self._view
@@ -487,7 +475,7 @@ class LogPane(Vertical):
         is_live = not self._ended and self._lost is None and self._asked is None
         parts += ["following"] if view.follow and is_live and not self._run_ended else []
         self._keep_place()
-        keys = (len(self._ranks()) > 1, bool(view.found), view.rank is not None)
+        keys = (len(self._ranks()) > 1, bool(view.found), view.rank is not None, view.follow)
         if keys != self._keys:
             self._keys = keys
             self.refresh_bindings()
@@ -505,6 +493,10 @@ class LogPane(Vertical):
         window, (behind, at) = self._view.window, self._seen()
         if not behind:
             return ""
+        size = words.size(window.size)
+        if self._view.follow:
+            known = f"{len(window.lines):,} ({size})"
+            return f"last lines of {size if window.start else known}"
         return log_words.position(None if window.start else behind, at, window.size)
 
     def _seen(self) -> tuple[int, int]:

@@ -9,24 +9,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.widgets import Static
 
 from lumitui.app.explain import run_facts, words
 from lumitui.app.explain.row_words import figure
 from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask
-from lumitui.app.tui.widgets.chart import Chart, lines_of
+from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.chart import METRIC_KEYS, Chart, lines_of
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.styled import (
-    SERIES,
-    TWO_COLUMNS,
-    fit,
-    labelled,
-    plain,
-    side_by_side,
-)
+from lumitui.app.tui.widgets.styled import TWO_COLUMNS, labelled, plain
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Figures, FigureSeries, LogFigures
@@ -37,18 +31,12 @@ _NAME = 20
 """Maximum cells of a metric's name."""
 ROOMY = 64
 """Minimum cells to show names and curves in full length, and bounds."""
-_METRIC = Binding.Group("Metric", compact=True)
 
 
 class MetricsPane(Scroll):
     """Metrics, computed in a worker: reading 100,000 steps takes about a second."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("comma,less_than_sign", "choose(-1)", "Metric before", key_display=",",
-                id="metrics.before", group=_METRIC, tooltip="Draw the previous metric"),
-        Binding("full_stop,greater_than_sign", "choose(1)", "Next metric", key_display=".",
-                id="metrics.next", group=_METRIC, tooltip="Draw the next metric"),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = METRIC_KEYS
 
     def __init__(self) -> None:
         """Show no metrics yet."""
@@ -165,7 +153,7 @@ def summary_table(found: Figures, width: int) -> RenderableType:
     half = (len(rows) + 1) // 2
     if width < TWO_COLUMNS:
         return labelled(rows)
-    return side_by_side(labelled(rows[:half]), labelled(rows[half:]))
+    return styled.side_by_side(labelled(rows[:half]), labelled(rows[half:]))
 
 
 def series_table(series: Sequence[FigureSeries], width: int) -> RenderableType:
@@ -174,10 +162,12 @@ def series_table(series: Sequence[FigureSeries], width: int) -> RenderableType:
     for justify in ("left", "right", "left", "left"):
         table.add_column(no_wrap=True, justify=justify)
     roomy = width >= ROOMY
+    if series:
+        table.add_row("", Text("last", "dim"), Text("curve", "dim"), Text("range" * roomy, "dim"))
     name_width, curve_width = (_NAME, SPARKLINE) if roomy else (14, 16)
     for one in series:
-        name = plain(fit(one.name, name_width).rstrip(), "dim")
-        curve = Text(sparkline(one.curve.values, curve_width), f"dim {SERIES[0]}")
+        name = plain(styled.fit(one.name, name_width).rstrip(), "dim")
+        curve = Text(sparkline(one.curve.values, curve_width), f"dim {styled.SERIES[0]}")
         cells = [name, Text(words.number(one.last)), curve]
         if roomy and one.low != one.high:
             cells.append(Text(f"{figure(one.low)} to {figure(one.high)}", "dim"))

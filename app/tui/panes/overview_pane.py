@@ -1,7 +1,4 @@
-"""The overview of a run: progress, efficiency, facts and, on demand, why it failed.
-
-The run's screen shows it as a pane; other screens may show it beside a table.
-"""
+"""The overview of a run: progress, efficiency, facts and, on demand, why it failed."""
 
 from __future__ import annotations
 
@@ -24,20 +21,12 @@ from lumitui.app.explain import row_words, run_facts, run_overview, words
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.runs import Run, attendance
 from lumitui.app.tui.asking import ask, forget
+from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.chart import Chart, lines_of
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.steady import Steady
-from lumitui.app.tui.widgets.styled import (
-    COLOURS,
-    SERIES,
-    TWO_COLUMNS,
-    VERDICTS,
-    bar,
-    labelled,
-    plain,
-    side_by_side,
-)
+from lumitui.app.tui.widgets.styled import TWO_COLUMNS, labelled, plain
 
 if TYPE_CHECKING:
     from lumitui.app.explain.actions import HelpfulResubmission
@@ -60,6 +49,13 @@ _FILES = frozenset(
      "note", "tags"}
 )  # fmt: skip
 """Names of facts about a run's contents; all others concern where it runs."""
+_SOUGHT_FACTS = frozenset(
+    {"exit", "waits for", "waiting for", "expected start", "expected end", "latest end", "note"}
+)
+"""Names of facts about a run that a user looks for; all others are dim, like paperwork."""
+_FIGURE = re.compile(r"\d[\d.,]*(?: (?:%|samples/s|[A-Za-z]+-hours))?")
+"""The figure of a row, which is bold: what follows only explains it."""
+_FIGURES = ("throughput", "efficiency", "loss", "billed")
 _ROOMY = (32, 20)
 """Minimum lines to draw the loss below the facts, in one column and in two."""
 _KEYS = {
@@ -183,8 +179,6 @@ class OverviewPane(Scroll):
             self._found = found
             self.draw(self._run)
 
-    # -- why it failed
-
     def ask_why(self, run: Run, *, attended: bool = True) -> None:
         """Show why `run` failed; search the end of its log only if it may have failed."""
         self._why_of = run.state
@@ -242,29 +236,41 @@ def page(
     facts: Sequence[run_facts.Row],
 ) -> RenderableType:
     """Return a run's overview in `width` cells: its progress, facts and origin."""
-    state = plain(run_facts.state(run, now), COLOURS[run.state])
+    state = plain(run_facts.state(run, now), styled.COLOURS[run.state])
     if (share := row_words.share(run, now)) is not None:
-        state.append("  ").append_text(bar([(share, "━", "green"), (1 - share, "─", "dim")], _BAR))
+        state.append("  ").append_text(
+            styled.bar([(share, "━", "green"), (1 - share, "─", "dim")], _BAR)
+        )
     top: list[tuple[str, str | Text]] = [("state", state)]
     for label, text in told:
         if label == "proof" and found:
             top.append((label, verdict_line(found.proof, run.layout.world_size)))
         elif label == "loss" and found:
             curve = sparkline(found.figures.loss.values, _BAR)
-            top.append((label, Text.assemble((curve, SERIES[0]), f" {text}")))
+            top.append((label, Text.assemble((curve, styled.SERIES[0]), " ", bold_figure(text))))
         elif label == "next":
             keyed = _STEP.sub(lambda step: f"{step[0]} ({_KEYS[step[0].lower()]})", text)
             top.append((label, plain(keyed, "bold")))
         else:
-            top.append((label, plain(text)))
+            top.append((label, bold_figure(text) if label in _FIGURES else plain(text)))
     labels = max(len(label) for label, _ in [*top, *facts])  # common to all parts in one column
     when = sorted((row for row in facts if row[0] in _TIMES), key=lambda row: _TIMES.index(row[0]))
     files = [row for row in facts if row[0] in _FILES]
     place = [row for row in facts if row not in [*when, *files]]
-    result, *others = (labelled(rows, labels) for rows in (top, place, when, files) if rows)
+    quiet = ([(name, plain(text, "" if name in _SOUGHT_FACTS else "dim")) for name, text in rows]
+             for rows in (place, when, files) if rows)  # fmt: skip
+    result, others = labelled(top, labels), [labelled(rows, labels) for rows in quiet]
     if width < TWO_COLUMNS:
         return below(result, *others)
-    return below(result, side_by_side(below(*others[:-1]), others[-1]))
+    return below(result, styled.side_by_side(below(*others[:-1]), others[-1]))
+
+
+def bold_figure(text: str) -> Text:
+    """Return the text of a row with its figure in bold."""
+    line = plain(text)
+    if found := _FIGURE.search(text):
+        line.stylize("bold", *found.span())
+    return line
 
 
 def below(*parts: RenderableType) -> Group:
@@ -275,7 +281,7 @@ def below(*parts: RenderableType) -> Group:
 def verdict_line(proof: Verdict, ranks: int) -> Text:
     """Return the verdict of a proof; if it passed, with how many of the `ranks` it covers."""
     words = f" {proof.measured:,}/{ranks:,}" if proof.kind == "proved" else f"  {proof.sentence}"
-    return Text.assemble((proof.kind, VERDICTS[proof.kind]), plain(words))
+    return Text.assemble((proof.kind, styled.VERDICTS[proof.kind]), plain(words))
 
 
 def line_of(diagnoses: Sequence[Diagnosis], run: Run) -> str:

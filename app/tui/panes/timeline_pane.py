@@ -27,10 +27,7 @@ COLOURS = {
 
 
 class TimelinePane(RowList):
-    """A bar for each attempt, then a line for each event.
-
-    A worker reads the events from the metrics.
-    """
+    """A bar for each attempt, then a line for each event, which a worker reads."""
 
     def __init__(self) -> None:
         """Show nothing yet."""

@@ -295,6 +295,7 @@ class SiteColumn(Vertical):
             lines = [("run", f"{run.id}, enter opens it")] if run else []
             place.border_title = styled.plain(f"Job {job.job_id}")
             place.update(styled.labelled([*lines, *job_lines(job, now)], LABELS))
+        self.screen.refresh_bindings()
 
     def run_of(self, job_id: str) -> Run | None:
         """Return the user's run of the job; None if lumitui did not send it from here."""
@@ -380,21 +381,26 @@ class QueueRows(PartRows):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "select", "Open run", id="queue.open", tooltip="Open the run of the job"),
-        Binding(
-            "c", "cancel", "Cancel", id="queue.cancel", tooltip="Cancel the job, after confirmation"
-        ),
-    ]
+        Binding("c", "cancel", "Cancel", id="queue.cancel",
+                tooltip="Cancel the job, after confirmation"),
+    ]  # fmt: skip
+
+    def offers(self, action: str) -> bool:
+        """Return whether the footer shows the keys: only for a job that is a run."""
+        return self._found()[1] is not None
+
+    def _found(self) -> tuple[str, Run | None]:
+        """Return the selected job, and its run."""
+        column = next(one for one in self.ancestors if isinstance(one, SiteColumn))
+        job = "" if self.chosen is None else column.overview.queue[self.chosen].job_id
+        return job, column.run_of(job) if job else None
 
     def _run(self) -> str | None:
         """Return the run of the selected job; notify the user if it is not a run."""
-        column = next(one for one in self.ancestors if isinstance(one, SiteColumn))
-        if (at := self.chosen) is None:
-            return None
-        job = column.overview.queue[at].job_id
-        if run := column.run_of(job):
-            return run.id
-        self.notify(f"Job {job} is not one of your runs here.", markup=False)
-        return None
+        job, run = self._found()
+        if job and run is None:
+            self.notify(f"Job {job} is not one of your runs here.", markup=False)
+        return run.id if run else None
 
     @on(OptionList.OptionSelected)
     def _open(self, event: OptionList.OptionSelected) -> None:

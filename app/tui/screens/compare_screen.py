@@ -29,6 +29,8 @@ BEST: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
     {"loss": min, "samples/s": max, "test accuracy": max, "seconds": min}
 )
 """The functions that pick each metric's best value."""
+_STATISTIC = {"loss": "last loss", "samples/s": "median samples/s"}
+"""The names of rows whose values could also be means: charts show them beside the last ones."""
 MOST_LINES = 400
 """Maximum displayed lines of a difference; `lumitui diff` prints them all."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -128,7 +130,7 @@ def differences(found: RunComparison) -> RenderableType:
              for _, mark, style in zip(found.runs, MARKS, SERIES, strict=False)]  # fmt: skip
     table.add_row("", *marks, Text("b / a" if len(marks) == 2 else "", "dim", justify="right"))
     for row in rows:
-        table.add_row(plain(row.what, "dim"), *_cells(row))
+        table.add_row(plain(_STATISTIC.get(row.what, row.what), "dim"), *_cells(row))
     return table
 
 

@@ -1,35 +1,39 @@
-"""A grid: its settings with loss, speed, price and curve; marks the best."""
+"""A grid: its settings with loss, speed, price and the curve of a metric; marks the best."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.widgets import DataTable, Static
 
 from lumitui.app.explain import row_words
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.screens.page import FullScreen
-from lumitui.app.tui.widgets.chart import MARKS, Chart, lines_of
+from lumitui.app.tui.widgets.chart import MARKS, METRIC_KEYS, Chart, lines_of
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.styled import COLOURS, SERIES, plain
 from lumitui.app.tui.widgets.tables.opening_table import OpeningTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from lumitui.app.runs import Curve, Run, Runs, Sweep
+    from lumitui.app.runs import Curve, Figures, Run, Runs, Sweep
     from lumitui.app.tui.widgets.plot import PlotLine
 
 _Known = tuple[float, int]
 MOST_LINES = 4
-"""Maximum number of curves drawn over each other: those with the lowest loss."""
+"""Maximum number of curves drawn over each other: the lowest losses, or else the highest values."""
 _CURVE = 9
 """Cells of a curve in the table."""
+SPEED = "samples_per_s"
+ALIKE = 0.05
+"""Values that differ by a smaller share of the largest one count as the same."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,32 @@ class GridFigures:
 
     sweep: Sweep
     runs: dict[str, Run]
-    curves: dict[str, Curve]
+    figures: dict[str, Figures]
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of all metrics, in the order of the Metrics pane."""
+        each = (one.name for figures in self.figures.values() for one in figures.series)
+        return list(dict.fromkeys(each)) or ["loss"]
+
+    @property
+    def telling(self) -> str:
+        """The metric in which the runs differ: the speed only if their losses are alike."""
+        paces = [row.pace for row in self.sweep.rows]
+        differ = _spread([one.samples_per_s for one in paces]) >= ALIKE
+        return SPEED if differ and _spread([one.loss for one in paces]) < ALIKE else "loss"
+
+    def curves(self, metric: str) -> dict[str, Curve]:
+        """Return the curves of a metric by run, the best first."""
+        found = {name: one.curve for name, figures in self.figures.items()
+                 for one in figures.series if one.name == metric}  # fmt: skip
+        sign = 1 if metric == "loss" else -1
+        return dict(sorted(found.items(), key=lambda item: sign * item[1].values[-1]))
+
+
+def _spread(values: Sequence[float | None]) -> float:
+    known = [value for value in values if value]
+    return (max(known) - min(known)) / max(map(abs, known)) if known else 0.0
 
 
 def gather(runs: Runs, run_id: str) -> GridFigures:
@@ -46,11 +75,13 @@ def gather(runs: Runs, run_id: str) -> GridFigures:
     sweep = runs.sweeps.of(run_id)
     names = [row.run for row in sweep.rows if row.run]
     found = {name: runs.history.get(name) for name in names}
-    return GridFigures(sweep, found, {name: runs.figures(name).loss for name in names})
+    return GridFigures(sweep, found, {name: runs.figures(name) for name in names})
 
 
 class GridScreen(FullScreen):
     """The runs of one grid; enter opens one of them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = METRIC_KEYS
 
     def __init__(self, runs: Runs, run_id: str) -> None:
         """Show the grid that the run `run_id` belongs to."""
@@ -59,6 +90,9 @@ class GridScreen(FullScreen):
         self._seen: tuple[int, ...] = ()
         self._lines: dict[str, PlotLine] = {}
         """The drawn curves, by the ids of their runs."""
+        self._found: GridFigures | None = None
+        self._metric = ""
+        """The drawn metric, once the user has chosen one."""
 
     def body(self) -> ComposeResult:
         """Yield the grid's conclusions, a row for each run, and the best curves."""
@@ -66,9 +100,7 @@ class GridScreen(FullScreen):
         table = OpeningTable(id="grid", classes="frame")
         table.border_title = "Settings"
         yield table
-        chart = Chart(id="grid-loss", classes="frame", smoothing=2)
-        chart.border_title = "loss"
-        yield chart
+        yield Chart(id="grid-curves", classes="frame", smoothing=2)
 
     def begin(self) -> None:
         """Check for changes every second."""
@@ -89,14 +121,30 @@ class GridScreen(FullScreen):
                 key="grid",
             )
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enable the choice of a metric if there are two."""
+        return action != "choose" or (self._found is not None and len(self._found.metrics) > 1)
+
+    def action_choose(self, step: int) -> None:
+        """Draw the next or previous metric."""
+        if (found := self._found) is not None:
+            names, drawn = found.metrics, self._metric or found.telling
+            at = names.index(drawn) if drawn in names else 0
+            self._metric = names[(at + step) % len(names)]
+            self._gathered(found)
+
     def _gathered(self, found: GridFigures) -> None:
+        self._found, metric = found, self._metric or found.telling
+        self.query_one(Chart).border_title = plain("samples/s" if metric == SPEED else metric)
+        self.refresh_bindings()
         table = self.query_one("#grid", OpeningTable)
         before, chosen = self._lines, table.cursor_row
         table.clear(columns=True)
-        best = sorted(found.curves, key=lambda name: found.curves[name].values[-1:] or (9e99,))
-        drawn = {row.run: row.setting for row in found.sweep.rows if row.run in best[:MOST_LINES]}
+        curves = found.curves(metric)
+        best = list(curves)[:MOST_LINES]
+        drawn = {row.run: row.setting for row in found.sweep.rows if row.run in best}
         titles = (*found.sweep.titles[:-1], "billed", "curve", "run")
-        rows = grid_rows(found, time.time(), list(drawn))
+        rows = grid_rows(found, curves, time.time(), list(drawn))
         # A column without measurements is omitted.
         kept = [at for at in range(len(titles)) if any(cells[at].plain != "-" for cells, _ in rows)]
         for at in kept:
@@ -106,7 +154,7 @@ class GridScreen(FullScreen):
         if not before:
             chosen = next((at for at, (cells, _) in enumerate(rows) if "★" in cells[0].plain), 0)
         table.move_cursor(row=chosen, animate=False)
-        lines = lines_of([found.curves[name] for name in drawn], list(drawn.values()))
+        lines = lines_of([curves[name] for name in drawn], list(drawn.values()))
         self._lines = dict(zip(drawn, lines, strict=True))
         self._draw_curves()
         self.query_one("#grid-advice", Static).update(plain("\n".join(found.sweep.advice)))
@@ -124,7 +172,7 @@ class GridScreen(FullScreen):
 
 
 def grid_rows(
-    found: GridFigures, now: float, drawn: Sequence[str]
+    found: GridFigures, curves: Mapping[str, Curve], now: float, drawn: Sequence[str]
 ) -> list[tuple[list[Text], str | None]]:
     """Return the cells of each run, with its id; the best value of a column is green.
 
@@ -133,7 +181,9 @@ def grid_rows(
     """
     rows, losses = found.sweep.rows, 4
     texts = list(map(list, zip(*(row.cells[:-2] for row in rows), strict=True)))
-    columns = [texts[0], *map(even_decimals, texts[1:])]
+    paces = [(row.pace.epoch_s, row.pace.samples_per_s, None, row.pace.loss, *row.others)
+             for row in rows]  # fmt: skip
+    columns = [texts[0], *map(even_decimals, texts[1:], zip(*paces, strict=True))]
     best = {
         1: _best(min, (row.pace.epoch_s for row in rows)),
         2: _best(max, (row.pace.samples_per_s for row in rows)),
@@ -156,7 +206,7 @@ def grid_rows(
         price = plain((row_words.cost(run, now) if run else "") or "-")
         for number in (*cells[1:], price):
             number.justify = "right"
-        curve = Text(sparkline(found.curves[run.id].values, _CURVE) if run else "-")
+        curve = Text(sparkline(curves[run.id].values, _CURVE) if run and run.id in curves else "-")
         if row.run in drawn:
             place = drawn.index(row.run)
             curve = Text(f"{MARKS[place]} {curve}", SERIES[place])
@@ -164,12 +214,12 @@ def grid_rows(
     return made
 
 
-def even_decimals(texts: Sequence[str]) -> list[str]:
-    """Return a column with all numbers at the longest one's decimals; other texts unchanged."""
+def even_decimals(texts: Sequence[str], values: Sequence[float | None]) -> list[str]:
+    """Return a column of `values` with the decimals of the longest text; others are unchanged."""
     decimals = max(len(text.partition(".")[2]) for text in texts)
     return [
-        f"{float(text):.{decimals}f}" if decimals and text.replace(".", "", 1).isdigit() else text
-        for text in texts
+        text if value is None or "e" in text or not decimals else f"{value:.{decimals}f}"
+        for text, value in zip(texts, values, strict=True)
     ]
 
 

@@ -23,11 +23,11 @@ class MarkedPage(RunScreenBase):
     """A screen of runs, on which the user may be able to mark some."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("t", "tag", "Tag", show=False, id="runs.tag",
+        Binding("t", "tag", "Tag", id="runs.tag",
                 tooltip="Tag the marked runs, or this one; / #tag finds them"),
         Binding("M", "note", "Note", show=False, id="runs.note",
                 tooltip="Write a note about this run"),
-        Binding("E", "fetch", "Fetch", show=False, id="runs.fetch",
+        Binding("E", "fetch", "Fetch", id="runs.fetch",
                 tooltip="Fetch the results of the marked runs, or of this one"),
     ]  # fmt: skip
 

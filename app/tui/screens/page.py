@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Static
 
-from lumitui.app.runs import InputError, LinkState, LumiError, Runs, link_titles
+from lumitui.app.runs import InputError, LinkState, LumiError, Run, Runs, State, link_titles
 from lumitui.app.tui import messages
 from lumitui.app.tui.asking import as_lumi_error, ask, show_error, tui
 from lumitui.app.tui.loop.row_compositor import RowCompositor
@@ -21,24 +21,15 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
 
 LINK_STYLES = {
-    LinkState.LIVE: "green",
-    LinkState.INCOMPLETE: "yellow",
-    LinkState.CONNECTING: "yellow",
-    LinkState.RECONNECTING: "bold yellow",
-    LinkState.OFFLINE: "bold red",
-    LinkState.LOGIN: "bold yellow",
-    LinkState.PAUSED: "dim",
-}
+    LinkState.LIVE: "green", LinkState.INCOMPLETE: "yellow", LinkState.CONNECTING: "yellow",
+    LinkState.RECONNECTING: "bold yellow", LinkState.OFFLINE: "bold red",
+    LinkState.LOGIN: "bold yellow", LinkState.PAUSED: "dim",
+}  # fmt: skip
 """Colours of states; the state itself is always shown as a word."""
-
-
 TABS = ("1 Runs", "2 New", "3 Sites", "4 Cluster", "0 Guide")
 """Names of the screens that digits open."""
-
-
 AIRY = 36
 """Minimum lines to show a blank row below the title bar."""
-
 EXPLAINED_WIDTH = 70
 """Width of the texts below the keys, in cells: it fits the box of `?` at 80 columns."""
 
@@ -234,11 +225,25 @@ class RunScreenBase(FullScreen):
     ]  # fmt: skip
 
     _opens_shell = False
+    seen_run: Run | None = None
+    """The run to act on, as last read, or None."""
 
     @property
     def chosen(self) -> str | None:
         """The id of the run to act on, or None."""
         raise NotImplementedError
+
+    def offers(self, action: str) -> bool:
+        """Return whether the footer shows a key, which depends on the run's state."""
+        if (run := self.seen_run) is None:
+            return action not in ("pane('log')", "resubmit(2)", "cancel", "pane('why')")
+        if action == "cancel":
+            return not run.state.is_final
+        if action == "pane('why')":
+            return run.state not in (State.DONE, State.CANCELLED)
+        if action in ("pane('log')", "fetch"):
+            return bool(run.job_id) and (run.state is not State.QUEUED or bool(run.attempts))
+        return True
 
     def _chosen(self) -> str:
         if self.chosen is None:

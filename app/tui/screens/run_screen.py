@@ -1,6 +1,7 @@
 """One run: state, log, script, proof and metrics, a pane each; wide screens combine some."""
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 from rich.text import Text
@@ -53,40 +54,17 @@ class Pane(Protocol):
 
 def made(pane: str, runs: Runs, run_id: str) -> Pane:
     """Return a new pane of a run; its module is imported on first use."""
-    match pane:
-        case "log":
-            from lumitui.app.tui.panes.log_pane import LogPane
+    if pane == "overview":
+        return OverviewPane()
+    if pane == "script":
+        from lumitui.app.tui.widgets.script_view import ScriptView
 
-            return LogPane(run_id)
-        case "metrics":
-            from lumitui.app.tui.panes.metrics_pane import MetricsPane
-
-            return MetricsPane()
-        case "proof":
-            from lumitui.app.tui.panes.proof_pane import ProofPane
-
-            return ProofPane(runs)
-        case "script":
-            from lumitui.app.tui.widgets.script_view import ScriptView
-
-            return ScriptView(id="script")
-        case "timeline":
-            from lumitui.app.tui.panes.timeline_pane import TimelinePane
-
-            return TimelinePane()
-        case "lineage":
-            from lumitui.app.tui.panes.lineage_pane import LineagePane
-
-            return LineagePane()
-        case "folder":
-            from lumitui.app.tui.panes.files_pane import FilesPane
-
-            return FilesPane()
-        case "gpus":
-            from lumitui.app.tui.panes.gpus_pane import GpusPane
-
-            return GpusPane()
-    return OverviewPane()
+        return ScriptView(id="script")
+    name = {"folder": "files"}.get(pane, pane)
+    module = import_module(f"lumitui.app.tui.panes.{name}_pane")
+    given = {"log": (run_id,), "proof": (runs,)}.get(pane, ())
+    new: Pane = getattr(module, f"{name.capitalize()}Pane")(*given)
+    return new
 
 
 class RunScreen(MarkedPage):
@@ -101,9 +79,7 @@ class RunScreen(MarkedPage):
                 tooltip="Show its parent runs and its resubmissions"),
         Binding("F", "pane('folder')", "Files", show=False, id="run.files",
                 tooltip="List the files of the run's folder; fetch or view one"),
-        Binding("E", "fetch", "Fetch", id="runs.fetch",
-                tooltip="Fetch the results of the run"),
-        Binding("h", "remedy", "Do what helps", show=False, id="run.remedy",
+        Binding("h", "remedy", "Do what helps", id="run.remedy",
                 tooltip="Resubmit it with the suggested fix, or find out why it failed"),
         Binding("right_square_bracket", "next_pane(1)", "Next pane", show=False,
                 id="run.next", tooltip="Go to the next pane"),
@@ -128,13 +104,22 @@ class RunScreen(MarkedPage):
         """The panes opened so far."""
         self._sought = ""
         """The text to find in the log when it opens."""
-        self._read: tuple[tuple[int, ...], Run] | None = None
-        """The run, and the history's stamp when it was read."""
+        self._read: tuple[int, ...] = ()
+        """The history's stamp when the run was read."""
 
     @property
     def chosen(self) -> str:
         """The displayed run."""
         return self._run_id
+
+    def offers(self, action: str) -> bool:
+        """Return whether the footer shows a key, which also depends on the pane."""
+        if action == "remedy":
+            return any(pane.remedy for pane in self.query(OverviewPane))
+        if action == "pane('why')" and any(pane.causes for pane in self.query(OverviewPane)):
+            return False  # it is shown
+        in_log = action == "pane('log')" and self.shown_panes[0] == "log"
+        return action != "tag" and not in_log and super().offers(action)
 
     def body(self) -> ComposeResult:
         """Yield the tabs and the panes."""
@@ -142,7 +127,7 @@ class RunScreen(MarkedPage):
         yield Tabs(*(Tab(self._tab(name), id=f"tab-{name}") for name in PANES))
         with Container(id="panes"):
             for pane in self._panes.values():
-                yield _framed(pane)
+                yield _widget(pane)
 
     def _tab(self, name: str) -> Content:
         """Return the title of a pane, with its key if there is room for all keys."""
@@ -175,6 +160,7 @@ class RunScreen(MarkedPage):
         # The state comes first: a long id would push it out of a narrow bar.
         run_id = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
         self.title_text(styled.state_text(run.state), run_id, _where(run))
+        self.refresh_bindings()
         for name in self.shown_panes:
             if name in self._panes:
                 self._panes[name].draw(run)
@@ -185,9 +171,9 @@ class RunScreen(MarkedPage):
     def _run(self) -> Run:
         """Return the run, read only if the history changed: with many ranks it is a megabyte."""
         stamp = self.runs.history.stamp()
-        if self._read is None or self._read[0] != stamp:
-            self._read = (stamp, self.runs.history.get(self._run_id))
-        return self._read[1]
+        if self.seen_run is None or self._read != stamp:
+            self._read, self.seen_run = stamp, self.runs.history.get(self._run_id)
+        return self.seen_run
 
     def action_pane(self, pane: str) -> None:
         """Open a pane; `why` opens the overview with the cause of the failure."""
@@ -221,7 +207,7 @@ class RunScreen(MarkedPage):
         for name in self.shown_panes:
             if name not in self._panes and self.query(Tab):
                 new = made(name, self.runs, self._run_id)
-                widget = _framed(new)
+                widget = _widget(new)
                 widget.display = False
                 await self.query_one("#panes").mount(widget)
                 self._panes[name] = new
@@ -322,13 +308,9 @@ def _name(pane: str) -> str:
 
 
 def _widget(pane: Pane) -> Widget:
+    """Return a pane as a widget, in a frame."""
     assert isinstance(pane, Widget)
-    return pane
-
-
-def _framed(pane: Pane) -> Widget:
-    """Return a pane in a frame."""
-    return _widget(pane).add_class("frame")
+    return pane.add_class("frame")
 
 
 def _where(run: Run) -> str:

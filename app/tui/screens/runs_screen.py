@@ -45,15 +45,16 @@ ROOM = 9
 REST = 0.15
 """Seconds that the cursor rests on a run before its facts, as slow as three keys, are drawn."""
 _COUNT_STYLES = {
-    "running": "green",
-    "waiting": "yellow",
-    "failed": "red",
-    "refused": "red",
-    "not sent": "red",
-    "unknown": "magenta",
-}
+    "running": "green", "waiting": "yellow", "failed": "red", "refused": "red",
+    "not sent": "red", "unknown": "magenta",
+}  # fmt: skip
 
 MOST_COMPARED = 4
+_OF_MARKED = frozenset({"compare", "tag", "fetch"})
+"""The actions whose keys the footer shows instead of those below while runs are marked."""
+_OF_ONE = frozenset(
+    {"pane('log')", "resubmit(2)", "pane('why')", "refresh_sites", "app.go('new')", "filter"}
+)
 EMPTY = """No runs yet.
 
 Press n to create one from a job file. You see its price and its script
@@ -70,7 +71,7 @@ class RunsScreen(MarkedPage):
         Binding("n", "app.go('new')", "New", id="page.new", tooltip="Create a run from a job file"),
         Binding("slash", "filter", "Filter", key_display="/", id="runs.filter",
                 tooltip="Show only some runs: failed, site:lumi, nodes>=4, 2x8, --lr, #best"),
-        Binding("C", "compare", "Compare", show=False, id="runs.compare",
+        Binding("C", "compare", "Compare", id="runs.compare",
                 tooltip="Compare two to four marked runs"),
         Binding("o", "sort", "Sort", show=False, id="runs.sort",
                 tooltip="Sort by age, state, name, nodes, cost, end; press again for the next"),
@@ -115,6 +116,14 @@ class RunsScreen(MarkedPage):
         """The run under the cursor."""
         return self._table.selected
 
+    def offers(self, action: str) -> bool:
+        """Return whether the footer shows a key, which depends on marks and cursor."""
+        if self.marked:
+            fits = action != "compare" or len(self.marked) <= MOST_COMPARED
+            return fits and action not in _OF_ONE
+        several = action == "cancel" and len(self.under_cursor) > 1
+        return action not in _OF_MARKED and (several or super().offers(action))
+
     @property
     def marked(self) -> tuple[str, ...]:
         """The marked runs."""
@@ -141,8 +150,6 @@ class RunsScreen(MarkedPage):
                 self._table.changed()
         except LumiError as error:
             show_error(self, error, repeats=True)
-
-    # -- drawing
 
     def draw(self) -> None:
         """Show the history's current state."""
@@ -198,6 +205,7 @@ class RunsScreen(MarkedPage):
         if (order := self._window.listing.order) != NEWEST_FIRST:
             parts.append(f"by {order.by}{', reversed' if order.reverse else ''}")
         self.title_text(*parts)
+        self.refresh_bindings()
 
     @on(RunTable.Moved)
     def _moved(self) -> None:
@@ -209,12 +217,16 @@ class RunsScreen(MarkedPage):
     def _rested(self) -> None:
         self._resting = None
         self._draw_chosen()
+        self.refresh_bindings()
 
     def _draw_chosen(self) -> None:
         """Show the facts of the selected run once the cursor rests."""
-        run, detail = self._window.run(self.chosen or ""), self.query_one(OverviewPane)
+        detail = self.query_one(OverviewPane)
+        self.seen_run = run = self._window.run(self.chosen or "")
         if not detail.display:
-            self._say("#selected", _line(run))
+            if self._said.get("run") != (line := _line(run)):
+                self._said["run"] = line
+                self.query_one("#selected", Static).update(line, layout=False)
         elif self._resting is None and run is not None:
             if self._said.get("detail") != (title := styled.plain(run.id)):
                 self._said["detail"] = title
@@ -234,12 +246,6 @@ class RunsScreen(MarkedPage):
             self._said["polls"] = line
             self._table.border_subtitle = Content.from_rich_text(line)
 
-    def _say(self, where: str, line: Text) -> None:
-        """Show a changed line of fixed height, without a new layout."""
-        if self._said.get(where) != line:
-            self._said[where] = line
-            self.query_one(where, Static).update(line, layout=False)
-
     def on_resize(self) -> None:
         """Show the facts of a run if there is room."""
         if self.query("#detail"):  # otherwise the app is exiting
@@ -255,8 +261,6 @@ class RunsScreen(MarkedPage):
         master.set_class(height >= TALL, "high")
         self.query_one("#selected").display = not room
         self._draw_chosen()
-
-    # -- filter and order
 
     def _list(self, order: Order) -> None:
         """List matching runs from the start; the cursor stays on its run."""

@@ -98,7 +98,8 @@ class ScalingScreen(RunScreenBase):
 
     def draw(self) -> None:
         """Study again if the history has changed."""
-        run = self.runs.history.get(self._run_id)
+        self.seen_run = run = self.runs.history.get(self._run_id)
+        self.refresh_bindings()
         name = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
         self.title_text("Scaling", name, f"{run.site} {run.brief.partition}")
         stamp = self.runs.history.stamp()
@@ -131,7 +132,7 @@ class ScalingScreen(RunScreenBase):
         self._waits = False
         self._found = found
         places = {float(size.gpus): f"{size.nodes:,}" for size in found.sizes}
-        self.query_one(Chart).show(scaling_lines(found), log=True, places=places)
+        self.query_one(Chart).show(scaling_lines(found), nodes=places)
         self._show_advice()
 
     def on_resize(self) -> None:

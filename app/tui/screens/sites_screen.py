@@ -243,10 +243,7 @@ def _is_closed(site: Site | None) -> bool:
 
 
 def page_text(text: str, columns: int) -> Text | Table:
-    """Return a profile in one or two columns, without the title, which the frame shows.
-
-    The explanation of `?` comes last. The two columns have about the same height.
-    """
+    """Return a profile in even columns, without the frame's title; the words on `?` come last."""
     lines = text.split("\n")[1:]
     doubt = [line for line in lines if line.startswith("?: ")]
     body = "\n".join(line for line in lines if line not in doubt).strip("\n")

@@ -2,7 +2,7 @@
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import ActiveBinding, Binding
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 from textual.widgets._footer import FooterKey, FooterLabel
@@ -46,11 +46,15 @@ class Keys(Footer):
         gap = 3 if self._room >= ROOMY else 2  # a key and its word share one blank
         self.set_class(gap == 3, "-roomy")
         ends: dict[str, FooterKey] = {}
-        for active in self.screen.active_bindings.values():
-            if active.binding.show and _last(active.binding):
+        fitting = _fitting(self.screen)
+        actions = {active.binding.action for active in fitting}
+        for active in fitting:
+            if _last(active.binding):
                 display = self.app.get_key_display(active.binding)
                 room -= cell_len(f"{display} {active.binding.description}") + gap
         for key in super().compose():
+            if isinstance(key, FooterKey) and key.action not in actions:
+                continue
             label = f"{key.content}" if isinstance(key, FooterLabel) else ""  # of a group of keys
             if isinstance(key, FooterKey):
                 if last := _last(key):
@@ -75,13 +79,22 @@ def _last(key: Binding | FooterKey) -> str:
     return next((last for last in LAST if last == key.key or key.action == f"app.{last}"), "")
 
 
-def _shown_keys(screen: Screen[object]) -> tuple[object, ...]:
-    """Return everything that the footer depends on."""
-    return tuple(
-        (active.binding, active.enabled, active.tooltip)
+def _fitting(screen: Screen[object]) -> list[ActiveBinding]:
+    """Return the keys to show, without those that a widget's `offers` finds useless now.
+
+    They still work: each says why it cannot help, and a key that is disabled says nothing.
+    """
+    return [
+        active
         for active in screen.active_bindings.values()
         if active.binding.show
-    )
+        and getattr(active.node, "offers", lambda action: True)(active.binding.action)
+    ]
+
+
+def _shown_keys(screen: Screen[object]) -> tuple[object, ...]:
+    """Return everything that the footer depends on."""
+    return tuple((one.binding, one.enabled, one.tooltip) for one in _fitting(screen))
 
 
 def footer() -> Footer:

@@ -22,6 +22,14 @@ SMOOTHING = (0.0, 0.6, 0.9, 0.97)
 _LEAST_NAME = 14
 """Minimum cells of a name in the legend; with less room, only its letter is shown."""
 _CROSSHAIR = Binding.Group("Read values", compact=True)
+_METRIC = Binding.Group("Metric", compact=True)
+METRIC_KEYS: list[BindingType] = [
+    Binding("comma,less_than_sign", "choose(-1)", "Metric before", key_display=",",
+            id="metrics.before", group=_METRIC, tooltip="Draw the previous metric"),
+    Binding("full_stop,greater_than_sign", "choose(1)", "Next metric", key_display=".",
+            id="metrics.next", group=_METRIC, tooltip="Draw the next metric"),
+]  # fmt: skip
+"""The keys of a place whose chart draws one of several metrics."""
 
 
 class Chart(Widget, can_focus=True):
@@ -50,7 +58,7 @@ class Chart(Widget, can_focus=True):
         """Show nothing yet; `over` names the x axis, and `smoothing` is an index of `SMOOTHING`."""
         super().__init__(id=id, classes=classes)
         self._title, self._over = title, over
-        self._plot = Plot((), 0, 0)
+        self._plot = Plot((), 0, 0, over=over)
         self._smoothing = smoothing
 
     def show(
@@ -58,13 +66,15 @@ class Chart(Widget, can_focus=True):
         lines: Sequence[PlotLine],
         title: str = "",
         *,
-        log: bool = False,
-        places: Mapping[float, str] | None = None,
+        nodes: Mapping[float, str] | None = None,
     ) -> None:
-        """Draw `lines`; with `log`, both axes start logarithmic."""
-        log_y = self._plot.log_y if self._plot.lines else log
+        """Draw `lines`; with `nodes`, both axes start logarithmic, and these label the x axis."""
+        log_x, over = nodes is not None, self._over if nodes is None else "nodes"
+        log_y = self._plot.log_y if self._plot.lines else log_x
         self._title = title or self._title
-        self._plot = replace(self._plot, lines=lines, log_y=log_y, log_x=log, places=places or {})
+        self._plot = replace(
+            self._plot, lines=lines, log_y=log_y, log_x=log_x, places=nodes or {}, over=over
+        )
         self.display = any(len(line.points) > 1 or line.bars for line in lines)
         self.refresh()
 
@@ -93,6 +103,11 @@ class Chart(Widget, can_focus=True):
         values = [f" {number(point[1])}" if point else "" for point in found]
         rest = [" log" * self._plot.log_y, " smoothed 0.97" * bool(self._smoothing), *values]
         room = width - text.cell_len - len("".join(rest)) - 4 * len(named)
+        last = " last" if text else "last"
+        fits = not 0 <= room - sum(map(cell_len, names)) < len(last)  # names come first
+        if cursor is None and self._over == "step" and fits:  # the sizes of a study have no last
+            text.append(last, "dim")
+            room -= len(last)
         if sum(map(cell_len, names)) > room:
             least = room // len(named)
             names = [shorten(name, max(_LEAST_NAME, least)) for name in names]
@@ -115,11 +130,8 @@ class Chart(Widget, can_focus=True):
         stops, cursor = drawn.stops(), self._plot.cursor
         if not stops:
             return
-        at = (
-            len(stops)
-            if cursor is None
-            else min(range(len(stops)), key=lambda i: abs(stops[i] - cursor))
-        )
+        near = [abs(stop - (math.inf if cursor is None else cursor)) for stop in stops]
+        at = len(stops) if cursor is None else near.index(min(near))
         self._change(cursor=stops[min(len(stops) - 1, max(0, at + step))])
 
     def action_log(self) -> None:

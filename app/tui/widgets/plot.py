@@ -107,17 +107,16 @@ class AxisScale:
         return [step * at for at in range(first, min(last, first + 99) + 1)]
 
     def even(self, rows: int) -> "AxisScale":
-        """Return the scale, extended by up to 30 %, with labels at whole multiples of a row.
-
-        If that is not enough, or for a log scale, return it unchanged.
-        """
+        """Return the scale, extended by up to 30 % if its labels are then whole rows apart."""
         span = self.high - self.low
         for step in () if self.is_log else _steps(span / max(4, rows / 3)):
             apart = step * (rows - 0.25) / span
             growth = apart / max(1, int(apart)) - 1
             if 0 <= growth <= 0.3 and 2 * step <= span:
                 more = span * growth / 2
-                return AxisScale(self.low - more, self.high + more, step=step)
+                even = AxisScale(self.low - more, self.high + more, step=step)
+                if len(even.ticks(4)) > 1:
+                    return even
         return self
 
 
@@ -149,6 +148,8 @@ class Plot:
     """The x of the crosshair."""
     places: Mapping[float, str] = field(default_factory=dict)
     """Numbers below the x axis and their labels; round numbers by default."""
+    over: str = ""
+    """The name of the x axis."""
 
     @cached_property
     def _points(self) -> list[Point]:
@@ -271,6 +272,11 @@ class Plot:
             if begin >= 0 and not "".join(below[max(0, begin - 2) : begin + len(word) + 2]).strip():
                 below[begin : begin + len(word)] = word
                 axis[column] = "┬"
+        # The name stands below the y axis or at the end, where it leaves a blank to the labels.
+        for begin in (0, len(below) - len(self.over)):
+            if not "".join(below[max(0, begin - 1) : begin + len(self.over) + 1]).strip():
+                below[begin : begin + len(self.over)] = self.over
+                break
         return " " * left + "└" + "".join(axis), "".join(below)
 
 

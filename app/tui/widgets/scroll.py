@@ -15,11 +15,7 @@ else:
 
 
 class WholeCells(ScrollBarRender):
-    """Draws a scrollbar in whole cells of its colour.
-
-    Textual ends the bar with an eighth-of-a-cell character. Like all text, that would be made
-    readable, which leaves a bright lump at the end.
-    """
+    """Draws a scrollbar in whole cells: an eighth of one, made readable, would be a bright lump."""
 
     VERTICAL_BARS: ClassVar[list[str]] = [" "]
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "]

@@ -15,30 +15,18 @@ from textual.strip import Strip
 from lumitui.app.runs import State, log_line
 
 COLOURS: dict[State, str] = {
-    State.SENDING: "cyan",
-    State.UNKNOWN: "bold magenta",
-    State.REFUSED: "red",
-    State.NOT_SENT: "red",
-    State.QUEUED: "yellow",
-    State.RUNNING: "bold green",
-    State.FINISHING: "green",
-    State.DONE: "blue",
-    State.FAILED: "bold red",
-    State.CANCELLED: "bright_black",
-    State.TIMEOUT: "bold red",
-    State.OUT_OF_MEMORY: "bold red",
-    State.NODE_FAILED: "bold red",
-    State.PREEMPTED: "bold red",
-}
+    State.SENDING: "cyan", State.UNKNOWN: "bold magenta", State.REFUSED: "red",
+    State.NOT_SENT: "red", State.QUEUED: "yellow", State.RUNNING: "bold green",
+    State.FINISHING: "green", State.DONE: "blue", State.FAILED: "bold red",
+    State.CANCELLED: "bright_black", State.TIMEOUT: "bold red", State.OUT_OF_MEMORY: "bold red",
+    State.NODE_FAILED: "bold red", State.PREEMPTED: "bold red",
+}  # fmt: skip
 """Colours of states; the state itself is always shown as a word."""
 
 VERDICTS = {
-    "proved": "bold green",
-    "differs": "bold red",
-    "unbound": "yellow",
-    "not measured": "yellow",
+    "proved": "bold green", "differs": "bold red", "unbound": "yellow", "not measured": "yellow",
     "pending": "cyan",
-}
+}  # fmt: skip
 """The colours of a proof's verdict."""
 
 SERIES = (
@@ -53,15 +41,9 @@ def rank_colour(rank: int) -> str:
 
 
 GLYPHS: dict[State, str] = {
-    State.SENDING: "→",
-    State.UNKNOWN: "?",
-    State.QUEUED: "○",
-    State.RUNNING: "▶",
-    State.FINISHING: "▷",
-    State.DONE: "✔",
-    State.CANCELLED: "-",
-    State.NOT_SENT: "-",
-}
+    State.SENDING: "→", State.UNKNOWN: "?", State.QUEUED: "○", State.RUNNING: "▶",
+    State.FINISHING: "▷", State.DONE: "✔", State.CANCELLED: "-", State.NOT_SENT: "-",
+}  # fmt: skip
 """The sign before a state that is not a failure."""
 FAILED = "✖"
 

@@ -116,7 +116,7 @@ async def test_the_footer_is_drawn_though_a_screen_above_closes_first(settings: 
     app = LumiApp(settings)
     app.runs.history.begin(a_run(state=State.DONE, job_id="41"))
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "d Why" in keys_below(pilot), "the keys of the runs")
+        await until(pilot, lambda: "l Log" in keys_below(pilot), "the keys of the runs")
         first = app.screen
         app.push_screen(ClosedFirst())
         await until(pilot, lambda: isinstance(app.screen, ClosedFirst), "the screen above")
@@ -148,6 +148,7 @@ async def test_help_is_built_from_the_bindings_and_named_in_a_narrow_footer(
         await sees(pilot, r"\+ =? *Resubmit it on twice the nodes")
         await pilot.press("pagedown")
         await sees(pilot, r"/ +Show only some runs")
+        assert app.screen.query_one(".dialog").region.width == 60, "no sliver is left beside it"
         await pilot.press("G")
         await sees(pilot, r"\^p +Find a command by its name")
         await pilot.press("g", "j", "k")

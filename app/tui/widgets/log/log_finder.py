@@ -147,8 +147,6 @@ class LogFinder(LineInput):
         self._places, self.words = LogMatchPlaces(), ""
         self.post_message(self.Left(searches=True))
 
-    # -- matches
-
     def step(self, at: int, size: int, *, forward: bool) -> None:
         """Go to the next match after or before byte `at` of `size`; may query the site."""
         if not self.found:
@@ -165,8 +163,6 @@ class LogFinder(LineInput):
         self.words = f"{self._places.words(place, self._of)} of “{self.found}”"
         self.post_message(self.Jumped(place))
 
-    # -- errors
-
     def next_error(self, size: int) -> None:
         """Go to the log's first error, then to the next; the log has `size` bytes."""
         if self.errors is None or self._errors_of != size:
@@ -181,8 +177,6 @@ class LogFinder(LineInput):
             rank = "" if error.rank is None else f", rank {error.rank}"
             self.words = f"{first} {self._error + 1}/{len(self.errors)}{rank}"
             self.post_message(self.Jumped(error.offset))
-
-    # -- the site
 
     def _ask(self, sought: Sought, at: int, *, forward: bool) -> None:
         self.words = "searching …"

@@ -72,14 +72,16 @@ class LogView(RowView, can_focus=True):
         self._widest = 0
         self._drawn, self._is_due = 0.0, False
 
+    def offers(self, action: str) -> bool:
+        """Return whether the footer shows a key: not the one that follows while it follows."""
+        return action != "to_end" or not self.follow
+
     @property
     def lines(self) -> list[str]:
         """The displayed lines of the window; the last may be incomplete."""
         shown = [line.text for line in self.window.lines if self._layout.shows(line)]
         partial = self.window.partial
         return [*shown, *([partial.text] if partial and self._layout.shows(partial) else [])]
-
-    # -- input
 
     def clear(self, start: int = 0, *, label_is_rank: bool = True) -> None:
         """Forget everything; the log begins at byte `start`."""
@@ -172,8 +174,6 @@ class LogView(RowView, can_focus=True):
             return None
         last = self.scroll_offset.y + self.scrollable_content_region.height
         return len({id(row.line) for row in [*self._rows, *self._tail][last:]})
-
-    # -- layout
 
     @property
     def _layout(self) -> LineLayout:
@@ -276,8 +276,6 @@ class LogView(RowView, can_focus=True):
             (row, line.text, folded, marked, self.found),
             lambda: log_rows.segments(row, self._base, folded, marked=marked, found=self.found),
         )
-
-    # -- the reading position
 
     def watch_scroll_y(self, old: float, new: float) -> None:
         """Request the page before or after the window near its edge."""

@@ -45,6 +45,8 @@ class Column:
     cell: Callable[[RowValues, int], Part]
     by: OrderBy | None = None
     """The sort key that a click on the heading sets."""
+    falls: bool = False
+    """Whether this order has the largest value first."""
     right: bool = False
     least: int = 0
     """Minimum cells, for texts that grow with time."""
@@ -117,18 +119,21 @@ _COLUMNS = (
     Column("run", "Run", _run, OrderBy.NAME, least=_LEAST_ID, most=_WIDEST_RUN),
     Column("age", "Age", _plain(row_words.age), OrderBy.NEWEST, right=True, least=5),
     Column("site", "Site", _plain(lambda run, now: run.site)),
-    Column("size", "Size", _plain(lambda run, now: row_words.size(run)), OrderBy.NODES, right=True),
-    Column("time", "Time", _plain(words.elapsed_of_limit), OrderBy.END, right=True, least=9),
+    Column("size", "Size", _plain(lambda run, now: row_words.size(run)), OrderBy.NODES,
+           falls=True, right=True),
+    Column("time", "Time", _plain(words.elapsed_of_limit), right=True, least=9),
+    Column("ended", "Ended", _plain(row_words.since_end), OrderBy.END, right=True, least=5),
     Column("shape", "Curve", _shape, most=6),
     Column("loss", "Loss", lambda row, _: _figure(row.glance.last_loss, 3), right=True),
     Column("speed", "Smp/s", lambda row, _: _figure(row.glance.samples_per_s, 0), right=True),
-    Column("cost", "Cost", _plain(row_words.cost), OrderBy.COST, right=True, least=6),
+    Column("cost", "Cost", _plain(row_words.cost), OrderBy.COST, falls=True, right=True, least=6),
     Column("note", "Note", _note, most=200),
-)
-_OF_ONE = frozenset({"time", "shape", "loss", "speed", "cost"})
+)  # fmt: skip
+_OF_ONE = frozenset({"time", "ended", "shape", "loss", "speed", "cost"})
 """Columns left empty for a folded series: its first run's values would seem to apply to all."""
 _PRIORITY = (
     "state", "run", "age", "size", "time", "site", "note", "loss", "speed", "cost", "shape",
+    "ended",
 )  # fmt: skip
 
 
@@ -144,12 +149,13 @@ def columns_for(
     """Return the columns that fit into `width` cells, preferring the most useful.
 
     `cells` contains the cells that each column needs for the runs shown; an empty column is
-    omitted. The column of the sort key `by` is always included.
+    omitted. The column of the sort key `by` is always included, the time since the end only then.
     """
     needed = [
         replace(column, width=max(column.least, cell_len(column.heading) + (column.by is by), size))
         for column, size in zip(_COLUMNS, cells, strict=False)
         if (size or column.by is by) and (several_sites or column.key != "site")
+        if column.key != "ended" or column.by is by
     ]
     rank = {key: at for at, key in enumerate(_PRIORITY)}
     needed.sort(key=lambda column: rank[column.key] - (20 if column.by is by else 0))
@@ -172,11 +178,11 @@ def columns_for(
 
 
 def heading(columns: tuple[Column, ...], order: Order) -> list[Part]:
-    """Return the line of headings; an arrow marks the sort key."""
+    """Return the line of headings; an arrow marks the sort key, up if the values rise."""
     parts = []
     for column in columns:
         sorts = column.by is order.by
-        arrow = ("▴" if order.reverse else "▾") if sorts else ""
+        arrow = ("▴" if order.reverse is column.falls else "▾") if sorts else ""
         text = styled.fit(f"{column.heading}{arrow}", column.width, right=column.right)
         begin = len(text) - len(text.lstrip())
         end = max(begin, len(text.rstrip()))

@@ -25,17 +25,9 @@ from lumitui.app.runs import (
 )
 from lumitui.app.tui.asking import ask, show_error
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.tables import run_columns
 from lumitui.app.tui.widgets.tables.row_list import GAP
-from lumitui.app.tui.widgets.tables.run_columns import (
-    Column,
-    Part,
-    RowValues,
-    cells_of,
-    columns_for,
-    heading,
-    moves,
-    row,
-)
+from lumitui.app.tui.widgets.tables.run_columns import Column, Part, RowValues
 
 OLD = 10.0
 """Seconds between updates of ended runs' rows: their ages change once a minute."""
@@ -46,10 +38,8 @@ class RunTable(ScrollView, can_focus=True):
     """Runs, one row each. If the list changes, cursor, marks and scrolling follow the runs."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "run-table--row",
-        "run-table--heading",
-        "run-table--cursor",
-    }
+        "run-table--row", "run-table--heading", "run-table--cursor",
+    }  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Down", show=False, id="table.down", tooltip="Next run"),
         Binding("up,k", "move(-1)", "Up", show=False, id="table.up", tooltip="Previous run"),
@@ -113,6 +103,10 @@ class RunTable(ScrollView, can_focus=True):
         """The ids of the runs under the cursor: several on the row of a folded series."""
         return self._window.stood_for(self.selected) if self.selected else ()
 
+    def offers(self, action: str) -> bool:
+        """Return whether the footer shows a key: none without runs."""
+        return self.row_count > 0
+
     def choose(self, run_id: str) -> None:
         """Move the cursor to a run as soon as the list has it."""
         self._wanted = run_id
@@ -139,11 +133,9 @@ class RunTable(ScrollView, can_focus=True):
         self._all_due = now + OLD if all_due else self._all_due
         for at in range(self._top, min(self._top + self._height, self.row_count)):
             drawn, run = self._drawn.get(at - self._top), window.run(window.lines[at].id)
-            due = all_due or run is None or moves(run, now)
+            due = all_due or run is None or run_columns.moves(run, now)
             if due and drawn is not None and drawn != (at, self._row(at, self._shown_columns())):
                 self.refresh_line(at + 1)
-
-    # -- the cursor
 
     def action_move(self, rows: int) -> None:
         """Move the cursor by some rows."""
@@ -221,8 +213,6 @@ class RunTable(ScrollView, can_focus=True):
             self.selected = chosen
             self.post_message(self.Moved())
 
-    # -- the displayed rows
-
     @property
     def _top(self) -> int:
         return self.scroll_offset.y
@@ -271,19 +261,15 @@ class RunTable(ScrollView, can_focus=True):
                 keys.add(key)
             self._measured[run.id] = run
             self._sites.add(run.site)
-            cells = cells_of(self._values(line, run))
+            cells = run_columns.cells_of(self._values(line, run))
             self._cells = tuple(map(max, self._cells, cells)) if self._cells else tuple(cells)
         if before != (self._cells, len(self._sites)):
             self.refresh()
         if keys - self._asked:
             self._asked = frozenset(keys)
             wanted = tuple(keys)
-            ask(
-                self,
-                lambda runs: runs.history.glances.take(wanted),
-                self._looked,
-                failed=self._looked,
-            )
+            ask(self, lambda runs: runs.history.glances.take(wanted), self._looked,
+                failed=self._looked)  # fmt: skip
 
     def _looked(self, _: object) -> None:
         """Show the loaded previews."""
@@ -300,8 +286,6 @@ class RunTable(ScrollView, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         """Keep the cursor on the screen."""
         self._arrive()
-
-    # -- the mouse
 
     async def on_click(self, event: events.Click) -> None:
         """Go to the clicked run, or open it if it has the cursor; sort by a clicked heading."""
@@ -324,19 +308,19 @@ class RunTable(ScrollView, can_focus=True):
                 return
             x -= column.width + GAP
 
-    # -- drawing
-
     def _shown_columns(self) -> tuple[Column, ...]:
         width = self.scrollable_content_region.width
         several, by = len(self._sites) > 1, self._window.listing.order.by
-        return columns_for(width, self._cells, several_sites=several, by=by)
+        return run_columns.columns_for(width, self._cells, several_sites=several, by=by)
 
     def render_line(self, y: int) -> Strip:
         """Draw one row of the screen."""
         columns, width = self._shown_columns(), self.scrollable_content_region.width
         if y == 0:
             style = self.get_component_rich_style("run-table--heading")
-            return styled.strip(heading(columns, self._window.listing.order), width, style)
+            return styled.strip(
+                run_columns.heading(columns, self._window.listing.order), width, style
+            )
         at = self._top + y - 1
         if at >= self.row_count:
             return Strip.blank(width, self.get_component_rich_style("run-table--row"))
@@ -348,7 +332,9 @@ class RunTable(ScrollView, can_focus=True):
     def _row(self, at: int, columns: tuple[Column, ...]) -> list[Part]:
         line = self._window.lines[at]
         run = self._window.run(line.id)
-        return row(columns, self._values(line, run)) if run else [(f"   {line.id}", "dim")]
+        return (
+            run_columns.row(columns, self._values(line, run)) if run else [(f"   {line.id}", "dim")]
+        )
 
     def _values(self, line: TreeLine, run: Run) -> RowValues:
         glance = self._glances.known((run.id, run.metrics_offset)) or _NOTHING

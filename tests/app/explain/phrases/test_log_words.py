@@ -28,7 +28,7 @@ def test_what_is_below_the_screen_is_counted_whole_and_new_only_while_more_may_c
     assert log_words.below(1234, 0, 56, ended=True) == "1,234 lines below (G)"
     assert log_words.below(1, 0, 0, ended=False) == "1 line below (G)"
     assert log_words.below(None, 2_100_000_000, 7, ended=False) == "2.1 GB below, 7 new (G)"
-    assert log_words.below(0, 0, 0, ended=False) == "paused (f follows)"
+    assert log_words.below(0, 0, 0, ended=False) == "paused (G follows)"
     assert log_words.below(0, 0, 0, ended=True) == "at the end"
 
 

@@ -27,8 +27,9 @@ from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.sites import Sites
+from lumitui.remote.site.walltime import seconds_of
 from lumitui.remote.transfer.contents.shipment_progress import Meter, ShipmentProgress
-from tests.support.jobs.made_runs import a_run
+from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.program.home import Home
 
 NOW = 1_000_000.0
@@ -70,6 +71,23 @@ def test_a_number_has_five_digits(value: float | None, shown: str) -> None:
 )
 def test_a_length_of_time(seconds: float, long: str, short: str) -> None:
     assert (words.length(seconds), words.short_length(seconds)) == (long, short)
+
+
+@pytest.mark.parametrize(
+    ("time", "long", "short"),
+    [
+        ("00:09:50", "9 min 50 s", "9m50"),
+        ("01:00:00", "1 h 00 min", "1h00"),
+        ("00:12:30", "12 min 30 s", "13m"),
+        ("00:59:30", "59 min 30 s", "1h00"),
+        ("02:00:01", "2 h 00 min 1 s", "2h01"),
+        ("2-12:30:15", "2 d 12 h 30 min 15 s", "2d13"),
+    ],
+)
+def test_a_time_limit_is_never_rounded_down(time: str, long: str, short: str) -> None:
+    run = a_run(spec=SPEC.model_copy(update={"time": time}))
+    assert words.limit(seconds_of(time)) == long
+    assert words.elapsed_of_limit(run, 0.0) == f"-/{short}"
 
 
 @pytest.mark.parametrize(

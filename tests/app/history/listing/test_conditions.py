@@ -90,27 +90,22 @@ class Typed:
     holds: Callable[[Run], bool]
 
 
-def folded(text: str) -> str:
-    """Return what SQLite's LIKE compares: it folds the letters of ASCII only."""
-    return "".join(char.lower() if char.isascii() else char for char in text)
-
-
 def found_in(word: str, run: Run) -> bool:
     words = " ".join((run.id, run.name, run.job_id or "", run.note))
     caused = WENT_WRONG | STATE_GROUPS["waiting"] | STATE_GROUPS["unknown"]
     cause = f"{run.cause} {run.reason}" if run.state in caused else ""
     arguments = " ".join(run.spec.args) if word.startswith("--") else ""
     return (
-        folded(word) in folded(words)
-        or folded(word) in folded(cause)
-        or folded(word) in folded(arguments)
+        word.casefold() in words.casefold()
+        or word.casefold() in cause.casefold()
+        or word.casefold() in arguments.casefold()
         or run.state in states_like(word)
     )
 
 
 def typed_terms() -> some.SearchStrategy[Typed]:
-    words = ("vit", "failed", "RUN-01", "8%", "_x", "\\", "größe", "oom-kill", "memory", "sure",
-             "nameerror", "--epochs", "epochs")  # fmt: skip
+    words = ("vit", "failed", "RUN-01", "8%", "_x", "\\", "größe", "GRÖSSE", "oom-kill", "memory",
+             "sure", "nameerror", "--epochs", "epochs")  # fmt: skip
     simple = [Typed(word, lambda run, w=word: found_in(w, run)) for word in words]  # type: ignore[misc]
     simple += [
         Typed("state:failed", lambda run: run.state in STATE_GROUPS["failed"]),
@@ -129,18 +124,18 @@ def typed_terms() -> some.SearchStrategy[Typed]:
         Typed("#best", lambda run: "best" in map(str.lower, tags_of(run.note))),
         Typed("tag:bester,lr-3", lambda run: {"bester", "lr-3"} & set(tags_of(run.note)) != set()),
         Typed("name:vit", lambda run: "vit" in run.name.lower()),
+        Typed("name:GRÖßE", lambda run: run.name == "größe"),
         Typed("job:81", lambda run: "81" in (run.job_id or "")),
         Typed('"--epochs 30"', lambda run: found_in("--epochs 30", run)),
         Typed("args:LR,adam", lambda run: "--lr" in run.spec.args),
         Typed("note:%_", lambda run: "%_" in run.note),
     ]
-    turned = [Typed(f"!{term.text}", lambda run, t=term: not t.holds(run)) for term in simple]  # type: ignore[misc]
-    # Of a run without readings neither a term nor its opposite holds.
-    idle = [
-        Typed("!idle:<30%", lambda run: run.gpu_use is not None and run.gpu_use.low > 0.3),
+    simple += [
+        Typed("idle:<=30%", lambda run: run.gpu_use is not None and run.gpu_use.low <= 0.3),
         Typed("idle>=30%", lambda run: run.gpu_use is not None and run.gpu_use.low >= 0.3),
     ]
-    return some.sampled_from(simple + turned + idle)
+    turned = [Typed(f"!{term.text}", lambda run, t=term: not t.holds(run)) for term in simple]  # type: ignore[misc]
+    return some.sampled_from(simple + turned)
 
 
 @settings(max_examples=120, deadline=None)
@@ -158,7 +153,7 @@ def test_a_filter_finds_what_a_look_at_each_run_finds(filled: History, terms: li
 def slow_key(run: Run, by: OrderBy) -> object:
     match by:
         case OrderBy.NAME:
-            return folded(run.name)
+            return run.name.casefold()
         case OrderBy.NODES:
             return -run.layout.nodes
         case OrderBy.COST:

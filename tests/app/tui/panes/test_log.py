@@ -166,9 +166,9 @@ async def test_the_line_below_a_log_says_what_its_link_is_like_and_the_lines_sta
         await sees(pilot, r"○ offline since \d\d:\d\d")
         assert "following" not in shown(pilot) and app.pane.query_one(LogView).lines == ["one"]
         tell(LogGrew(b"", 4))
-        await sees(pilot, "● live  line 1")
+        await sees(pilot, r"● live  last lines of 1 \(4 B\)")
         app.pane.draw(replace(a_run("ended-000001"), state=State.DONE))
-        await sees(pilot, "reading its end  line 1")
+        await sees(pilot, "reading its end  last lines of 1")
         assert "live" not in shown(pilot) and "following" not in shown(pilot)
 
 
@@ -183,7 +183,7 @@ async def test_a_log_opens_at_its_newest_lines_and_its_line_says_so_at_once(
         log = b"".join(b"line %d\n" % number for number in range(1, 101))
         app.tell(LogBegan(1, 0))
         app.tell(LogGrew(log, len(log)))
-        await sees(pilot, r"(?s)line 99\n.*line 100\n.*live  line 100 \(")
+        await sees(pilot, r"(?s)line 99\n.*line 100\n.*live  last lines of 100 \(")
 
 
 async def test_a_log_that_grows_all_the_time_is_drawn_now_and_then(settings: Settings) -> None:

@@ -41,7 +41,7 @@ async def test_a_log_of_two_gigabytes_is_read_from_anywhere_in_bounded_memory(
     async with app.run_test(size=(100, 30)) as pilot:
         view = await opened(pilot, app)
         await sees(pilot, "line 59999")
-        await sees(pilot, r"● live +2\.1 GB")
+        await sees(pilot, r"● live  last lines of 2\.1 GB")
         before = view.window.start
         await pilot.press("pageup", *["pageup"] * 3)
         view.go_to(before + 20, mark=False)

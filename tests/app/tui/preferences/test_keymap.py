@@ -16,7 +16,8 @@ from lumitui.app import tui
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
-from lumitui.app.tui.preferences.keymap import read_keymap
+from lumitui.app.tui.dialogs.palette import other_words
+from lumitui.app.tui.preferences.keymap import _known, read_keymap
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import keys_below, sees, shown, until
@@ -47,6 +48,8 @@ def test_a_letter_means_one_thing_on_all_screens_but_for_a_short_list() -> None:
         meanings[key].add(words)
     moving = set("gjkG")  # First and Last, Top and End
     assert {k: v for k, v in meanings.items() if len(v) > 1 and k not in moving} == SEVERAL
+    known = {name for ids in _known({}).values() for name in ids}
+    assert set(other_words()) <= known, "other words are for an action that exists"
 
 
 @pytest.mark.parametrize(
@@ -139,6 +142,11 @@ async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> No
         for words, title in (
             ("after confirm", "Cancel +Cancel the job, after confirmation +Z "),
             ("screen sites", "Sites +Open the Sites screen +3 "),
+            ("sweep", "Grid +Compare the settings"),
+            ("chain", "New +Create a run"),
+            ("requeue", "Resubmit +Resubmit it on the same"),
+            ("double the nodes", "Resubmit x2 +Resubmit it on twice"),
+            ("GPU hours", "Cluster +Open the Cluster"),
         ):
             app.screen.query_one(Input).value = words
             await sees(pilot, title)

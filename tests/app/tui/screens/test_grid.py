@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from lumitui.app.follow.results.sweep import StepPace, Sweep, SweepRow
 from lumitui.app.history.history import History
 from lumitui.app.job.settings import Settings
+from lumitui.app.tui.screens.grid_screen import GridFigures, even_decimals
 from lumitui.app.tui.screens.run_screen import RunScreen
 from tests.support.gallery.histories import a_grid
 from tests.support.gallery.tour import still
@@ -23,9 +25,14 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await pilot.press("x")
         await sees(pilot, r"1 of 5 runs have no figures yet\.[\s\S]*─ Settings ─")
         await sees(pilot, r"★ --lr=0.03 +\d+ +0.5751\d* +done +\S+ +b [▁-▇]+")
-        await sees(pilot, r"--lr=0.003 +\d+ +1.562\d* +running +\S+ +d [▁-▇]+")
+        await sees(pilot, r"--lr=0.003 +\d+ +1.56\d* +running +\S+ +d [▁-▇]+")
         await sees(pilot, "--lr=0.001 .*not sent")
         await sees(pilot, r"a --lr=0.1 0.9\d+ +b --lr=0.03 0.57508 +c --lr=0.01 .* smoothed 0.9")
+        # Their speeds are alike, so that the losses are drawn first.
+        await pilot.press(".")
+        await sees(pilot, r"samples/s ─[\s\S]*last +a --lr=0.1 1340 ")
+        await pilot.press(",")
+        await sees(pilot, r"─ loss ─")
         await pilot.press("j", "enter")
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
         await pilot.press("1")
@@ -36,3 +43,20 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await sees(pilot, "alone-000001")
         await pilot.press("x")
         await sees(pilot, "alone-000001 is not part of a grid")
+
+
+def test_a_column_has_equal_decimals_that_were_measured() -> None:
+    assert even_decimals(["1.562", "0.5751", "-"], [1.56177, 0.57508, None]) == [
+        "1.5618", "0.5751", "-"
+    ]  # fmt: skip
+    assert even_decimals(["2e-05", "0.5"], [2e-05, 0.5]) == ["2e-05", "0.5"]
+
+
+def test_the_speed_is_drawn_if_the_runs_differ_in_nothing_else() -> None:
+    def drawn(*paces: tuple[float | None, float | None]) -> str:
+        rows = tuple(SweepRow("", pace=StepPace(samples_per_s=a, loss=b)) for a, b in paces)
+        return GridFigures(Sweep("grid-1", rows, ()), {}, {}).telling
+
+    assert drawn((2920, 4.545), (9014, 4.493), (None, None)) == "samples_per_s"
+    assert drawn((2920, 4.545), (9014, 2.1)) == "loss"
+    assert drawn((2920, 4.545), (2910, 4.5)) == drawn((2920, None)) == drawn() == "loss"

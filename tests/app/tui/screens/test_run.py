@@ -2,16 +2,20 @@
 
 import re
 import time
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from textual.widget import AwaitMount, Widget
-from textual.widgets import Input
+from textual.widgets import Input, Tabs
+from textual.widgets._toast import Toast
 
 from lumitui.app.history.history import History
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
+from lumitui.app.tui.panes.overview_pane import page
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
@@ -104,6 +108,8 @@ async def test_one_key_opens_the_resubmission_that_helps(settings: Settings) -> 
         await pilot.press("enter", "h")
         await sees(pilot, "The job reached its time limit")
         await sees(pilot, f"h: Resubmit with {doubled}")
+        await until(pilot, lambda: "h Do what helps" in keys_below(pilot), "the key of the remedy")
+        assert not {"Why", "Cancel"} & set(keys_below(pilot).split())
         await pilot.press("?", "G")
         await sees(pilot, r"│ time-limit +│")
         await pilot.press("escape")
@@ -152,7 +158,7 @@ async def test_a_wide_run_is_a_dashboard_and_a_narrow_one_has_tabs_with_their_ke
         app.open_run(run_id)
         await sees(pilot, r"Overview i  Log l  Metrics m  Proof p  Script b  .*  GPUs u")
         await sees(pilot, r"running +━+─+")
-        panels = r"╮╭─ Metrics ─[\s\S]*loss +━ 0.66[\s\S]*─ Log +● live [\s\S]*─ Proof ─"
+        panels = r"╮╭─ Metrics ─[\s\S]*loss last +━ 0.66[\s\S]*─ Log +● live [\s\S]*─ Proof ─"
         await sees(pilot, panels)
         await sees(pilot, r"proved 32/32 [\s\S]*proved +All 32 ranks.*\n.* 4 nodes, all as planned")
         await sees(pilot, "torch.OutOfMemoryError")
@@ -164,6 +170,36 @@ async def test_a_wide_run_is_a_dashboard_and_a_narrow_one_has_tabs_with_their_ke
         await until(pilot, lambda: "─ Proof ─" not in shown(pilot), "the overview alone")
         await pilot.resize_terminal(160, 40)
         await sees(pilot, panels)
+
+
+def test_a_run_s_figures_are_bold_and_its_paperwork_is_dim() -> None:
+    run = a_run("vit-000001", state=State.DONE, job_id="41", note="the baseline")
+    told = [("throughput", "6266 samples/s (median step) on 64 ranks"), ("billed", "about 4.27 BU")]
+    console = Console(width=100, file=StringIO(), color_system="truecolor")
+    rows = [("job", "41, attempt 1"), ("note", "the baseline")]
+    text = [
+        (segment.text.strip(), str(segment.style))
+        for segment in console.render(page(run, None, 0.0, 100, told, rows))
+    ]
+    for part in (("6266 samples/s", "bold"), ("4.27", "bold"), ("41, attempt 1", "dim"),
+                  ("the baseline", "None")):  # fmt: skip
+        assert part in text
+
+
+@pytest.mark.parametrize(("height", "top"), [(24, 3), (40, 4)])
+async def test_a_toast_leaves_the_tabs_and_the_end_of_the_screen_free(
+    settings: Settings, height: int, top: int
+) -> None:
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run(state=State.DONE, job_id="40"))
+    async with app.run_test(size=(80, height), notifications=True) as pilot:
+        await pilot.press("enter")
+        await sees(pilot, "Overview")
+        app.notify("Copied 1 line.", timeout=60)
+        await until(pilot, lambda: app.screen.query(Toast), "the toast")
+        await sees(pilot, "Copied 1 line.")
+        tabs, toast = app.screen.query_one(Tabs).region, app.screen.query_one(Toast).region
+        assert tabs.bottom <= top <= toast.y and toast.bottom < height // 2
 
 
 async def test_a_pane_that_is_asked_for_while_another_is_made_is_shown(

@@ -20,6 +20,7 @@ from lumitui.remote.transfer.results.fetch_files import Fetched, FetchOutcome
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (
     app_of,
+    keys_below,
     screen_lines,
     sees,
     shown,
@@ -217,6 +218,32 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
         await sees(pilot, "a note")
 
 
+async def test_the_footer_has_only_keys_that_fit_the_run_and_the_marks(settings: Settings) -> None:
+    app = LumiApp(settings)
+    async with app.run_test(size=(120, 24)) as pilot:
+        await until(pilot, lambda: "n New" in keys_below(pilot), "the keys without runs")
+        assert not {"Open", "Mark", "Log", "Cancel", "Why"} & set(keys_below(pilot).split())
+    app = LumiApp(settings)
+    many(app, 2)
+    app.runs.history.update("run-000001", state=State.RUNNING, job_id="81")
+    app.runs.history.update("run-000000", state=State.DONE, job_id="80")
+    async with app.run_test(size=(120, 24)) as pilot:
+        await until(pilot, lambda: "c Cancel   d Why" in shown(pilot), "the keys of a running job")
+        await pilot.press("j")
+        await until(pilot, lambda: "Cancel" not in keys_below(pilot), "those of one that is done")
+        assert "l Log + Resubmit x2 r Refresh" in keys_below(pilot)
+        await pilot.press("c")
+        await sees(pilot, "There is nothing to cancel")
+        await pilot.press("escape", "space")
+        await until(pilot, lambda: "C Compare" in keys_below(pilot), "the keys of marked runs")
+        assert "Log" not in keys_below(pilot)
+        await pilot.press("escape", "g", "l")
+        await sees(pilot, "'somewhere' is not a site")
+        await pilot.press("escape")
+        await until(pilot, lambda: "e Error" in keys_below(pilot), "the log's keys")
+        assert not {"Log", "Follow"} & set(keys_below(pilot).split())
+
+
 async def test_the_row_of_a_folded_grid_is_all_of_its_runs(settings: Settings) -> None:
     app = LumiApp(settings)
     many(app, 4)
@@ -265,10 +292,10 @@ async def test_resubmissions_are_a_tree_that_folds(settings: Settings) -> None:
         assert table.row_count == 5
         # A click on a heading sorts, a second one turns the order around.
         await pilot.click(RunTable, offset=(20, 1))
-        await sees(pilot, "Run▾")
+        await sees(pilot, "Run▴")  # from a to z
         assert row_of(app, "child-00000b") == 3
         await pilot.click(RunTable, offset=(20, 1))
-        await sees(pilot, "Run▴")
+        await sees(pilot, "Run▾")
         await pilot.click(RunTable, offset=(20, 3))
         assert table.selected == "run-000001"
         await pilot.click(RunTable, offset=(20, 3))

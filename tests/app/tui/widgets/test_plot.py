@@ -49,6 +49,7 @@ def test_numbers_of_an_even_axis_are_whole_rows_apart(low: float, span: float, r
     scale = AxisScale(low, low + span).even(rows)
     assert scale.low <= low and low + span <= scale.high + span / 1e6
     ticks = scale.ticks(rows // 3) if scale.step else []
+    assert not scale.step or len(ticks) > 1, "one number says nothing of the distances"
     places = [(4 * rows - 1) * scale.share(tick) for tick in ticks]
     for before, after in pairwise(places):
         assert (after - before) % 4 == pytest.approx(0, abs=1e-3) or (after - before) % 4 > 3.999
@@ -67,6 +68,16 @@ def test_a_line_is_drawn_in_its_colour_from_its_first_to_its_last_step() -> None
     assert drawn[0][0] > "⠀" and drawn[-1][-3] > "⠀", "falls from the left to the right"
     assert [row[:2] for row in rows if row[0] != " "] == ["4┤", "3┤", "2┤", "1┤"]
     assert rows[-1].split() == ["500", "1,000"]
+    assert Plot([line], 40, 8, over="step").rows()[-1].plain.split() == ["step", "500", "1,000"]
+
+
+def test_the_name_of_the_x_axis_stands_where_no_number_is() -> None:
+    for first, last in ((0, 990), (0, 1000), (10, 1000), (10, 990)):
+        (line,) = lines_of([Curve(first, last, (4.0, 1.0))], ["loss"])
+        row = Plot([line], 60, 8, over="step").rows()[-1].plain
+        numbers = Plot([line], 60, 8).rows()[-1].plain.split()
+        assert sorted(row.split()) == sorted([*numbers, *["step"] * ("step" in row)])
+        assert ("step" in row) == ((first, last) != (0, 1000))
 
 
 def test_several_lines_have_letters_where_there_are_no_colours() -> None:
@@ -135,7 +146,7 @@ async def test_keys_read_values_smooth_and_change_the_axis_of_all_charts(
             chart.show(lines_of([Curve(1, 4, (1000.0, 100.0, 10.0, 1.0)), Curve(1, 4, (5.0,) * 4)],
                                 ["falls", "stays"]))  # fmt: skip
         charts[0].focus()
-        await sees(pilot, r"loss +a falls 1 +b stays 5\n[\s\S]*accuracy +a falls 1 ")
+        await sees(pilot, r"loss last +a falls 1 +b stays 5\n[\s\S]*accuracy last +a falls 1 ")
         await pilot.press("left", "left")
         at_three = r"loss +step 3 +a falls 10 +b stays 5\n[\s\S]*accuracy +step 3 +a falls 10 "
         await sees(pilot, at_three)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
+from lumitui.app.history.listing.find_runs import Order, OrderBy
 from lumitui.app.history.listing.page_cache import TreeLine
 from lumitui.app.history.metric_points import Glance
 from lumitui.app.tui.widgets.tables.row_list import GAP
@@ -12,6 +13,7 @@ from lumitui.app.tui.widgets.tables.run_columns import (
     RowValues,
     cells_of,
     columns_for,
+    heading,
     moves,
     row,
 )
@@ -60,6 +62,23 @@ def test_a_column_that_says_nothing_is_left_out_and_reasons_are_in_the_last() ->
     assert drawn(mine)["note"] == ("the baseline", "italic")
     assert "note" not in drawn(replace(mine, run=a_run("vit-1", state=State.DONE)))
     assert "site" in drawn(shown, several=True)
+
+
+def test_the_arrow_says_whether_the_values_below_it_rise() -> None:
+    run = a_run("vit-1", created=1000.0, state=State.DONE, started=1.0, ended=1900.0)
+    shown = RowValues(run, TreeLine("vit-1"), Glance(), marked=False, now=2000.0)
+    cells, arrows = tuple(cells_of(shown)), []
+    for by in OrderBy:
+        columns = columns_for(120, cells, several_sites=False, by=by)
+        assert (by is OrderBy.END) == any(column.key == "ended" for column in columns)
+        for reverse in (False, True):
+            words = "".join(text for text, _ in heading(columns, Order(by, reverse))).split()
+            arrows += [word for word in words if word[-1] in "▴▾"]
+    assert arrows == ["Age▴", "Age▾", "State▴", "State▾", "Run▴", "Run▾", "Size▾", "Size▴",
+                      "Cost▾", "Cost▴", "Ended▴", "Ended▾"]  # fmt: skip
+    assert (
+        columns_for(120, cells, several_sites=False, by=OrderBy.END)[5].cell(shown, 5)[0] == "1m40"
+    )
 
 
 def test_tags_stand_behind_the_id_of_a_run() -> None:
