@@ -453,12 +453,9 @@ class LumiApp(OrderedKeysApp):
             if command.title in ("Theme", "Screenshot"):
                 yield command
         where = f"Where to set keys, notifications and the theme ({self.settings.file.name})"
-        yield SystemCommand("Settings", where, self._show_settings)
-
-    def _show_settings(self) -> None:
-        """Show where to change each setting."""
         said = f"Set `keys:` and `notify:` in {self.settings.file}. The palette saves the theme."
-        self.notify(said, title="Settings", markup=False, timeout=20)
+        show = partial(self.notify, said, title="Settings", markup=False, timeout=20)
+        yield SystemCommand("Settings", where, show)
 
 
 def run_tui(settings: Settings, job: Path | None = None, *, demo: bool = False) -> int:

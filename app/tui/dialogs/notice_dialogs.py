@@ -20,7 +20,6 @@ from lumitui.app.tui.widgets.styled import plain
 
 KEYS = 11
 """Cells for the keys of one action."""
-
 WIDE = 100
 """Minimum cells of a terminal in which the names are also shown."""
 

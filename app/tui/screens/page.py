@@ -30,15 +30,10 @@ LINK_STYLES = {
     LinkState.PAUSED: "dim",
 }
 """Colours of states; the state itself is always shown as a word."""
-
-
 TABS = ("1 Runs", "2 New", "3 Sites", "4 Cluster", "0 Guide")
 """Names of the screens that digits open."""
-
-
 AIRY = 36
 """Minimum lines to show a blank row below the title bar."""
-
 EXPLAINED_WIDTH = 70
 """Width of the texts below the keys, in cells: it fits the box of `?` at 80 columns."""
 

@@ -142,7 +142,7 @@ class RunScreen(MarkedPage):
         yield Tabs(*(Tab(self._tab(name), id=f"tab-{name}") for name in PANES))
         with Container(id="panes"):
             for pane in self._panes.values():
-                yield _framed(pane)
+                yield _widget(pane).add_class("frame", update=False)
 
     def _tab(self, name: str) -> Content:
         """Return the title of a pane, with its key if there is room for all keys."""
@@ -221,7 +221,7 @@ class RunScreen(MarkedPage):
         for name in self.shown_panes:
             if name not in self._panes and self.query(Tab):
                 new = made(name, self.runs, self._run_id)
-                widget = _framed(new)
+                widget = _widget(new).add_class("frame", update=False)
                 widget.display = False
                 await self.query_one("#panes").mount(widget)
                 self._panes[name] = new
@@ -324,11 +324,6 @@ def _name(pane: str) -> str:
 def _widget(pane: Pane) -> Widget:
     assert isinstance(pane, Widget)
     return pane
-
-
-def _framed(pane: Pane) -> Widget:
-    """Return a pane in a frame."""
-    return _widget(pane).add_class("frame")
 
 
 def _where(run: Run) -> str:

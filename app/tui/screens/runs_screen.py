@@ -52,7 +52,6 @@ _COUNT_STYLES = {
     "not sent": "red",
     "unknown": "magenta",
 }
-
 MOST_COMPARED = 4
 EMPTY = """No runs yet.
 

@@ -34,7 +34,6 @@ from lumitui.app.tui.widgets.tables.row_list import GAP, ListRow, RowList, Title
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs, Scaling, ScalingTable
 
-
 FIELDS = (("deadline", "such as 6h"), ("budget", "such as 500"), ("samples", "as the run"))
 """The fields and their placeholders: an example or the default."""
 TALL = 20

@@ -31,7 +31,6 @@ COLOURS: dict[State, str] = {
     State.PREEMPTED: "bold red",
 }
 """Colours of states; the state itself is always shown as a word."""
-
 VERDICTS = {
     "proved": "bold green",
     "differs": "bold red",
@@ -40,7 +39,6 @@ VERDICTS = {
     "pending": "cyan",
 }
 """The colours of a proof's verdict."""
-
 SERIES = (
     "#4e9fdd", "#e8ab3a", "#5fbf77", "#c58af9", "#58c7c7", "#e58f65", "#d977a8", "#a3b84b",
 )  # fmt: skip
@@ -62,13 +60,7 @@ GLYPHS: dict[State, str] = {
     State.CANCELLED: "-",
     State.NOT_SENT: "-",
 }
-"""The sign before a state that is not a failure."""
-FAILED = "✖"
-
-
-def glyph(state: State) -> str:
-    """Return the sign of a state, one cell wide; the state's word is always beside it."""
-    return GLYPHS.get(state, FAILED)
+"""The sign before a state, one cell wide; all others failed, and have ✖."""
 
 
 def state_text(state: State) -> Text:
