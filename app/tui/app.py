@@ -209,6 +209,7 @@ class LumiApp(OrderedKeysApp):
         self.set_interval(TICK, self.tick)
         self.set_interval(TICK, self._warn)
         if self.owns_process:
+            self.call_after_refresh(gc.enable)
             gc.set_threshold(*gc.get_threshold()[:2], _TOO_MANY)
             self.call_after_refresh(gc.freeze)  # modules and classes are never garbage
             self.set_interval(TICK, self._rest)
