@@ -53,6 +53,7 @@ class Keys(Footer):
         for key in super().compose():
             label = f"{key.content}" if isinstance(key, FooterLabel) else ""  # of a group of keys
             if isinstance(key, FooterKey):
+                key.add_class("-compact", update=False)  # later, it would be styled again
                 if last := _last(key):
                     ends[last] = key
                     continue
