@@ -14,6 +14,8 @@ from textual.strip import Strip
 
 from lumitui.app.runs import State, log_line
 
+GAP = 2
+"""Cells between two columns."""
 COLOURS: dict[State, str] = {
     State.SENDING: "cyan",
     State.UNKNOWN: "bold magenta",

@@ -15,9 +15,7 @@ from textual.strip import Strip
 
 from lumitui.app.tui.widgets.row_view import RowView
 from lumitui.app.tui.widgets.scroll import AtOnce, Scroll
-
-GAP = 2
-"""Cells between two columns."""
+from lumitui.app.tui.widgets.styled import GAP
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from lumitui.app.runs import (
     split_tags,
 )
 from lumitui.app.tui.widgets import styled
-from lumitui.app.tui.widgets.tables.row_list import GAP
+from lumitui.app.tui.widgets.styled import GAP
 
 Part = tuple[str, str]
 """A text, and its style as Rich writes it."""

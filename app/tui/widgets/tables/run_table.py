@@ -25,7 +25,7 @@ from lumitui.app.runs import (
 )
 from lumitui.app.tui.asking import ask, show_error
 from lumitui.app.tui.widgets import styled
-from lumitui.app.tui.widgets.tables.row_list import GAP
+from lumitui.app.tui.widgets.styled import GAP
 from lumitui.app.tui.widgets.tables.run_columns import (
     Column,
     Part,

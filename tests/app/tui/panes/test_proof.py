@@ -21,8 +21,7 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.compose.node_map_pane import map_line
 from lumitui.app.tui.panes.proof_pane import ProofPane, proof_lines, rank_table
 from lumitui.app.tui.screens.run_screen import RunScreen
-from lumitui.app.tui.widgets.styled import rank_colour
-from lumitui.app.tui.widgets.tables.row_list import GAP
+from lumitui.app.tui.widgets.styled import GAP, rank_colour
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding.binding_reports import ALL_GPUS, CORES, EXACT, Report, reports
 from tests.support.jobs.made_runs import a_run
