@@ -256,7 +256,7 @@ def table_of(found: Scaling, width: int, advised: int | None = None) -> TitledRo
 
 
 def _width(table: TitledRows) -> int:
-    return sum(table.widths()) + styled.GAP * (len(table.titles) - 1)
+    return sum(table.widths) + styled.GAP * (len(table.titles) - 1)
 
 
 def _table_of(found: Scaling, shown: ScalingTable, advised: int | None) -> TitledRows:

@@ -105,7 +105,7 @@ def test_cores_shared_by_all_do_not_push_the_table_out() -> None:
     found = verdict(json.dumps([item | {"cores": usable} for item in reports(layout)]), layout)
     assert proof_lines(found)[0].plain.startswith("unbound  All 16 ranks measured on 2 nodes share")
     table = rank_table(found)
-    assert table is not None and sum(table.widths()) + GAP * (len(table.titles) - 1) <= 78
+    assert table is not None and sum(table.widths) + GAP * (len(table.titles) - 1) <= 78
     assert table.rows[0].cells == ("0", "nid005001", usable, "0-7", "unbound")
 
 
