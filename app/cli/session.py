@@ -1,5 +1,6 @@
 """Shared parts of all verbs: the core, common options, and shell completion."""
 
+import gc
 import math
 import shutil
 import sys
@@ -207,6 +208,7 @@ output_option = click.option(
 def open_tui(job: Path | None, *, demo: bool = False) -> int:
     """Open the terminal interface, with a job file or the demo's; return its exit code."""
     refuse_without_terminal()
+    gc.disable()  # until the first paint: most objects up to then are modules and classes
     # Late: Textual alone takes longer than any verb.
     from lumitui.app.tui.app import run_tui
 

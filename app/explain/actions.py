@@ -27,6 +27,7 @@ _OF_A_KERNEL = frozenset({"gpu-fault", "gpu-error", "gpu-assert"})
 _ONE_BY_ONE = {False: "AMD_SERIALIZE_KERNEL=3", True: "CUDA_LAUNCH_BLOCKING=1"}
 """By vendor (True: NVIDIA), the variable that makes a GPU error name its line of code."""
 _NVIDIA = re.compile(r"(?i)cuda|\bxid\b|nvrm|nvidia")
+_UTC = "%Y-%m-%d %H:%M:%S UTC"
 _LINES = 10
 
 
@@ -101,7 +102,7 @@ def letter(causes: Sequence[Diagnosis], run: Run) -> str:
     shown = list(dict.fromkeys(lines))[:_LINES]
     said = (run.word or str(run.state), run.reason)
     times = (("submitted", run.submitted), ("started", run.started), ("ended", run.ended))
-    known = ", ".join(f"{word} {_utc(moment)}" for word, moment in times if moment)
+    known = ", ".join(f"{word} {time.strftime(_UTC, time.gmtime(at))}" for word, at in times if at)
     return "\n".join([
         f"Subject: job {run.job_id or 'without an id'} on {run.site}: "
         f"{first.sentence if first else 'it failed'}",
@@ -118,7 +119,3 @@ def letter(causes: Sequence[Diagnosis], run: Run) -> str:
         "From the log:",
         *(f"  {line}" for line in shown or ["no line that shows the cause"]),
     ])  # fmt: skip
-
-
-def _utc(moment: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(moment))

@@ -1,9 +1,15 @@
 """The verdict on idle GPUs: what they waited for, and whether fewer GPUs would suffice. Pure."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from lumitui.app.explain import words
-from lumitui.app.explain.training_summary import Summary
-from lumitui.app.history.run import Run
 from lumitui.remote.site.gpu_use import BELOW, GpuUse
+
+if TYPE_CHECKING:
+    from lumitui.app.explain.training_summary import Summary
+    from lumitui.app.history.run import Run
 
 IDLE = 0.2
 """Minimum share of a step or run spent waiting that lumitui reports; less is seldom worth a

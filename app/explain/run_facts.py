@@ -3,19 +3,25 @@
 The words may contain text from a site: escape it when drawing (`safe_text`).
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from lumitui.app.explain import run_phrases, words
-from lumitui.app.explain.proof.binding_proof import Verdict
-from lumitui.app.explain.proof.rank_proof import RankProof, brief
-from lumitui.app.explain.training_summary import Summary
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.listing.tags import split_tags
-from lumitui.app.history.run import Run
 from lumitui.remote.site import walltime
 from lumitui.remote.site.core_sets import format_cores
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lumitui.app.explain.proof.binding_proof import Verdict
+    from lumitui.app.explain.proof.rank_proof import RankProof
+    from lumitui.app.explain.training_summary import Summary
+    from lumitui.app.history.run import Run
 
 Row = tuple[str, str]
 """A label and its words, which are never empty."""
@@ -157,7 +163,7 @@ def _proof_row(row: RankProof, right: str, *, shared: bool, gpus: bool, bus: boo
     # Without a plan, no rank can be `right`.
     verdict = "differs" if not row.ok else right if row.planned else ""
     devices: tuple[str, ...] = (_ranges(row.gpus) or "?",) if gpus else ()
-    devices += (brief(row.device) or "?",) if bus else ()
+    devices += (row.device.removeprefix("0000:") or "?",) if bus else ()
     cells = (row.found or "?", *devices, verdict)
     if shared:
         return ProofRow((str(row.rank), row.host or "?", *cells), row.ok)

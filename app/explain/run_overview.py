@@ -3,18 +3,24 @@
 The words may contain text from a site: escape it when drawing (`safe_text`).
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.idle_words import idle
-from lumitui.app.explain.proof.binding_proof import Verdict
-from lumitui.app.explain.run_facts import Row
-from lumitui.app.explain.training_summary import Speedup, Summary
 from lumitui.app.explain.waiting import waited
 from lumitui.app.history.listing.state_filter import WENT_WRONG
-from lumitui.app.history.run import Run
 from lumitui.remote.site import walltime
 from lumitui.remote.site.states import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lumitui.app.explain.proof.binding_proof import Verdict
+    from lumitui.app.explain.run_facts import Row
+    from lumitui.app.explain.training_summary import Speedup, Summary
+    from lumitui.app.history.run import Run
 
 NEXT = {
     State.UNKNOWN: "Refresh. Once the site answers, lumitui knows what happened to the job.",

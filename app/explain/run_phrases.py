@@ -1,17 +1,20 @@
 """Phrases on parts of a run: chain, price, speed, transfers. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lumitui.app.explain import words
-from lumitui.app.explain.training_summary import Throughput
 from lumitui.app.explain.words import short_length, size
 from lumitui.app.history.run import KILLED, SAVED, AttemptRecord, Run, saved
 from lumitui.app.job.launch import Price
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from lumitui.app.explain.training_summary import Throughput
     from lumitui.app.job.spec import JobSpec
     from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
 
@@ -29,7 +32,7 @@ _ENDS = {
 """Short: at 80 columns, 50 characters fit."""
 
 
-def time_limit(spec: "JobSpec") -> str:
+def time_limit(spec: JobSpec) -> str:
     """Return `01:00:00`, or `4 x 01:00:00`."""
     return f"{spec.chain} x {spec.time}" if spec.chain > 1 else spec.time
 
@@ -180,7 +183,7 @@ def _short(value: float | None) -> float | None:
 _CELLS = 8
 
 
-def progress_line(progress: "ShipmentProgress") -> str:
+def progress_line(progress: ShipmentProgress) -> str:
     """Return one line on a running transfer, 60 characters long if its name is short."""
     if progress.phase == "asking":
         return f"staging {progress.name}: checking what the site has"

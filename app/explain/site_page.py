@@ -27,16 +27,18 @@ class Section:
 
 def sections(site: Site, today: date) -> tuple[Section, ...]:
     """Return the non-empty sections of a site's page."""
+    notes = (f"{name}: {item.note}" for name, item in site.containers.items() if item.note)
+    unverified = (f"Unverified on the site: {', '.join(site.unverified)}",)
     parts = (
         Section("", sentences=tuple(_head(site, today))),
         Section("Where", tuple(_where(site))),
         Section("Partitions", tuple(_partitions(site)), tuple(_purposes(site))),
         Section("A node", tuple(_node(site)), tuple(_node_words(site))),
-        Section("Containers", tuple(_containers(site)), tuple(_container_notes(site))),
+        Section("Containers", tuple(_containers(site)), tuple(notes)),
         Section("A job", tuple(_job(site))),
         Section("Type there", tuple(site.commands.items())),
         Section("Notes", sentences=site.notes),
-        Section("Unverified", sentences=tuple(_unverified(site))),
+        Section("Unverified", sentences=unverified if site.unverified else ()),
     )
     return tuple(part for part in parts if part.rows or part.sentences)
 
@@ -247,12 +249,6 @@ def _containers(site: Site) -> Iterator[tuple[str, str]]:
         yield name + default, (item.image or "no image") + _doubt(site, f"containers.{name}")
 
 
-def _container_notes(site: Site) -> Iterator[str]:
-    for name, item in site.containers.items():
-        if item.note:
-            yield f"{name}: {item.note}"
-
-
 def _job(site: Site) -> Iterator[tuple[str, str]]:
     yield _row(site, "launchers", "launchers", ", ".join(site.launchers))
     if site.gpu_request:
@@ -272,11 +268,6 @@ def _job(site: Site) -> Iterator[tuple[str, str]]:
     if site.rules:
         many = count(len(site.rules), "rule")
         yield "checked", f"{many} for this site: known failures and slow settings"
-
-
-def _unverified(site: Site) -> Iterator[str]:
-    if site.unverified:
-        yield f"Unverified on the site: {', '.join(site.unverified)}"
 
 
 def _row(site: Site, name: str, key: str, value: str) -> tuple[str, str]:

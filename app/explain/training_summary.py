@@ -32,13 +32,13 @@ class Summary:
     """Number of steps trained over all attempts: the last step, plus one if the first is step 0."""
     last_loss: float | None
     samples_per_s: float | None
-    """Median duration of a step after each attempt's warm-up."""
+    """Median speed of the steps after each attempt's warm-up."""
     test_accuracy: float | None
-    """The last reported loss."""
+    """The last reported accuracy."""
     seconds: float | None
     """Time spent training, over all attempts."""
     world_size: int | None
-    """Throughput of the last attempt."""
+    """Ranks of the last attempt."""
     global_batch: int | None
     throughput: Throughput = field(default_factory=Throughput)
     slowest_save: float | None = None

@@ -104,12 +104,10 @@ PLACES = (
     ScreenKey("cluster", "4", "Cluster", _cluster),
     ScreenKey("guide", "0", "First run", _guide),
 )
-
-STYLES = (
-    "page", "runs", "sites", "cluster", "run", "log", "compare", "grid", "new", "scaling", "guide",
-    "dialogs",
+LATE_STYLES = (
+    "sites", "cluster", "run", "log", "compare", "grid", "new", "scaling", "guide", "dialogs",
 )  # fmt: skip
-"""The style sheets, in cascade order."""
+"""The style sheets that the first screen does not need, in cascade order."""
 
 
 def actions() -> type[Provider]:
@@ -123,7 +121,7 @@ class LumiApp(OrderedKeysApp):
     """The application over one history and its connections; it delegates to its parts."""
 
     TITLE = "lumitui"
-    CSS_PATH: ClassVar[list[str | PurePath]] = [f"styles/{name}.tcss" for name in STYLES]
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["styles/page.tcss", "styles/runs.tcss"]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012 - as Textual types it
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {actions}
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -211,6 +209,7 @@ class LumiApp(OrderedKeysApp):
         if self.owns_process:
             gc.set_threshold(*gc.get_threshold()[:2], _TOO_MANY)
             self.call_after_refresh(gc.freeze)  # modules and classes are never garbage
+            self.call_after_refresh(gc.enable)
             self.set_interval(TICK, self._rest)
 
     def _rest(self) -> None:
@@ -398,6 +397,15 @@ class LumiApp(OrderedKeysApp):
         """Show an error that was deferred while the user typed."""
         self._errors.show_next_later()
 
+    def push_screen(self, *given: Any, **options: Any) -> Any:
+        """Open a screen; before the first one, read the remaining style sheets."""
+        source = (__file__, "late")
+        if not self.stylesheet.has_source(*source):
+            sheets = (Path(__file__).parent / f"styles/{name}.tcss" for name in LATE_STYLES)
+            text = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+            self.stylesheet.add_source(text, source)
+        return super().push_screen(*given, **options)
+
     def pop_screen(self) -> AwaitComplete:
         """Close the top screen, then show any error deferred until then."""
         closing = super().pop_screen()
@@ -447,12 +455,9 @@ class LumiApp(OrderedKeysApp):
             if command.title in ("Theme", "Screenshot"):
                 yield command
         where = f"Where to set keys, notifications and the theme ({self.settings.file.name})"
-        yield SystemCommand("Settings", where, self._show_settings)
-
-    def _show_settings(self) -> None:
-        """Show where to change each setting."""
         said = f"Set `keys:` and `notify:` in {self.settings.file}. The palette saves the theme."
-        self.notify(said, title="Settings", markup=False, timeout=20)
+        show = partial(self.notify, said, title="Settings", markup=False, timeout=20)
+        yield SystemCommand("Settings", where, show)
 
 
 def run_tui(settings: Settings, job: Path | None = None, *, demo: bool = False) -> int:

@@ -282,8 +282,3 @@ def is_bus(address: str, planned: str) -> bool:
         return address == planned.lower()
     match = _ADDRESS.fullmatch(address)
     return match is not None and match[1] == planned.lower()
-
-
-def brief(address: str) -> str:
-    """Return a PCI address as lspci shortens it: without the domain 0000."""
-    return address.removeprefix("0000:")

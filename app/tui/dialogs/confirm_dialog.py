@@ -17,7 +17,6 @@ from lumitui.app.tui.widgets.styled import labelled, plain
 
 Lines = Sequence[tuple[str, str]]
 """The (label, value) of each fact."""
-
 PAUSE = 0.7
 """Seconds that a fast typist needs to notice a question."""
 LEAST, MOST = 44, 72

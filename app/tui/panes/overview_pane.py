@@ -22,8 +22,6 @@ from lumitui.app.explain.waiting import no_failure
 from lumitui.app.runs import Run, attendance
 from lumitui.app.tui.asking import ask, forget
 from lumitui.app.tui.widgets import styled
-from lumitui.app.tui.widgets.chart import Chart, lines_of
-from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.steady import Steady
 from lumitui.app.tui.widgets.styled import TWO_COLUMNS, labelled, plain
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from lumitui.app.explain.actions import HelpfulResubmission
     from lumitui.app.explain.proof.binding_proof import Verdict
     from lumitui.app.runs import Diagnosis, RaisingCode, RunOverview, Runs
+    from lumitui.app.tui.widgets.chart import Chart
 
 _BAR = 24
 """Cells of the time limit's bar, and of the loss curve."""
@@ -85,7 +84,9 @@ class OverviewPane(Scroll):
     def __init__(self, *, id: str = "overview", chart: bool = False) -> None:  # noqa: A002 - Textual's name
         """Show nothing yet; with `chart`, draw the loss if there is room."""
         super().__init__(id=id)
-        self._chart = Chart("loss") if chart else None
+        self._draws_loss = chart
+        self._chart: Chart | None = None
+        """Mounted once a loss is known: the first paint does without it."""
         self._run: Run | None = None
         self._asked: _Drawn = ()
         self._timer: Timer | None = None
@@ -108,8 +109,6 @@ class OverviewPane(Scroll):
         """Yield the reasons, then the facts."""
         yield Static(classes="why", markup=False)
         yield Steady(classes="facts")
-        if self._chart is not None:
-            yield self._chart
 
     def draw(self, run: Run) -> None:
         """Show the history's current facts on `run`."""
@@ -128,7 +127,7 @@ class OverviewPane(Scroll):
         told = run_overview.rows(run, now, *known, explained=self._explained)
         told = run_overview.with_grid(told, found.advice if found else ())
         facts, plotted = run_facts.facts(run, now), self._plot(found)
-        if self._chart is None:  # the run's title bar shows the rest
+        if not self._draws_loss:  # the run's title bar shows the rest
             facts = [("nodes", run.nodes_used or "") if row[0] == "size" else row for row in facts]
             facts = [row for row in facts if row[1]]
         elif plotted and width >= TWO_COLUMNS:  # next to the facts
@@ -143,9 +142,16 @@ class OverviewPane(Scroll):
 
     def _plot(self, found: RunOverview | None) -> bool:
         """Draw the loss if there is room; return whether a plot shows it, here or elsewhere."""
-        if self._chart is None:
+        if not self._draws_loss:
             return self.has_class("beside")
         roomy = found is not None and self.size.height >= _ROOMY[self.size.width >= TWO_COLUMNS]
+        if self._chart is None and not roomy:
+            return False
+        from lumitui.app.tui.widgets.chart import Chart, lines_of
+
+        if self._chart is None:
+            self._chart = Chart("loss")
+            self.mount(self._chart)
         self._chart.show(lines_of([found.figures.loss], ["loss"]) if found and roomy else ())
         beside = self._chart.display and self.size.width >= TWO_COLUMNS
         self.set_class(beside, "two-columns")
@@ -246,6 +252,8 @@ def page(
         if label == "proof" and found:
             top.append((label, verdict_line(found.proof, run.layout.world_size)))
         elif label == "loss" and found:
+            from lumitui.app.tui.widgets.plot import sparkline
+
             curve = sparkline(found.figures.loss.values, _BAR)
             top.append((label, Text.assemble((curve, styled.SERIES[0]), " ", bold_figure(text))))
         elif label == "next":

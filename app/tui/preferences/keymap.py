@@ -106,6 +106,7 @@ Known = dict[type[DOMNode], dict[str, str]]
 def _clash(wanted: dict[str, str], known: Known) -> tuple[str, str, str] | None:
     """Return a binding to set, one of its keys, and the binding that already uses it."""
     apps = {k: v for cls, ids in known.items() if issubclass(cls, App) for k, v in ids.items()}
+    order = list(wanted)
     for name, keys in wanted.items():
         for cls, ids in known.items():
             # The app's keys work on every screen, but not below a dialog.
@@ -114,14 +115,10 @@ def _clash(wanted: dict[str, str], known: Known) -> tuple[str, str, str] | None:
                 continue
             for other, default in here.items():
                 both = _keys(keys) & _keys(wanted.get(other, default))
-                if other != name and both and (other not in wanted or _later(wanted, name, other)):
+                later = other not in wanted or order.index(name) > order.index(other)
+                if other != name and both and later:
                     return name, min(both), other
     return None
-
-
-def _later(wanted: dict[str, str], name: str, other: str) -> bool:
-    order = list(wanted)
-    return order.index(name) > order.index(other)
 
 
 def _known(wanted: dict[str, str]) -> Known:

@@ -62,7 +62,6 @@ _COLOURS = (
     "panel", "error", "success", "warning", "secondary", "accent", "foreground", "background",
 )  # fmt: skip
 
-
 _MADE: dict[str, TerminalTheme] = {}
 """Cached, because each drawn widget requests them and Textual caches by object."""
 

@@ -310,7 +310,7 @@ def _name(pane: str) -> str:
 def _widget(pane: Pane) -> Widget:
     """Return a pane as a widget, in a frame."""
     assert isinstance(pane, Widget)
-    return pane.add_class("frame")
+    return pane.add_class("frame", update=False)
 
 
 def _where(run: Run) -> str:

@@ -93,10 +93,10 @@ class RunsScreen(MarkedPage):
         """Yield the list with a run's facts or, without runs, a hint."""
         with Container(id="master"):
             table = RunTable(self._window, self._glances, id="runs")
-            table.add_class("frame")
+            table.add_class("frame", update=False)
             table.border_title = "Runs"
             yield table
-            yield OverviewPane(id="detail", chart=True).add_class("frame")
+            yield OverviewPane(id="detail", chart=True).add_class("frame", update=False)
         yield Vertical(id="empty")
         yield RunFilter()
         yield Static(id="selected", markup=False)
@@ -257,8 +257,7 @@ class RunsScreen(MarkedPage):
         below = height >= TALL or height - 5 - self._table.row_count >= ROOM
         detail, master = self.query_one(OverviewPane), self.query_one("#master")
         detail.display = room = below or width >= WIDE
-        master.set_class(below, "tall")
-        master.set_class(height >= TALL, "high")
+        master.update_classes({"tall": below, "high": height >= TALL})
         self.query_one("#selected").display = not room
         self._draw_chosen()
 

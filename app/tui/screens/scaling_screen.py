@@ -29,11 +29,10 @@ from lumitui.app.tui.widgets.chart import Chart
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.plot import PlotLine
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.tables.row_list import GAP, ListRow, RowList, TitledRows
+from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs, Scaling, ScalingTable
-
 
 FIELDS = (("deadline", "such as 6h"), ("budget", "such as 500"), ("samples", "as the run"))
 """The fields and their placeholders: an example or the default."""
@@ -258,7 +257,7 @@ def table_of(found: Scaling, width: int, advised: int | None = None) -> TitledRo
 
 
 def _width(table: TitledRows) -> int:
-    return sum(table.widths()) + GAP * (len(table.titles) - 1)
+    return sum(table.widths) + styled.GAP * (len(table.titles) - 1)
 
 
 def _table_of(found: Scaling, shown: ScalingTable, advised: int | None) -> TitledRows:

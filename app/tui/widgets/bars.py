@@ -57,6 +57,7 @@ class Keys(Footer):
                 continue
             label = f"{key.content}" if isinstance(key, FooterLabel) else ""  # of a group of keys
             if isinstance(key, FooterKey):
+                key.add_class("-compact", update=False)  # later, it would be styled again
                 if last := _last(key):
                     ends[last] = key
                     continue

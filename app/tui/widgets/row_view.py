@@ -25,6 +25,9 @@ class RowView(ScrollView):
         super().__init__(id=id)
         self._base = Style()
         """The style of all rows during a drawing."""
+        self._sides: tuple[tuple[Segment, ...], tuple[Segment, ...]] = ((), ())
+        """The frame and padding to the left and right of each row."""
+        self._look: object = None  # what they depend on
         self._strips: LRUCache[Hashable, Strip] = LRUCache(_KEPT)
         self._thumb = (0, 0)
         """Position and length of the scroll bar's thumb, in cells."""
@@ -32,23 +35,35 @@ class RowView(ScrollView):
     def strip(self, key: Hashable, segments: Callable[[], list[Segment]]) -> Strip:
         """Return a row from the cache, or draw it; `key` contains everything it depends on."""
         left, width = self.scroll_offset.x, self.size.width
-        whole = (key, left, width, self._base)
+        whole = (key, left, width, self._base, self._sides)
         strip = self._strips.get(whole)
         if strip is None:
             strip = Strip(segments()).crop_extend(left, left + width, self._base)
-            self._strips[whole] = strip
+            before, after = self._sides
+            self._strips[whole] = strip = Strip([*before, *strip, *after])
         return strip
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Draw rows; use the cache if they fill the width without a border or padding."""
-        self._base = self.rich_style
-        if self.styles.gutter or crop.column_span != (0, self.size.width):
-            return super().render_lines(crop)
-        background = self.background_colors[1]
-        strips = [self.render_line(y) for y in crop.line_range]
-        for line_filter in self.get_line_filters():  # a strip caches a filter's result
-            strips = [strip.apply_filter(line_filter, background) for strip in strips]
-        return strips
+        """Draw rows between the sides of the frame, which Textual draws once."""
+        self._base, filters = self.rich_style, self.get_line_filters()
+        frame, (width, height), colours = self.styles.gutter, self.size, self.background_colors
+        width += frame.width
+        look = frame, self.styles.border, colours
+        if look != self._look:
+            self._look, self._sides = look, ((), ())
+            row = super().render_lines(Region(0, frame.top, width, 1))[0]
+            sides = row.crop(0, frame.left), row.crop(width - frame.right)
+            self._sides = tuple(sides[0]), tuple(sides[1])
+        strips = []
+        for y in crop.line_range:
+            if frame.top <= y < frame.top + height:
+                strip = self.render_line(y - frame.top)
+                for line_filter in filters:  # a strip caches a filter's result
+                    strip = strip.apply_filter(line_filter, colours[1])
+                strips.append(strip)
+            else:
+                strips += super().render_lines(Region(0, y, width, 1))
+        return [strip.crop(*crop.column_span) for strip in strips]
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Show other rows."""

@@ -14,6 +14,8 @@ from textual.strip import Strip
 
 from lumitui.app.runs import State, log_line
 
+GAP = 2
+"""Cells between two columns."""
 COLOURS: dict[State, str] = {
     State.SENDING: "cyan", State.UNKNOWN: "bold magenta", State.REFUSED: "red",
     State.NOT_SENT: "red", State.QUEUED: "yellow", State.RUNNING: "bold green",
@@ -22,13 +24,11 @@ COLOURS: dict[State, str] = {
     State.NODE_FAILED: "bold red", State.PREEMPTED: "bold red",
 }  # fmt: skip
 """Colours of states; the state itself is always shown as a word."""
-
 VERDICTS = {
     "proved": "bold green", "differs": "bold red", "unbound": "yellow", "not measured": "yellow",
     "pending": "cyan",
 }  # fmt: skip
 """The colours of a proof's verdict."""
-
 SERIES = (
     "#4e9fdd", "#e8ab3a", "#5fbf77", "#c58af9", "#58c7c7", "#e58f65", "#d977a8", "#a3b84b",
 )  # fmt: skip
@@ -44,13 +44,7 @@ GLYPHS: dict[State, str] = {
     State.SENDING: "→", State.UNKNOWN: "?", State.QUEUED: "○", State.RUNNING: "▶",
     State.FINISHING: "▷", State.DONE: "✔", State.CANCELLED: "-", State.NOT_SENT: "-",
 }  # fmt: skip
-"""The sign before a state that is not a failure."""
-FAILED = "✖"
-
-
-def glyph(state: State) -> str:
-    """Return the sign of a state, one cell wide; the state's word is always beside it."""
-    return GLYPHS.get(state, FAILED)
+"""The sign before a state, one cell wide; all others failed, and have ✖."""
 
 
 def state_text(state: State) -> Text:

@@ -8,7 +8,7 @@ from tests.support.places import ROOT
 from tests.support.program.home import Home
 
 OPENED = """
-import asyncio, sys
+import asyncio, gc, sys
 from lumitui.app.job.settings import settings
 from textual.css.stylesheet import Stylesheet
 from lumitui.app.tui.app import LumiApp
@@ -19,9 +19,14 @@ def again(sheet):
 Stylesheet.reparse = again
 
 async def paint():
-    async with LumiApp(settings()).run_test(size=(80, 24)) as pilot:
+    gc.disable()
+    app = LumiApp(settings())
+    app.owns_process = True
+    async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert type(pilot.app.screen).__name__ == "RunsScreen"
+        assert type(app.screen).__name__ == "RunsScreen"
+        assert "late" not in {name for _, name in app.stylesheet.source}
+        assert gc.isenabled(), "garbage is collected again after the first paint"
         print(*sorted(sys.modules))
 
 asyncio.run(paint())
@@ -38,7 +43,8 @@ LATE = {
     "lumitui.remote.transfer", "lumitui.remote.survey.doctor", "lumitui.app.tui.screens.run_screen",
     "lumitui.app.tui.screens.new_screen", "lumitui.app.tui.screens.sites_screen",
     "lumitui.app.tui.panes.log_pane",
-    "lumitui.app.tui.widgets.script_view",
+    "lumitui.app.tui.widgets.script_view", "lumitui.app.tui.widgets.chart",
+    "lumitui.app.explain.proof.binding_proof", "lumitui.app.explain.training_summary",
 }  # fmt: skip
 
 

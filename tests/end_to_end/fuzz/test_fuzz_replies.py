@@ -148,6 +148,6 @@ def test_binding_files(count: int) -> None:
         if len(text) % 10 == 0:
             drawn(Group(*proof_lines(found)))
             if table := rank_table(found):
-                table.widths()
+                assert table.widths
 
     survive(worse([BINDING, BINDING.replace(b"}, {", b"},\n{")], count), take)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -15,9 +16,7 @@ from textual.strip import Strip
 
 from lumitui.app.tui.widgets.row_view import RowView
 from lumitui.app.tui.widgets.scroll import AtOnce, Scroll
-
-GAP = 2
-"""Cells between two columns."""
+from lumitui.app.tui.widgets.styled import GAP
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,9 @@ class TitledRows:
     is_folded: bool = False
     """Whether to show the rows in side-by-side blocks, as many as fit."""
 
+    @cached_property
     def widths(self) -> tuple[int, ...]:
-        """Return the width of each column."""
+        """The width of each column."""
         rows = (self.titles, *(row.cells for row in self.rows))
         return tuple(max(map(cell_len, column)) for column in zip(*rows, strict=True))
 
@@ -64,7 +64,7 @@ class RowList(AtOnce, RowView, can_focus=True):
     def show(self, lines: Sequence[Text], table: TitledRows | None = None) -> None:
         """Show `lines`, wrapped, and `table` below them; no text in them is markup."""
         self._lines, self._table = lines, table
-        self._widths = table.widths() if table else ()
+        self._widths = table.widths if table else ()
         self._lay_out()
 
     def _lay_out(self) -> None:

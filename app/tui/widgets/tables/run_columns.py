@@ -19,7 +19,7 @@ from lumitui.app.runs import (
     split_tags,
 )
 from lumitui.app.tui.widgets import styled
-from lumitui.app.tui.widgets.tables.row_list import GAP
+from lumitui.app.tui.widgets.styled import GAP
 
 Part = tuple[str, str]
 """A text, and its style as Rich writes it."""
@@ -59,7 +59,7 @@ def _state(shown: RowValues, width: int) -> Part:
     mark = "*" if shown.marked else " "
     if _is_series(shown.line):  # one run's state would seem to apply to all
         return f"{mark}  {shown.line.children + 1} runs", ""
-    return f"{mark}{styled.glyph(state)} {state}", styled.COLOURS[state]
+    return f"{mark}{styled.GLYPHS.get(state, '✖')} {state}", styled.COLOURS[state]
 
 
 def _run(shown: RowValues, width: int) -> Part:
@@ -80,10 +80,6 @@ def _chips(run: Run, room: int) -> str:
 
 def _plain(read: Callable[[Run, float], str]) -> Callable[[RowValues, int], Part]:
     return lambda shown, width: (log_line(read(shown.run, shown.now)), "")
-
-
-def _shape(shown: RowValues, width: int) -> Part:
-    return row_words.shape(shown.glance.loss, width), "cyan"
 
 
 def _figure(value: float | None, decimals: int) -> Part:
@@ -123,7 +119,7 @@ _COLUMNS = (
            falls=True, right=True),
     Column("time", "Time", _plain(words.elapsed_of_limit), right=True, least=9),
     Column("ended", "Ended", _plain(row_words.since_end), OrderBy.END, right=True, least=5),
-    Column("shape", "Curve", _shape, most=6),
+    Column("shape", "Curve", lambda row, n: (row_words.shape(row.glance.loss, n), "cyan"), most=6),
     Column("loss", "Loss", lambda row, _: _figure(row.glance.last_loss, 3), right=True),
     Column("speed", "Smp/s", lambda row, _: _figure(row.glance.samples_per_s, 0), right=True),
     Column("cost", "Cost", _plain(row_words.cost), OrderBy.COST, falls=True, right=True, least=6),

@@ -40,20 +40,18 @@ class RunFilter(Vertical):
         self.terms: tuple[FilterTerm, ...] = ()
         """The active terms, without invalid ones."""
         self._found = 0
+        self._input = FilterInput(id="filter", compact=True)
 
     def compose(self) -> ComposeResult:
-        """Yield the input line and its effect."""
-        yield FilterInput(id="filter", compact=True)
+        """Yield the effect; the input line is mounted when it opens."""
         yield Static(id="chips", markup=False)
-
-    @property
-    def _input(self) -> Input:
-        return self.query_one("#filter", Input)
 
     def open(self) -> None:
         """Open the input line."""
         from lumitui.app.runs import FILTER_EXAMPLES
 
+        if not self._input.is_attached:
+            self.mount(self._input, before=0)
         self._input.placeholder = FILTER_EXAMPLES
         self._input.display = True
         self._input.focus()

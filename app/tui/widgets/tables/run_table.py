@@ -25,8 +25,8 @@ from lumitui.app.runs import (
 )
 from lumitui.app.tui.asking import ask, show_error
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.styled import GAP
 from lumitui.app.tui.widgets.tables import run_columns
-from lumitui.app.tui.widgets.tables.row_list import GAP
 from lumitui.app.tui.widgets.tables.run_columns import Column, Part, RowValues
 
 OLD = 10.0
@@ -123,7 +123,7 @@ class RunTable(ScrollView, can_focus=True):
         self._at = max(0, min(self._at if at is None else at, len(lines) - 1))
         self._wanted = None if wanted is not None else self._wanted
         self._resize_list()
-        self._scroll(top + moved)
+        self.scroll_to(y=max(0, top + moved), animate=False, force=True)
         self._arrive()
 
     def tick(self) -> None:
@@ -207,7 +207,8 @@ class RunTable(ScrollView, can_focus=True):
         last, height = self.row_count - 1, self._height
         chosen = self._window.lines[self._at].id if last >= 0 else None
         if height and not self._top <= self._at < self._top + height:
-            self._scroll(self._at if self._at < self._top else self._at - height + 1)
+            top = self._at if self._at < self._top else self._at - height + 1
+            self.scroll_to(y=max(0, top), animate=False, force=True)
         self._read_rows()
         if chosen != self.selected:
             self.selected = chosen
@@ -221,9 +222,6 @@ class RunTable(ScrollView, can_focus=True):
     def _height(self) -> int:
         """Rows on the screen below the headings."""
         return max(0, self.scrollable_content_region.height - 1)
-
-    def _scroll(self, top: int) -> None:
-        self.scroll_to(y=max(0, top), animate=False, force=True)
 
     def _resize_list(self) -> None:
         self.virtual_size = Size(0, self.row_count + 1)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from textual._compositor import Compositor
 from textual.pilot import Pilot
+from textual.scroll_view import ScrollView
 from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
@@ -18,7 +19,6 @@ from lumitui.app.tui.panes.overview_pane import OverviewPane
 from lumitui.app.tui.screens import runs_screen
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.screens.run_screen import RunScreen
-from lumitui.app.tui.widgets.row_view import RowView
 from lumitui.app.tui.widgets.tables.row_list import RowList
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -107,19 +107,23 @@ async def test_a_key_in_a_long_table_of_ranks_draws_one_new_row(settings: Settin
         app = app_of(pilot)
         run = replace(a_run("proved-000001"), layout=layout, state=State.DONE, job_id="7")
         app.runs.history.begin(run)
-        app.runs.history.update(run.id, binding=json.dumps(reports(layout)))
+        items = reports(layout)
+        items[8]["cores"] = "9"  # differs, so the ranks of all nodes are listed
+        app.runs.history.update(run.id, binding=json.dumps(items))
         app.push_screen(RunScreen(app.runs, run.id, "proof"))
-        await sees(pilot, "nid005001")
+        await sees(pilot, "nid005003")
         await pilot.pause(0.2)
         with (
             counted(RowList, "_segments") as rows,
+            counted(Widget, "render_lines") as framed,
             counted(ScrollBar, "render") as bars,
             counted(FullScreen, "_refresh_layout") as layouts,
         ):
             for key in "jjkk":
                 await pilot.press(key)
                 await pilot.pause()
-            assert len(rows) <= 2 and len(bars) <= 1 and not layouts
+            assert rows and len(rows) <= 2 and len(bars) <= 1 and not layouts
+            assert not any(isinstance(one, RowList) for one in framed), "framed anew by Textual"
 
 
 async def test_containers_behind_a_table_are_not_drawn(settings: Settings) -> None:
@@ -149,7 +153,7 @@ async def test_the_screen_is_as_textual_composes_it(settings: Settings) -> None:
             assert [strip.text for strip in compositor.render_strips()] == own
 
 
-async def test_rows_with_a_frame_are_drawn_by_textual(settings: Settings) -> None:
+async def test_rows_in_a_frame_are_as_textual_draws_them(settings: Settings) -> None:
     async with LumiApp(settings).run_test(size=(200, 50)) as pilot:
         app = app_of(pilot)
         run = replace(a_run("proved-000001"), layout=EXACT, state=State.DONE, job_id="7")
@@ -158,5 +162,11 @@ async def test_rows_with_a_frame_are_drawn_by_textual(settings: Settings) -> Non
         app.push_screen(RunScreen(app.runs, run.id, "proof"))
         await sees(pilot, "nid005001")
         view = pilot.app.screen.query_one(RowList)
-        assert isinstance(view, RowView) and view.styles.gutter
-        assert len(view.render_lines(view.region.reset_offset)) == view.region.height
+        assert view.styles.border_left[0] == "round"
+        whole = view.region.reset_offset
+        for padding in (0, 2):
+            view.styles.padding = padding
+            await pilot.pause()
+            own = [strip.simplify() for strip in view.render_lines(whole)]
+            view._look, view._sides = None, ((), ())
+            assert [strip.simplify() for strip in ScrollView.render_lines(view, whole)] == own

@@ -21,8 +21,7 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.compose.node_map_pane import map_line
 from lumitui.app.tui.panes.proof_pane import ProofPane, proof_lines, rank_table
 from lumitui.app.tui.screens.run_screen import RunScreen
-from lumitui.app.tui.widgets.styled import rank_colour
-from lumitui.app.tui.widgets.tables.row_list import GAP
+from lumitui.app.tui.widgets.styled import GAP, rank_colour
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding.binding_reports import ALL_GPUS, CORES, EXACT, Report, reports
 from tests.support.jobs.made_runs import a_run
@@ -106,7 +105,7 @@ def test_cores_shared_by_all_do_not_push_the_table_out() -> None:
     found = verdict(json.dumps([item | {"cores": usable} for item in reports(layout)]), layout)
     assert proof_lines(found)[0].plain.startswith("unbound  All 16 ranks measured on 2 nodes share")
     table = rank_table(found)
-    assert table is not None and sum(table.widths()) + GAP * (len(table.titles) - 1) <= 78
+    assert table is not None and sum(table.widths) + GAP * (len(table.titles) - 1) <= 78
     assert table.rows[0].cells == ("0", "nid005001", usable, "0-7", "unbound")
 
 

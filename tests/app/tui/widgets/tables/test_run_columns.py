@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from lumitui.app.history.listing.find_runs import Order, OrderBy
 from lumitui.app.history.listing.page_cache import TreeLine
 from lumitui.app.history.metric_points import Glance
-from lumitui.app.tui.widgets.tables.row_list import GAP
+from lumitui.app.tui.widgets.styled import GAP
 from lumitui.app.tui.widgets.tables.run_columns import (
     Part,
     RowValues,
