@@ -431,6 +431,15 @@ def test_an_environment_whose_place_the_script_names_is_kept(line: str, kept: st
     assert imported(inside, sites()["lumi"]).spec.activate == ("/venv",)
 
 
+def test_a_swap_and_a_quiet_purge_have_one_fate() -> None:
+    head = LUMI[: LUMI.index("module load")]
+    body = "ml -q purge\nmodule swap PrgEnv-cray PrgEnv-gnu\nsrun python train.py\n"
+    found = imported(head + body, sites()["lumi"])
+    notes = (*found.kept, *found.derived, *found.changed, *found.lost)
+    said = [one.what for one in notes if {"purge", "swap", "PrgEnv-gnu"} & {*one.what.split()}]
+    assert sorted(said) == ["ml -q purge", "module swap PrgEnv-cray PrgEnv-gnu"]
+
+
 def test_another_version_of_a_module_than_the_profiles_is_lost() -> None:
     head = LUMI[: LUMI.index("module load")].replace("standard-g", "qgpu")
     site = sites()["karolina"]
