@@ -8,6 +8,7 @@ import click
 from lumitui.app.cli import output, series_verbs
 from lumitui.app.cli.confirmation import (
     agree_to_submit,
+    code_words,
     grid_lines,
     refuse_wait,
     show_findings,
@@ -61,10 +62,9 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
         if not sequence:
             say(f"The script of the first run, {head.cell}:")
     elif not only_script:
-        code = f"; code: {head.files.weight}" if head.files.weight else ""
         memory = launch.memory
         each = f", {words.rank_memory(memory)} of memory each" if memory else ""
-        say(f"{words.layout_size(launch.layout)}{each}; {price}{code}")
+        say(f"{words.layout_size(launch.layout)}{each}; {price}{code_words(head)}")
     shown = every if sequence else every[:1]
     if not only_script:
         links = (link for one in shown for link in one.launch.spec.links.items())

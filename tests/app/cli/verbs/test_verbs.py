@@ -41,7 +41,8 @@ def test_preview_is_exact_to_the_byte(here: Here, job: Path, runs: Runs) -> None
     assert (done.returncode, done.stdout) == (0, expected.launch.script)
     done = here("preview", str(job))
     assert done.stdout == f"{expected.command}\n\n{expected.launch.script}"
-    assert "1 node, 1 rank on CPU; nothing is billed" in done.stderr
+    assert "1 node, 1 rank on CPU; nothing is billed; code: 2 files, " in done.stderr
+    told(here("submit", str(job)), 2, "nothing is billed; code: 2 files, ", "Add --yes.")
     data = envelope(here("preview", str(job), "--json"))["data"]
     assert data["script"] == expected.launch.script
     everything = here("preview", str(job), "--all", "--script").stdout
