@@ -83,16 +83,15 @@ def show_unseen(runs: "Runs", job: Path, previews: Sequence["Preview"]) -> None:
         )
 
 
-def refuse_errors(preview: "Preview") -> None:
-    """Refuse a launch with errors.
+def refuse_errors(preview: "Preview", hint: str = NOTHING_SENT) -> None:
+    """Refuse a launch with errors; `hint` says what to do.
 
     Raises:
         InputError: the adviser found an error.
     """
     if errors := preview.errors:
         raise InputError(
-            f"The job has {words.count(len(errors), 'error')}; see the fixes above.",
-            NOTHING_SENT,
+            f"The job has {words.count(len(errors), 'error')}; see the fixes above.", hint
         )
 
 
