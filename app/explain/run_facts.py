@@ -14,7 +14,6 @@ from lumitui.app.explain.training_summary import Summary
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.listing.tags import split_tags
 from lumitui.app.history.run import Run
-from lumitui.remote.site import walltime
 from lumitui.remote.site.core_sets import format_cores
 
 Row = tuple[str, str]
@@ -106,7 +105,7 @@ def _limit(run: Run) -> str:
     if run.started is not None or run.attempts:
         return ""
     times = f"{run.brief.chain} x " if run.brief.chain > 1 else ""
-    return f"not started, at most {times}{words.length(walltime.seconds_of(run.brief.time))}"
+    return f"not started, at most {times}{words.time_limit(run)}"
 
 
 def _batch(samples: int | None) -> str:

@@ -136,6 +136,16 @@ def length(seconds: float) -> str:
     return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
 
 
+def time_limit(run: "Run") -> str:
+    """Return a run's time limit in words, rounded up: the job may take that long."""
+    return length(_up(walltime.seconds_of(run.brief.time)))
+
+
+def _up(seconds: float) -> int:
+    step = 1 if seconds < 600 else 60 if seconds < 86400 else 3600
+    return math.ceil(seconds / step) * step
+
+
 def short_length(seconds: float) -> str:
     """Return a duration in at most six characters: `45s`, `1m42`, `12m`, `3h05`, `2d04`."""
     whole = _whole(seconds)
@@ -152,7 +162,7 @@ def short_length(seconds: float) -> str:
 def elapsed_of_limit(run: "Run", now: float) -> str:
     """Return the job's elapsed time and its time limit, for a table: `12m/1h00`."""
     ran, seconds = _time_and_limit(run, now)
-    return f"{short_length(ran) if ran or run.started else '-'}/{short_length(seconds)}"
+    return f"{short_length(ran) if ran or run.started else '-'}/{short_length(_up(seconds))}"
 
 
 def clock_of_limit(run: "Run", now: float) -> str:
