@@ -191,13 +191,6 @@ def check_text(checks: Sequence["Finding"]) -> str:
     return "\n".join(lines)
 
 
-def remark_text(path: Path, remarks: Sequence["Finding"]) -> str:
-    """Return the findings on a profile, one per line, in the format of compilers."""
-    return "\n".join(
-        spell_out(f"{path}:{one.at.line}: {one.severity}: {one.message}") for one in remarks
-    )
-
-
 def overview_text(overview: "ClusterOverview", now: float, columns: int) -> str:
     """Return all parts of a site's overview, each below its heading."""
     from lumitui.app.runs import overview_parts
