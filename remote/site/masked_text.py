@@ -7,11 +7,11 @@ from lumitui.remote.site.secret_shapes import key_spans
 
 _QUOTED = r"\\?\"[^\"]*\"|\\?'[^']*'"
 _VALUE = rf"(?:\w*\((?=[\"']))?(?:[bfru]{{1,2}}(?=[\"']))?(?P<value>{_QUOTED}|[^\s\"';)]+)"
-_WORD = r"(?P<value>[^\s\"']+)"
+_WORD = rf"(?P<value>{_QUOTED}|[^\s\"']+)"
 _MIXED = r"(?=[\"']?[^\s\"']*\d)(?=[\"']?\S{8})"  # a digit, and long enough
 _NAME = r"(?:key|token|secret|password|passwd|passphrase)s?"
 _PASSWORDS = (r"(?:secret|password|passwd|pwd|passphrase|passcode|credential"
-              r"|(?:api|access|secret|private|encryption|account)[-_ ]?key)s?")  # fmt: skip
+              r"|(?:api|access|secret|private|encryption|account|storage)[-_ ]?key)s?")  # fmt: skip
 _AHEAD = r"\b[\w-]{0,60}"  # bounded, as is all before a value: a long line must not take minutes
 _LATER = r"\b[^\n]{0,400}?[\s\"']"
 _IMAGES = r"(?:docker|podman|apptainer|singularity|nerdctl|helm|oras)"
@@ -19,7 +19,7 @@ _IS = r"[\\\"'\])]*\s*(?:=>|[:=])\s*"
 _TO = r"[\s\"',=]+"  # between an option and its value, also in a printed list of words
 _SECRETS = tuple(map(re.compile, (
     rf"(?i)(?P<name>\b\w{{0,60}}{_NAME}(?:_\w+)?=>?){_VALUE}",
-    rf"(?i)(?P<name>--{_AHEAD}(?:{_NAME}|\bpass)(?:=|\s+|[\"'],\s*(?=[\"']))){_VALUE}",
+    rf"(?i)(?P<name>(?:--{_AHEAD}(?:{_NAME}|\bpass)|\s-(?:token|password))(?:=|\s+|[\"'],\s*(?=[\"']))){_VALUE}",
     rf"(?P<name>\blogin(?:\s+--?[\w-]+)*\s+(?!nodes?(?:[\s,.;:]|$))){_VALUE}",
     r"(?P<name>\b)(?P<value>(?:hf_|gh[opsu]_|sk-|glpat-|dckr_pat_|api_org_)[\w-]{12,}"
     r"|[0-9a-f]{40})\b",
@@ -41,15 +41,15 @@ _SECRETS = tuple(map(re.compile, (
     rf"(?i)(?P<name>[?&](?:sig|auth|{_AHEAD}(?:signature|credential|token))=)"
     r"(?P<value>[^\s&\"']+)",
     rf"(?i)(?P<name>[\"'](?:auth|key)[\"']:\s*[\"']){_MIXED}(?P<value>[\w+/-]{{16,}}=*)(?=[\"'])",
-    r"(?P<name>\bauth[\"']?[=:]\s*(?:\w*\()?[\"'][^\"'\n]*[\"'],\s*)(?P<value>\"[^\"]*\"|'[^']*')",
+    r"(?P<name>\bauth[\"']?[=:]\s*(?:\w*\()?[\"'][^\"'\n]*[\"'],\s*"
+    r"|\b(?i:identified by|password)\s+)(?P<value>\"[^\"]*\"|'[^']*')",
     r"(?P<name>-----BEGIN [A-Z ]*PRIVATE KEY-----)(?P<value>[\s\S]+?)(?=-----END|\Z)",
     # Options of programs, and files such as ~/.netrc.
     rf"(?P<name>\bcurl{_LATER}(?:-\w*u|--user)[\s\"',=]*[^\s:\"']+:(?!//)){_WORD}",
-    rf"(?P<name>\b(?:mysql|mariadb|7z|sshpass)[\w-]*{_LATER}-p(?=[\"']?[^\s\"',]))"
-    rf"(?P<value>{_QUOTED}|[^\s\"']+)",
+    rf"(?P<name>\b(?:mysql|mariadb|7z|sshpass)[\w-]*{_LATER}-p(?=[\"']?[^\s\"',])){_WORD}",
     rf"(?P<name>\b(?:sshpass|mongo\w*|{_IMAGES}{_LATER}login){_LATER}-p{_TO}"
     rf"|\bredis-cli{_LATER}-a{_TO}|\b(?:un)?zip{_LATER}-P{_TO}|\bldap\w+{_LATER}-w{_TO}"
-    rf"|\bopenssl{_LATER}(?:\bpass:|-k{_TO})|\b(?:requirepass|masterauth)\s+"
+    rf"|\bopenssl{_LATER}(?:\bpass:|-k{_TO})|\b(?:requirepass|masterauth|mysqladmin{_LATER}password)\s+"
     rf"|\b(?:setenv|set -\w+|config(?:ure)? set)\s+[\w.-]*(?i:{_NAME})\s+"
     r"|\blogin\s+\S+\s+password\s+|(?:^|\n)[ \t]*password[ \t]+(?=\S*\d\S*[ \t]*(?:\n|$)))"
     rf"{_WORD}",

@@ -18,6 +18,8 @@ from lumitui.remote.site.masked_text import masked
         "mysql -u root -pXk29 -h db", "['mysql', '-pXk29']", "mariadb -p'Xk29'", "7z x -pXk29 a",
         "mongosh -u me -p Xk29 host", "redis-cli -a Xk29 ping", "docker login -u me -p Xk29 reg",
         "Command '['docker', 'login', '-p', 'Xk29']'", "echo Xk29 | docker login --password-stdin",
+        "mysqladmin -u root password Xk29", "CREATE USER a IDENTIFIED BY 'Xk29'",
+        "influx -token Xk29", "AZURE_STORAGE_KEY: Xk29==",
         "openssl rsa -passin pass:Xk29", "unzip -P Xk29 a.zip", "['--token', 'Xk29']",
         "curl -subob:Xk29 host", "['curl', '-u', 'bob:Xk29']", "requests.get(auth=('bob', 'Xk29'))",
         "setenv WANDB_API_KEY Xk29", "aws configure set aws_secret_access_key Xk29",
