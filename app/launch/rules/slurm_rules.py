@@ -105,7 +105,7 @@ _OWN = {
     "account", "array", "chdir", "clusters", "comment", "cpus-per-task", "error", "exclusive",
     "gpus", "gpus-per-node", "gpus-per-socket", "gres", "job-name", "mem", "mem-per-cpu",
     "mem-per-gpu", "nodes", "ntasks", "ntasks-per-node", "open-mode", "output", "parsable",
-    "partition", "signal", "test-only", "time", "wrap",
+    "partition", "signal", "test-only", "time", "wait", "wrap",
 }  # fmt: skip
 """Long options that lumitui writes itself, or with which it would not find its job."""
 
@@ -173,6 +173,8 @@ def _job_number(launch: Launch, place: Placement) -> Iterator[Finding]:
 def _own(word: str, name: str) -> str:
     if name == "array":
         return f"{word} would start several jobs for one run, all writing to its folder."
+    if name == "wait":
+        return f"{word} would keep the submission from ending before the job."
     return f"lumitui itself writes --{name}, and {word} would contradict it."
 
 
@@ -181,9 +183,7 @@ def _key(name: str) -> str:
         return "List the values under `grid:`, like `seed: [1, 2, 3]`: each becomes a run."
     if name in ("output", "error"):
         return f"Omit --{name}: the log is in the run's folder, and `lumitui logs` shows it."
-    if key := KEY_OF_OPTION.get(name):
-        return f"Use `{key}:` instead."
-    return f"Omit --{name}."
+    return f"Use `{key}:` instead." if (key := KEY_OF_OPTION.get(name)) else f"Omit --{name}."
 
 
 def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:

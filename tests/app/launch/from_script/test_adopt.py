@@ -115,12 +115,13 @@ def test_no_value_of_a_secret_is_repeated() -> None:
 
 
 def test_what_a_job_file_cannot_say_is_lost_loudly() -> None:
-    text = LUMI.replace("#SBATCH --exclude", "#SBATCH --array=0-9\n#SBATCH --exclude")
+    text = LUMI.replace("#SBATCH --exclude", "#SBATCH --array=0-9 --wait\n#SBATCH --exclude")
     text = text.replace("src/train.py", "/users/me/train.py").replace("12:00:00", "720")
     found = imported(text, sites()["lumi"])
     assert "--array=0-9: list the values under `grid:` to start a run for each" in lost(found)
     assert "/users/me/train.py: it is outside the project" in lost(found)
     assert found.spec.script == "train.py" and found.spec.time == "12:00:00"
+    assert not any("--wait" in option for option in found.spec.sbatch)
 
 
 def test_a_line_that_sbatch_ignores_is_lost_and_has_one_fate() -> None:
