@@ -1,9 +1,10 @@
 """The adviser's findings on a job, from a site's answers. Pure."""
 
+import math
 import re
 from collections.abc import Iterator
 
-from lumitui.app.explain.words import clock, count
+from lumitui.app.explain.words import clock, count, number
 from lumitui.app.survey.inquiry.job_paths import InquiryNeeds, JobPath
 from lumitui.app.survey.inquiry.topics import finding
 from lumitui.remote.site import walltime
@@ -352,8 +353,9 @@ def _of_budget(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
         what = "the job costs" if needs.jobs == 1 else f"the {needs.jobs} runs cost"
         yield finding(
             "cluster-budget",
-            f"At the time limit {what} {needs.price:,.1f} {needs.unit}, but "
-            f"{needs.account} has {row.left:,.0f} left.",
+            # Upwards and downwards: rounded, 99.9 hours seem to fit into 99.7.
+            f"At the time limit {what} {math.ceil(needs.price * 10) / 10:,.1f} {needs.unit}, but "
+            f"{needs.account} has {number(math.floor(row.left * 10) / 10)} left.",
             "Request less time or fewer nodes, or use another account.",
             needs.at("account"),
         )
