@@ -88,16 +88,15 @@ def _one_rank(launch: Launch, place: Placement) -> Finding:
     what = f"strategy: {spec.strategy}" if single else f"launcher: {place.launcher.name}"
     others = f". For one rank, use the shared partition {shared}" if shared else ""
     fixes = [("partition", shared)] if shared and place.launcher.tasks == "one" else keys
+    # Not the launcher that starts more ranks: another finding led here from it.
+    fix = Fix(f"use {fixes[0][1]}", at_key(fixes[0][0]), fixes[0][1]) if len(fixes) == 1 else None
     return hit(
         "idle-gpus",
         keys[0][0],
         f"`{what}` starts one rank, but {spec.partition} allocates and bills whole nodes: "
         f"{gpus - 1} GPUs stay idle.",
         f"Set {written} for a rank on each GPU{others}.",
-        # Not the launcher that starts more ranks: another finding led here from it.
-        fix=Fix(f"use {fixes[0][1]}", at_key(fixes[0][0]), fixes[0][1])
-        if len(fixes) == 1
-        else None,
+        fix=fix,
     )
 
 
