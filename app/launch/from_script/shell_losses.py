@@ -161,8 +161,9 @@ def _module(job: ScriptJob, part: OtherStatement, notes: Notes) -> None:
         notes.derive(part.text, "a job begins with its profile's modules")
     elif verb in ("use", "unuse"):
         pass  # `modules_of` knows whether a module of the job needs it
-    elif verb not in LOADS or not {*(names[-1:] if verb in SWAPS else names)} <= {*job.modules}:
-        notes.lose(part.text, "`modules:` can only load modules")
+    elif verb not in LOADS - SWAPS or not {*names} <= {*job.modules}:
+        if part.text not in {one.what for one in notes.lost}:  # else `modules_of` said why
+            notes.lose(part.text, "`modules:` can only load modules")
 
 
 def _calls(job: ScriptJob) -> Iterator[tuple[str, list[str], str]]:
