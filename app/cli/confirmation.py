@@ -83,16 +83,15 @@ def show_unseen(runs: "Runs", job: Path, previews: Sequence["Preview"]) -> None:
         )
 
 
-def refuse_errors(preview: "Preview") -> None:
-    """Refuse a launch with errors.
+def refuse_errors(preview: "Preview", hint: str = NOTHING_SENT) -> None:
+    """Refuse a launch with errors; `hint` says what to do.
 
     Raises:
         InputError: the adviser found an error.
     """
     if errors := preview.errors:
         raise InputError(
-            f"The job has {words.count(len(errors), 'error')}; see the fixes above.",
-            NOTHING_SENT,
+            f"The job has {words.count(len(errors), 'error')}; see the fixes above.", hint
         )
 
 
@@ -162,10 +161,15 @@ def grid_lines(previews: Sequence["Preview"]) -> list[str]:
         f"asks for {words.layout_size(one.launch.layout)} of {one.launch.spec.partition}, at most "
         + run_phrases.time_limit(one.launch.spec)
         + f", account {one.launch.spec.account}" * (one.launch.spec.account != "none")
-        + f"; code: {one.files.weight}" * bool(one.files.weight)
+        + code_words(one)
         for one in previews
     )
     return [*asked, *lines, f"{words.count(len(previews), 'run')}; {whole}"]
+
+
+def code_words(preview: "Preview") -> str:
+    """Return how much code the job sends, to append; "" if it sends none."""
+    return f"; code: {preview.files.weight}" * bool(preview.files.weight)
 
 
 def refuse_wait(wait: bool) -> None:
@@ -195,7 +199,7 @@ def agree_to_submit(
         question = (
             f"Submit {launch.spec.name} to {site}: "
             f"{words.layout_size(launch.layout)}, at most {run_phrases.time_limit(launch.spec)}; "
-            f"{price or words.price_sentence(launch.price)}?"
+            f"{price or words.price_sentence(launch.price)}{code_words(previews[0])}?"
         )
     forced = agreed(previews, question, yes=yes, force=force, terms=terms)
     return tuple(replace(one, forced=forced) for one in previews)
@@ -229,7 +233,7 @@ def agree_to_resubmit(
     plan = planned.plan
     question = (
         f"Resubmit {plan.parent.id} with the {plan.request.code} code from {plan.start}; "
-        f"{words.price_sentence(plan.launch.price)}?"
+        f"{words.price_sentence(plan.launch.price)}{code_words(planned.preview)}?"
     )
     return planned.forced(
         agreed([planned.preview], question, yes=yes, force=force, cure=CURE_OF_RUN)

@@ -21,14 +21,14 @@ cluster_option = click.option(
 
 
 def with_cluster(runs: "Runs", every: Sequence["Preview"]) -> "tuple[Preview, ...]":
-    """Return the previews; the first has the cluster's findings, which apply to a whole grid.
+    """Return the previews; the first has the cluster's findings, which apply to all of them.
 
     If the cluster cannot be queried, a note among the findings says so.
     """
     from lumitui.app.explain.words import length
 
     first, *others = every
-    answer = runs.inquiries.of_preview(first)
+    answer = runs.inquiries.of_preview(*every)
     age = time.time() - answer.at
     if age > 1:
         say(f"{first.site.name} answered {length(age)} ago.")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.listing.tags import split_tags
-from lumitui.remote.site import walltime
 from lumitui.remote.site.core_sets import format_cores
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def _limit(run: Run) -> str:
     if run.started is not None or run.attempts:
         return ""
     times = f"{run.brief.chain} x " if run.brief.chain > 1 else ""
-    return f"not started, at most {times}{words.limit(walltime.seconds_of(run.brief.time))}"
+    return f"not started, at most {times}{words.time_limit(run)}"
 
 
 def _batch(samples: int | None) -> str:

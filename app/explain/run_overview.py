@@ -11,7 +11,6 @@ from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.idle_words import idle
 from lumitui.app.explain.waiting import waited
 from lumitui.app.history.listing.state_filter import WENT_WRONG
-from lumitui.remote.site import walltime
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def story(run: Run, now: float) -> str:
         return _chain_story(run, now)
     if run.started is None:
         return f"ended after {queue}" if run.state.is_final else queue
-    ran = f"{words.length(run.elapsed(now))} of {_limit(run)}"
+    ran = f"{words.length(run.elapsed(now))} of {words.time_limit(run)}"
     again = f", {run_phrases.attempt(run)}" if run.attempt > 1 or run.brief.chain > 1 else ""
     ended = f"; ended {words.length(now - run.ended)} ago" if run.ended else ""
     verb = "ran" if run.state.is_final else "runs for"
@@ -77,15 +76,11 @@ def story(run: Run, now: float) -> str:
 def _chain_story(run: Run, now: float) -> str:
     """Return the total time of a chain's attempts, once it has ended or waits for the next."""
     attempts = words.count(len(run.attempts), "attempt")
-    most = f"{run.brief.chain} x {_limit(run)}"
+    most = f"{run.brief.chain} x {words.time_limit(run)}"
     ran = f"ran {words.length(run.ran(now))} in {attempts} of at most {most}"
     if not run.state.is_final:
         return f"{ran}; {words.length(waited(run, now))} in the queue again"
     return ran + (f"; ended {words.length(now - run.ended)} ago" if run.ended else "")
-
-
-def _limit(run: Run) -> str:
-    return words.limit(walltime.seconds_of(run.brief.time))
 
 
 def _reason(run: Run) -> str:

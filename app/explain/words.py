@@ -147,6 +147,11 @@ def limit(seconds: int) -> str:
     return length(seconds) + (f" {limit(rest)}" if rest else "")
 
 
+def time_limit(run: "Run") -> str:
+    """Return a run's time limit in words."""
+    return limit(walltime.seconds_of(run.brief.time))
+
+
 def short_length(seconds: float) -> str:
     """Return a duration in at most six characters: `45s`, `1m42`, `12m`, `3h05`, `2d04`."""
     whole = _whole(seconds)

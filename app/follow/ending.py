@@ -13,6 +13,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.knowledge.failure.diagnose import STOPPED_EARLY
 from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.remote.site.errors import RefusedError
+from lumitui.remote.site.masked_text import masked
 from lumitui.remote.source.manifest import Manifest
 
 LOG_BYTES = 200_000
@@ -79,7 +80,7 @@ class RaisingCode:
 
 
 def code_around(run: Run, place: str, sent: str | None) -> RaisingCode | None:
-    """Return the code around `place`, such as `train.py:88 (forward)`, of a run.
+    """Return the code around `place`, such as `train.py:88 (forward)`, of a run, without secrets.
 
     `sent` lists the files that were sent last. Return None if it is uncertain what ran: the list
     belongs to another run, two files have that name, or the file has changed since.
@@ -95,5 +96,6 @@ def code_around(run: Run, place: str, sent: str | None) -> RaisingCode | None:
         lines, line = data.decode().splitlines(), int(match["line"])
         if hashlib.sha256(data).hexdigest() == named[0].sha256 and 1 <= line <= len(lines):
             first = max(1, line - AROUND)
-            return RaisingCode(named[0].path, line, first, tuple(lines[first - 1 : line + AROUND]))
+            shown = tuple(map(masked, lines[first - 1 : line + AROUND]))
+            return RaisingCode(named[0].path, line, first, shown)
     return None

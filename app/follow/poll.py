@@ -76,7 +76,9 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
     except LinkError as error:
         warnings.append(str(error))
     for run, changes in observed:
-        if _unseen(poll.files.get(run.id, NewRunFiles()), changes, poll.clock):
+        news, ended = poll.files.get(run.id, NewRunFiles()), changes.get("ended") or 0.0
+        # A missing folder may reappear, with the exit file and the metrics.
+        if news.missing and not transitions.is_over(ended, poll.clock):
             _hold_end(changes, "its folder is not visible")
         elif run.id in behind:
             _hold_end(changes, "its metrics are not complete yet")
@@ -94,12 +96,6 @@ def _hold_end(changes: Changes, why: str) -> None:
         changes["reason"] = f"it has ended; {why}"
         # The next poll reads the exit file again.
         changes.pop("exits", None)
-
-
-def _unseen(files: NewRunFiles, changes: Changes, clock: float | None) -> bool:
-    """Return whether a missing folder may reappear, with the exit file and the metrics."""
-    ended = changes.get("ended") or 0.0
-    return files.missing and not transitions.is_over(ended, clock)
 
 
 def _store(

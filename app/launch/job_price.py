@@ -26,8 +26,7 @@ def price_of(place: Placement, layout: RankLayout) -> Price:
     else:
         cores, gpus = layout.cpus_per_task * layout.tasks_per_node, layout.gpus_per_node
         memory = memory_gib(place, layout)
-    rate = node_rate(billing, cores, memory, gpus, spec.local_disk or 0)
-    per_hour = rate * spec.nodes
+    per_hour = spec.nodes * node_rate(billing, cores, memory, gpus, spec.local_disk or 0)
     minutes = math.ceil(walltime.seconds_of(spec.time) / 60)  # Slurm rounds up (sbatch(1), -t)
     hours = spec.chain * minutes / 60
     # Upwards, because it is a limit; without the factor, 0.1 x 3 would be 0.301.

@@ -186,7 +186,7 @@ class Launches(RunsCore):
         return Drafts(
             self.sites, self._connections, self.history, self._hashes,
             lambda site: self.environments.choices(site),
-            lambda preview: self.inquiries.known(preview),
+            lambda *previews: self.inquiries.known(*previews),
         )  # fmt: skip
 
     @cached_property

@@ -51,36 +51,15 @@ def fills(*names: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _whole_path(text: str) -> str:
-    if not text.startswith("/") or not text.strip("/"):
-        raise ValueError(f"{text!r} must be a full path, starting with /")
-    return text
+def _formed(pattern: str, words: str) -> AfterValidator:
+    """Return the check that a text has the form `pattern`; `words` end the error."""
 
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"{text!r} {words}")
+        return text
 
-def _node_path(text: str) -> str:
-    if not text.startswith(("/", "$")):
-        raise ValueError(
-            f"{text!r} must be a full path, starting with / or a variable like $TMPDIR"
-        )
-    return text
-
-
-def _work_path(text: str) -> str:
-    if (text != "{home}" and not text.startswith(("/", "{home}/"))) or not text.strip("/"):
-        raise ValueError(f"{text!r} must be a full path, starting with / or {{home}}/")
-    return text
-
-
-def _one_word(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_][\w.,+-]*", text):
-        raise ValueError(f"{text!r} must be one word, without spaces")
-    return text
-
-
-def _variable(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
-        raise ValueError(f"{text!r} is not the name of a variable, like LOCAL_SCRATCH")
-    return text
+    return AfterValidator(check)
 
 
 def _day(text: str) -> str:
@@ -93,15 +72,21 @@ def _day(text: str) -> str:
 
 Day = Annotated[str, AfterValidator(_day)]
 """A date as text, `YYYY-MM-DD`."""
-OneWord = Annotated[str, AfterValidator(_one_word)]
+OneWord = Annotated[str, _formed(r"[A-Za-z0-9_][\w.,+-]*", "must be one word, without spaces")]
 """A name that Slurm knows, like that of a partition."""
-Variable = Annotated[str, AfterValidator(_variable)]
+Variable = Annotated[str, _formed(
+    r"[A-Za-z_][A-Za-z0-9_]*", "is not the name of a variable, like LOCAL_SCRATCH"
+)]  # fmt: skip
 """The name of a variable of the shell, without its `$`."""
-WholePath = Annotated[str, AfterValidator(_whole_path)]
+WholePath = Annotated[str, _formed(r"(?s)/.*[^/].*", "must be a full path, starting with /")]
 """A path from /: `~` would not be expanded, but become a folder of that name."""
-NodePath = Annotated[str, AfterValidator(_node_path)]
+NodePath = Annotated[str, _formed(
+    r"(?s)[/$].*", "must be a full path, starting with / or a variable like $TMPDIR"
+)]  # fmt: skip
 """A path from / or from a variable, which the job expands."""
-WorkPath = Annotated[str, AfterValidator(_work_path), fills("account", "user", "home")]
+WorkPath = Annotated[str, _formed(
+    r"(?s)\{home\}(?:/.*)?|/.*[^/].*", "must be a full path, starting with / or {home}/"
+), fills("account", "user", "home")]  # fmt: skip
 """A path from / or `{home}`, with placeholders."""
 Pattern = Annotated[str, AfterValidator(_is_pattern)]
 """A regular expression."""

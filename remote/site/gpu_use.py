@@ -38,11 +38,9 @@ def gpu_use_of(data: object) -> GpuUse | None:
     low, mean = _share(data.get("low"), 1), _share(data.get("mean"), 100)
     if seconds is None or gpus is None or busy is None or used is None or memory is None:
         return None
-    return (
-        None
-        if low is None or mean is None
-        else GpuUse(seconds, gpus, busy, low, mean, used, memory)
-    )
+    if low is None or mean is None:
+        return None
+    return GpuUse(seconds, gpus, busy, low, mean, used, memory)
 
 
 _COUNTS = {"seconds": 1, "gpus": 1, "busy": 0, "used_mib": 0, "memory_mib": 1}

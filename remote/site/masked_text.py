@@ -5,38 +5,68 @@ from collections.abc import Callable
 
 from lumitui.remote.site.secret_shapes import key_spans
 
-_VALUE = r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';)]+)"
+_QUOTED = r"\\?\"[^\"]*\"|\\?'[^']*'"
+_VALUE = rf"(?:\w*\((?=[\"']))?(?:[bfru]{{1,2}}(?=[\"']))?(?P<value>{_QUOTED}|[^\s\"';)]+)"
+_WORD = rf"(?P<value>{_QUOTED}|[^\s\"']+)"
+_MIXED = r"(?=[\"']?[^\s\"']*\d)(?=[\"']?\S{8})"  # a digit, and long enough
 _NAME = r"(?:key|token|secret|password|passwd|passphrase)s?"
-_PASSWORDS = r"(?:secret|password|passwd|pwd|passphrase|credential|api[-_]?key)s?"
-_IS = r"[\"'\])]*\s*(?:=>|[:=])\s*"
-_SECRETS = (
-    re.compile(rf"(?i)(?P<name>\b\w*{_NAME}(?:_\w+)?=){_VALUE}"),
-    re.compile(rf"(?i)(?P<name>--[\w-]*{_NAME}(?:=|\s+)){_VALUE}"),
-    re.compile(rf"(?P<name>\blogin(?:\s+--?[\w-]+)*\s+(?!nodes?(?:[\s,.;:]|$))){_VALUE}"),
-    re.compile(r"(?P<name>\b)(?P<value>(?:hf_|gh[opsu]_|sk-|glpat-|dckr_pat_|api_org_)[\w-]{12,}"
-               r"|[0-9a-f]{40})\b"),
+_PASSWORDS = (r"(?:secret|password|passwd|pwd|passphrase|passcode|credential"
+              r"|(?:api|access|secret|private|encryption|account|storage)[-_ ]?key)s?")  # fmt: skip
+_AHEAD = r"\b[\w-]{0,60}"  # bounded, as is all before a value: a long line must not take minutes
+_LATER = r"\b[^\n]{0,400}?[\s\"']"
+_IMAGES = r"(?:docker|podman|apptainer|singularity|nerdctl|helm|oras)"
+_IS = r"[\\\"'\])]*\s*(?:=>|[:=])\s*"
+_TO = r"[\s\"',=]+"  # between an option and its value, also in a printed list of words
+_SECRETS = tuple(map(re.compile, (
+    rf"(?i)(?P<name>\b\w{{0,60}}{_NAME}(?:_\w+)?=>?){_VALUE}",
+    rf"(?i)(?P<name>(?:--{_AHEAD}(?:{_NAME}|\bpass)|\s-(?:token|password))(?:=|\s+|[\"'],\s*(?=[\"']))){_VALUE}",
+    rf"(?P<name>\blogin(?:\s+--?[\w-]+)*\s+(?!nodes?(?:[\s,.;:]|$))){_VALUE}",
+    r"(?P<name>\b)(?P<value>(?:hf_|gh[opsu]_|sk-|glpat-|dckr_pat_|api_org_)[\w-]{12,}"
+    r"|[0-9a-f]{40})\b",
     # As a log writes them: `password: x`, `{"token": "x1"}`, headers and addresses.
-    re.compile(rf"(?i)(?P<name>\b[\w-]*{_PASSWORDS}{_IS})(?![\"']?/){_VALUE}"),
-    re.compile(rf"(?i)(?P<name>\b[\w-]*tokens?{_IS})(?=[\"']?[^\s\"']*\d)(?=[\"']?\S{{8}}){_VALUE}"),
-    re.compile(r"(?i)(?P<name>\b(?:bearer|basic)\s+)(?P<value>[\w.+/=~-]{8,})"),
-    re.compile(r"(?i)(?P<name>\bauthorization:\s*(?!bearer|basic)(?:\w+\s+)?)(?P<value>\S+)"),
-    re.compile(r"(?i)(?P<name>\bcookie:\s*)(?P<value>[^\n]+)"),
-    re.compile(r"(?P<name>://[^\s:/@\"']*:)(?P<value>[^\s/@\"']+)(?=@)"),
-    re.compile(r"(?i)(?P<name>[?&](?:sig|[\w-]*(?:signature|credential|token))=)"
-               r"(?P<value>[^\s&\"']+)"),
-    re.compile(r"(?P<name>\bsshpass\s+-p\s*|\bcurl\b[^\n]*?\s(?:-u|--user)\s+[^\s:]+:)"
-               r"(?P<value>\S+)"),
-)  # fmt: skip
+    rf"(?i)(?P<name>{_AHEAD}{_PASSWORDS}(?: provided)?{_IS})(?![\"']?/){_VALUE}",
+    rf"(?i)(?P<name>{_AHEAD}tokens?{_IS}){_MIXED}{_VALUE}",
+    rf"(?i)(?P<name>[\"']{_AHEAD}(?:{_PASSWORDS}|token)[\"'],\s*)(?=[\"']){_MIXED}{_VALUE}",
+    rf"(?i)(?P<name><{_AHEAD}(?:{_PASSWORDS}|token)>)(?P<value>[^<]+)(?=</)",
+    rf"(?i)(?P<name>\b(?:api[- ]key|token|password)\s+(?:is\s+)?){_MIXED}(?=\S*[a-z])"
+    r"(?P<value>[\w+/=~-]{10,})(?![\w.(])",
+    rf"(?P<name>\b(?:[A-Z\d_]{{1,60}}_(?:PASS|AUTH)|SSHPASS){_IS}){_VALUE}",
+    r"(?i)(?P<name>\bbearer\s+|\bbasic\s+(?-i:(?![A-Z]?[a-z-]+\b(?![\d=+/]))))"
+    r"(?P<value>[\w.+/=~-]{8,})",
+    rf"(?i)(?P<name>\bauthorization{_IS})(?P<value>{_QUOTED}|(?:digest|aws4\S*)\s[^\n]+)",
+    rf"(?i)(?P<name>\bauthorization:\s*(?!bearer|basic)(?:\w+\s+)?){_WORD}",
+    rf"(?i)(?P<name>\bcookie{_IS}[\"']?)(?P<value>[^\s=\"']+=[^\n\"']+)",
+    r"(?P<name>://[^\s:/@\"']*:)(?!\d{1,5}/)(?P<value>[^\s\"'<>]{1,200})(?=@)",
+    r"(?P<name>://)(?P<value>(?=[^\s/@:]*\d)[\w-]{20,200})(?=@)",
+    rf"(?i)(?P<name>[?&](?:sig|auth|{_AHEAD}(?:signature|credential|token))=)"
+    r"(?P<value>[^\s&\"']+)",
+    rf"(?i)(?P<name>[\"'](?:auth|key)[\"']:\s*[\"']){_MIXED}(?P<value>[\w+/-]{{16,}}=*)(?=[\"'])",
+    r"(?P<name>\bauth[\"']?[=:]\s*(?:\w*\()?[\"'][^\"'\n]*[\"'],\s*"
+    r"|\b(?i:identified by|password)\s+)(?P<value>\"[^\"]*\"|'[^']*')",
+    r"(?P<name>-----BEGIN [A-Z ]*PRIVATE KEY-----)(?P<value>[\s\S]+?)(?=-----END|\Z)",
+    # Options of programs, and files such as ~/.netrc.
+    rf"(?P<name>\bcurl{_LATER}(?:-\w*u|--user)[\s\"',=]*[^\s:\"']+:(?!//)){_WORD}",
+    rf"(?P<name>\b(?:mysql|mariadb|7z|sshpass)[\w-]*{_LATER}-p(?=[\"']?[^\s\"',])){_WORD}",
+    rf"(?P<name>\b(?:sshpass|mongo\w*|{_IMAGES}{_LATER}login){_LATER}-p{_TO}"
+    rf"|\bredis-cli{_LATER}-a{_TO}|\b(?:un)?zip{_LATER}-P{_TO}|\bldap\w+{_LATER}-w{_TO}"
+    rf"|\bopenssl{_LATER}(?:\bpass:|-k{_TO})|\b(?:requirepass|masterauth|mysqladmin{_LATER}password)\s+"
+    rf"|\b(?:setenv|set -\w+|config(?:ure)? set)\s+[\w.-]*(?i:{_NAME})\s+"
+    r"|\blogin\s+\S+\s+password\s+|(?:^|\n)[ \t]*password[ \t]+(?=\S*\d\S*[ \t]*(?:\n|$)))"
+    rf"{_WORD}",
+    r"(?P<name>\becho\s+)(?P<value>\S+)(?=\s*\|[^\n]*(?:--password-stdin|--with-token|sudo -S))",
+)))  # fmt: skip
+_PLAIN = re.compile(r"(?i)\$|--|(?:[\d_.,]{1,18}[kmbt]?|true|false|none|null|yes|no"
+                    r"|\[[\w ]*\]|<[\w|/ ]*>|\{[\w.]*\}),?$")  # fmt: skip
+"""`$TOKEN`, the next option, a number of tokens, a placeholder: not secrets."""
 
 
 def masked(text: str, stand_in: Callable[[str], str] = lambda value: "…") -> str:
     """Return a text with `stand_in` in place of each value that looks like a secret."""
 
     def replaced(match: re.Match[str]) -> str:
-        # `$TOKEN`, the next option and a number of tokens are not secrets.
-        bare = match["value"].strip("\"'")
-        plain = re.match(r"\$|--|[\d_.]{1,18}$", bare)
-        return match[0] if plain else f"{match['name']}{stand_in(match['value'])}"
+        plain = _PLAIN.match(match["value"].strip("\\\"'"))
+        before = match.string[match.start() : match.start("value")]
+        return match[0] if plain else f"{before}{stand_in(match['value'])}"
 
     for pattern in _SECRETS:
         text = pattern.sub(replaced, text)

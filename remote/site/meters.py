@@ -1,7 +1,7 @@
 """A site's own commands for quotas, the budget, and its GPUs."""
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -15,24 +15,18 @@ class _MeterRows(Facts):
 
     pattern: Pattern
     """Matches a whole row, without surrounding spaces."""
+    NEEDED: ClassVar[tuple[str, ...]] = ()
+    POSSIBLE: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="after")
     def _has_groups(self) -> Self:
         groups = set(re.compile(self.pattern).groupindex)
-        missing = [name for name in self._needed() if name not in groups]
-        unknown = sorted(groups - set(self._needed()) - set(self._possible()))
+        missing = [name for name in self.NEEDED if name not in groups]
+        unknown = sorted(groups - {*self.NEEDED, *self.POSSIBLE})
         if missing or unknown:
             names = ", ".join(f"(?P<{name}>…)" for name in missing or unknown)
             raise ValueError(f"pattern {'lacks' if missing else 'does not use'} {names}")
         return self
-
-    @classmethod
-    def _needed(cls) -> tuple[str, ...]:
-        return ()
-
-    @classmethod
-    def _possible(cls) -> tuple[str, ...]:
-        return ()
 
 
 class Quota(_MeterRows):
@@ -44,14 +38,8 @@ class Quota(_MeterRows):
 
     command: Command
     """The command, e.g. `lumi-quota`; it runs on the login node."""
-
-    @classmethod
-    def _needed(cls) -> tuple[str, ...]:
-        return ("folder", "used", "limit")
-
-    @classmethod
-    def _possible(cls) -> tuple[str, ...]:
-        return ("files", "file_limit")
+    NEEDED = ("folder", "used", "limit")
+    POSSIBLE = ("files", "file_limit")
 
 
 class Budget(_MeterRows):
@@ -60,13 +48,8 @@ class Budget(_MeterRows):
     Groups: `account`, `limit`, and `used` or `left`; all in the site's `billing_unit`.
     """
 
-    @classmethod
-    def _needed(cls) -> tuple[str, ...]:
-        return ("account",)
-
-    @classmethod
-    def _possible(cls) -> tuple[str, ...]:
-        return ("used", "limit", "left")
+    NEEDED = ("account",)
+    POSSIBLE = ("used", "limit", "left")
 
 
 class GpuReadings(Facts):

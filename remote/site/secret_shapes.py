@@ -221,7 +221,8 @@ class _Group:
         """Yield where the shapes of the group are."""
         for place in self.anywhere.finditer(data):
             at = place.start()
-            inside = _inside_a_word(data, at)
+            before = data[at - 1 : at]  # the n of a newline in quotes is not a letter
+            inside = before.isalnum() and data[max(at - 2, 0) : at] not in (rb"\n", rb"\t", rb"\r")
             for pattern, shape in self.shapes:
                 if inside and not shape.within:
                     continue
@@ -240,12 +241,6 @@ def _grouped() -> tuple[_Group, ...]:
 _GROUPS = _grouped()
 RULES_ID = hashlib.sha256(repr(SHAPES).encode()).hexdigest()[:16]
 """Version of this table: results of a different one are ignored."""
-
-
-def _inside_a_word(data: bytes, at: int) -> bool:
-    """Whether a letter or digit comes before, as in `task-…`."""
-    before = data[at - 1 : at]  # the n of a newline in quotes is not a letter
-    return before.isalnum() and data[max(at - 2, 0) : at] not in (rb"\n", rb"\t", rb"\r")
 
 
 _EXAMPLE = re.compile(rb"example|your|x{6}|\*{3}|\.{3}|<|dummy|placeholder", re.IGNORECASE)

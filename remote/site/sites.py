@@ -10,6 +10,7 @@ import shlex
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,7 @@ class Sites:
         from lumitui.remote.site.reading.validation import validate
 
         document, data, _ = self._merged(name, ())
+        _keep_pause(data, self._least_at(_host(data)))
         return validate(document, Site, data, "`lumitui schema site` lists the keys.")
 
     def valid(self) -> list[Site]:
@@ -132,7 +134,8 @@ class Sites:
         """Return a profile's document, its data with those it inherits, and its least pause.
 
         The `poll_seconds` of a profile in the system's folder is the least for those that extend
-        or hide it: the administrator, not each user, decides how often a login node is polled.
+        or hide it (for those with its host, see `_least_at`): the administrator, not each user,
+        decides how often a login node is polled.
         """
         from lumitui.remote.site.reading.yaml_document import Document, read_document
 
@@ -165,8 +168,26 @@ class Sites:
         sets = "poll_seconds" in data and self._is_system(path)
         return document, data, max(least, _pause(data)) if sets else least
 
+    def _least_at(self, host: str) -> float:
+        """Return the least pause that the system's profiles set for a login node."""
+        least = 0.0
+        for name, paths in self._files.items():
+            hiding = tuple(takewhile(lambda path: not self._is_system(path), paths))
+            if host and len(hiding) < len(paths):
+                with suppress(InputError):  # others may be broken
+                    _, data, pause = self._merged(name, hiding)
+                    least = max(least, pause) if _host(data) == host else least
+        return least
+
     def _is_system(self, path: Path) -> bool:
         return path.parent in self._folders[1:] and path.parent != BUILT_IN
+
+
+def _host(data: Mapping[str, object]) -> str:
+    """Return a profile's login node, as names of hosts are compared."""
+    hosts = data.get("hosts")
+    login = str(hosts.get("login", "")) if isinstance(hosts, Mapping) else ""
+    return login.rpartition("@")[2].rstrip(".").lower()
 
 
 def _pause(data: Mapping[str, object]) -> float:

@@ -12,9 +12,7 @@ from lumitui.app.runs import GPU_TITLES, gpu_rows, gpu_summary, spell_out
 if TYPE_CHECKING:
     from lumitui.app.runs import (
         ClusterOverview,
-        Fetched,
         FileFacts,
-        FileList,
         Finding,
         PlanChange,
         Pruned,
@@ -193,13 +191,6 @@ def check_text(checks: Sequence["Finding"]) -> str:
     return "\n".join(lines)
 
 
-def remark_text(path: Path, remarks: Sequence["Finding"]) -> str:
-    """Return the findings on a profile, one per line, in the format of compilers."""
-    return "\n".join(
-        spell_out(f"{path}:{one.at.line}: {one.severity}: {one.message}") for one in remarks
-    )
-
-
 def overview_text(overview: "ClusterOverview", now: float, columns: int) -> str:
     """Return all parts of a site's overview, each below its heading."""
     from lumitui.app.runs import overview_parts
@@ -215,16 +206,6 @@ def overview_text(overview: "ClusterOverview", now: float, columns: int) -> str:
             body = "\n".join(spell_out(row[0]) for row in part.rows)
         parts.append(f"{part.heading}\n{body}")
     return "\n\n".join(parts)
-
-
-def fetched_text(files: Sequence["Fetched"]) -> str:
-    """Return the paths of the copied files, one per line."""
-    return "\n".join(spell_out(str(item.path)) for item in files)
-
-
-def files_text(listing: "FileList") -> str:
-    """Return the size and name of each file in a run's folder, one per line."""
-    return "\n".join(f"{words.size(one.size):>9}  {spell_out(one.name)}" for one in listing.files)
 
 
 def gpus_text(readings: "RunGpus", columns: int) -> str:

@@ -161,17 +161,12 @@ def contrasted_fields(runs: Sequence[Run]) -> tuple[Contrast, ...]:
 
 
 def _code(runs: Sequence[Run]) -> tuple[Contrast, ...]:
-    return _contrasts(
-        [
-            ("commit", [run.provenance.commit for run in runs]),
-            ("branch", [run.provenance.branch for run in runs]),
-            ("uncommitted changes", [run.provenance.dirty for run in runs]),
-            ("snapshot", [run.snapshot for run in runs]),
-        ]
-    )
-
-
-def _contrasts(rows: Sequence[tuple[str, Sequence[object]]]) -> tuple[Contrast, ...]:
+    rows: list[tuple[str, Sequence[object]]] = [
+        ("commit", [run.provenance.commit for run in runs]),
+        ("branch", [run.provenance.branch for run in runs]),
+        ("uncommitted changes", [run.provenance.dirty for run in runs]),
+        ("snapshot", [run.snapshot for run in runs]),
+    ]
     return tuple(
         Contrast(what, tuple(map(value_words, values)))
         for what, values in rows

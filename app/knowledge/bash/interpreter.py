@@ -17,7 +17,8 @@ from lumitui.app.knowledge.bash.shell_state import ShellState
 from lumitui.app.knowledge.script_job import JobStep, Trouble
 from lumitui.remote.site.source_position import Position
 
-_LOAD = {"load", "add", "switch", "swap", "try-load"}
+SWAPS = {"switch", "swap"}
+LOADS = {"load", "add", "try-load"} | SWAPS
 _UNLOAD = {"unload", "rm", "del", "delete"}
 _OTHER = {
     "use", "unuse", "list", "avail", "spider", "show", "help", "whatis", "key", "save", "restore",
@@ -29,9 +30,9 @@ _OTHER = {
 def module_call(program: str, words: Sequence[str]) -> tuple[str, list[str]]:
     """Return the action of `module WORDS` or `ml WORDS`, and the module names it applies to."""
     words = [word for word in words if not word.startswith("--") and word != "-f"]
-    if program == "module":
-        words = [*dropwhile(lambda word: word.startswith("-"), words)]
-    if program == "ml" and words and words[0] not in _LOAD | _UNLOAD | _OTHER | {"purge"}:
+    option = "-" if program == "module" else "-[a-z]$"  # `ml -name` unloads it
+    words = [*dropwhile(lambda word: re.match(option, word), words)]
+    if program == "ml" and words and words[0] not in LOADS | _UNLOAD | _OTHER | {"purge"}:
         return "load", words
     return "".join(words[:1]), words[1:]
 
@@ -43,10 +44,10 @@ def loaded(before: Sequence[str], program: str, words: Sequence[str]) -> list[st
         return []
     if verb in _UNLOAD:
         return _without(before, names)
-    if verb not in _LOAD:
+    if verb not in LOADS:
         return [*before]
     gone = [name[1:] for name in names if name.startswith("-")]
-    if verb in ("switch", "swap"):
+    if verb in SWAPS:
         gone += names[:1]
         names = names[-1:]
     new = [name for name in names if not name.startswith("-")]

@@ -41,7 +41,7 @@ def put_in(job: ScriptJob, text: str) -> str:
 
 def is_named(job: ScriptJob, name: str) -> bool:
     """Return whether the script itself reads a variable, like `$NAME` or `${NAME…`."""
-    return f"${name}" in job.text or f"${{{name}" in job.text
+    return re.search(rf"\$\{{?{re.escape(name)}\b", job.text) is not None
 
 
 def source_at(job: ScriptJob, at: Position) -> str:

@@ -24,8 +24,8 @@ _LATER = {"gres", "cpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu"}
 """Options that may equal lumitui's own request, which needs the other keys first."""
 _OURS = {
     "output": "the log is in the run's folder", "error": "the log is in the run's folder",
-    "open-mode": "lumitui writes it",
-    "parsable": "lumitui writes it",
+    "open-mode": "lumitui writes it", "parsable": "lumitui writes it",
+    "wait": "`lumitui submit --wait` waits",
     "ntasks-per-gpu": "the job has one rank per GPU",
 }  # fmt: skip
 """Options that lumitui sets itself."""

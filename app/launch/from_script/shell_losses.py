@@ -1,9 +1,10 @@
 """Notes on the shell code around a script's program, for which a job file has no keys."""
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 
 from lumitui.app.job.fields.text_fields import MODULE
+from lumitui.app.knowledge.bash.interpreter import LOADS, SWAPS, module_call
 from lumitui.app.knowledge.bash.other_statements import OtherStatement, other_statements
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
@@ -153,20 +154,26 @@ def _words(job: ScriptJob, part: OtherStatement, name: str) -> str:
 
 def _module(job: ScriptJob, part: OtherStatement, notes: Notes) -> None:
     """Note the fate of a `module` command; `modules_of` notes those that stay loaded."""
-    words = part.text.split()[1:]
-    verb = words[0] if words else ""
+    verb, names = module_call(part.names[0], part.text.split()[1:])
     if verb in ("list", "avail", "spider", "show", "whatis", "is-loaded"):
         notes.lose(part.text, "it only prints")
     elif verb in ("purge", "reset"):
         notes.derive(part.text, "a job begins with its profile's modules")
-    elif verb in ("load", "add", "try-load") or part.names[0] == "ml":
-        others = [word for word in words if word not in job.modules]
-        if others and others not in (["load"], ["add"], ["try-load"]):
-            notes.lose(part.text, "`modules:` can only load modules")
     elif verb in ("use", "unuse"):
         pass  # `modules_of` knows whether a module of the job needs it
-    else:
+    elif part.text in {one.what for one in notes.lost}:
+        pass  # `modules_of` said why
+    elif verb not in LOADS - SWAPS or not {*names} <= {*job.modules}:
         notes.lose(part.text, "`modules:` can only load modules")
+
+
+def _calls(job: ScriptJob) -> Iterator[tuple[str, list[str], str]]:
+    """Yield each `module` command: its action, the names, and its text."""
+    for command in job.commands:
+        if command.program in _MODULE:
+            words = [word.known for word in command.words]
+            written = written_at(job.text, command.at) or " ".join([command.program, *words])
+            yield *module_call(command.program, words), written
 
 
 def modules_of(job: ScriptJob, place: Placement, notes: Notes) -> list[str]:
@@ -176,8 +183,9 @@ def modules_of(job: ScriptJob, place: Placement, notes: Notes) -> list[str]:
     """
     lines, kept = " ".join(place.runtime.modules), list[str]()
     profile = {name.partition("/")[0]: name for name in lines.split()}
+    swaps = {words[-1]: written for verb, words, written in _calls(job) if verb in SWAPS and words}
     for name in job.modules:
-        what = f"module load {name}"
+        what = swaps.get(name, f"module load {name}")
         ours = profile.get(name.partition("/")[0])
         if ours is None and place.container:
             notes.lose(what, "the job runs in a container with its own libraries")
@@ -199,12 +207,10 @@ def modules_of(job: ScriptJob, place: Placement, notes: Notes) -> list[str]:
 
 def _folders(job: ScriptJob, place: Placement, kept: Sequence[str], notes: Notes) -> None:
     """Note the fate of `module use`, given the modules that the job file keeps."""
-    for command in job.commands:
-        words = [word.known for word in command.words]
-        if command.program not in _MODULE or words[:1] not in (["use"], ["unuse"]):
+    for verb, words, written in _calls(job):
+        if verb not in ("use", "unuse"):
             continue
-        written = written_at(job.text, command.at) or " ".join([command.program, *words])
-        if f"use {words[-1]}" in " ".join(place.runtime.modules):
+        if f"use {' '.join(words[-1:])}" in " ".join(place.runtime.modules):
             notes.derive(written, "the profile has the same")
         elif kept:
             notes.lose(written, f"`modules:` can only load modules; check that it finds {kept[0]}")

@@ -116,7 +116,7 @@ TOPICS = (
     _topic("install-in-script", "note", "packages that the script installs during the job",
            "All ranks install at once, while the site bills all GPUs.",
            "the site's profile, internet_on_compute_nodes"),
-    _topic("literal-argument", "warning", "a variable in an argument that no shell expands",
+    _topic("literal-argument", "warning", "a variable in an argument or path that no shell expands",
            "The program gets the literal text, such as `$LR`, and fails, or creates a folder "
            "of that name.",
            "docs/scripts.md: only $STAGE_NAME, $AFTER_DIR, $USER and the profile's `folders:` "

@@ -114,18 +114,20 @@ _SHELL = re.compile(
 
 def _literal(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec, known = launch.spec, templates_of(place.site)
-    for text in (*spec.args, *spec.resume):
+    paths = {"links": spec.links.values(), "python": [spec.python or ""], "activate": spec.activate}
+    texts = {"args": spec.args, "resume": spec.resume, **paths}
+    for key, text in ((key, text) for key, each in texts.items() for text in each):
         # A name that lumitui expands remains only if the user doubled its dollar.
-        match = _SHELL.search(without_names(text, known))
-        if match is None:
+        if (match := _SHELL.search(without_names(text, known))) is None:
             continue
-        key = "args" if text in spec.args else "resume"
         yield hit(
             "literal-argument",
             key,
-            f"No shell expands {match[0]} in `{key}:`; the program gets it unchanged.",
-            "Write the value, or read the variable in the program. At "
+            f"No shell expands {match[0]} in `{key}:`; "
+            f"the {'job' if key in paths else 'program'} gets it unchanged.",
+            f"Write the value{', or read the variable in the program' * (key not in paths)}. At "
             f"{place.site.name}, lumitui expands {', '.join(f'${name}' for name in known)}.",
+            severity="error" if key in paths else None,
         )
 
 

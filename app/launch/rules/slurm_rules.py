@@ -88,16 +88,15 @@ def _one_rank(launch: Launch, place: Placement) -> Finding:
     what = f"strategy: {spec.strategy}" if single else f"launcher: {place.launcher.name}"
     others = f". For one rank, use the shared partition {shared}" if shared else ""
     fixes = [("partition", shared)] if shared and place.launcher.tasks == "one" else keys
+    # Not the launcher that starts more ranks: another finding led here from it.
+    fix = Fix(f"use {fixes[0][1]}", at_key(fixes[0][0]), fixes[0][1]) if len(fixes) == 1 else None
     return hit(
         "idle-gpus",
         keys[0][0],
         f"`{what}` starts one rank, but {spec.partition} allocates and bills whole nodes: "
         f"{gpus - 1} GPUs stay idle.",
         f"Set {written} for a rank on each GPU{others}.",
-        # Not the launcher that starts more ranks: another finding led here from it.
-        fix=Fix(f"use {fixes[0][1]}", at_key(fixes[0][0]), fixes[0][1])
-        if len(fixes) == 1
-        else None,
+        fix=fix,
     )
 
 
@@ -105,7 +104,7 @@ _OWN = {
     "account", "array", "chdir", "clusters", "comment", "cpus-per-task", "error", "exclusive",
     "gpus", "gpus-per-node", "gpus-per-socket", "gres", "job-name", "mem", "mem-per-cpu",
     "mem-per-gpu", "nodes", "ntasks", "ntasks-per-node", "open-mode", "output", "parsable",
-    "partition", "signal", "test-only", "time", "wrap",
+    "partition", "signal", "test-only", "time", "wait", "wrap",
 }  # fmt: skip
 """Long options that lumitui writes itself, or with which it would not find its job."""
 
@@ -173,6 +172,8 @@ def _job_number(launch: Launch, place: Placement) -> Iterator[Finding]:
 def _own(word: str, name: str) -> str:
     if name == "array":
         return f"{word} would start several jobs for one run, all writing to its folder."
+    if name == "wait":
+        return f"{word} would keep the submission from ending before the job."
     return f"lumitui itself writes --{name}, and {word} would contradict it."
 
 
@@ -181,9 +182,7 @@ def _key(name: str) -> str:
         return "List the values under `grid:`, like `seed: [1, 2, 3]`: each becomes a run."
     if name in ("output", "error"):
         return f"Omit --{name}: the log is in the run's folder, and `lumitui logs` shows it."
-    if key := KEY_OF_OPTION.get(name):
-        return f"Use `{key}:` instead."
-    return f"Omit --{name}."
+    return f"Use `{key}:` instead." if (key := KEY_OF_OPTION.get(name)) else f"Omit --{name}."
 
 
 def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:

@@ -100,8 +100,8 @@ class Drafts:
     """The folder with the hashes of the projects' files."""
     images: Callable[[str], Sequence[FieldChoice]] = lambda site: ()
     """Returns a site's known images, without querying it."""
-    answered: Callable[[Preview], tuple[Finding, ...]] = lambda preview: ()
-    """Returns the cluster's earlier findings on the same job, without querying it."""
+    answered: Callable[..., tuple[Finding, ...]] = lambda *previews: ()
+    """Returns the cluster's earlier findings on a job and its others, without querying it."""
 
     _summaries: dict[str, tuple[bool, str]] = field(default_factory=dict)
     """Whether each site is closed, and its summary, read once: reading all profiles takes a tenth
@@ -254,7 +254,7 @@ class Drafts:
         # The run names the file, which would then not show what was sent.
         note = f"{draft.name}, edited" if draft.path and draft.unsaved else ""
         return tuple(
-            replace(one, findings=(*one.findings, *self.answered(one)), note=note)
+            replace(one, findings=(*one.findings, *self.answered(one, *previews[1:])), note=note)
             for one in previews
         )
 

@@ -80,10 +80,9 @@ def _write_files(folder: Path, preview: Preview, code: project_files.Code) -> No
     _write(folder / JOB_SCRIPT, [script.encode()], 0o700)
     readme = "\n".join(_readme_lines(spec, preview.site, slug(spec.name)))
     _write(folder / README, [f"{readme}\n".encode()], 0o600)
-    if venv := launch.texts.get(VENV_SCRIPT):
-        _write(folder / VENV_SCRIPT, [venv.encode()], 0o600)
-    if config := launch.texts.get(DEEPSPEED_CONFIG):
-        _write(folder / DEEPSPEED_CONFIG, [config.encode()], 0o600)
+    for name in (VENV_SCRIPT, DEEPSPEED_CONFIG):
+        if text := launch.texts.get(name):
+            _write(folder / name, [text.encode()], 0o600)
     links = (ManifestEntry(name.rstrip("/"), 0, False, "", to) for name, to in spec.links.items())
     entries, where = [*code.manifest.entries, *links], source_of(code.root, code.extra)
     (folder / CODE).mkdir(mode=0o700)

@@ -101,7 +101,8 @@ class Environments:
             LinkError: the site cannot be reached.
         """
         site = self._sites.load(site_name)
-        own = self._in_use(site_name)
+        unfinished = (self._history.get(run.id) for run in self._history.unfinished(site_name))
+        own = {name: run.id for run in unfinished if (name := name_in(run.script))}
         for name in names:
             if run := own.get(name.partition("-")[0]):
                 raise InputError(
@@ -135,11 +136,6 @@ class Environments:
         )
         ids = self._find_unfinished(site.name, connection, every) if every else ()
         return {name: one.run for name, each in users_of.items() for one in each if one.run in ids}
-
-    def _in_use(self, site_name: str) -> dict[str, str]:
-        """Return the environments of unfinished runs in the history, each with a run."""
-        runs = (self._history.get(run.id) for run in self._history.unfinished(site_name))
-        return {name: run.id for run in runs if (name := name_in(run.script))}
 
     def _folders(self, site: Site, account: str) -> list[str]:
         connection = self._connections.get(site)

@@ -1,9 +1,10 @@
 """The adviser's findings on a job, from a site's answers. Pure."""
 
+import math
 import re
 from collections.abc import Iterator
 
-from lumitui.app.explain.words import clock, count
+from lumitui.app.explain.words import clock, count, number
 from lumitui.app.survey.inquiry.job_paths import InquiryNeeds, JobPath
 from lumitui.app.survey.inquiry.topics import finding
 from lumitui.remote.site import walltime
@@ -41,9 +42,16 @@ def _trial(replies: Answers, now: float, *, explained: bool) -> Iterator[Finding
     trial = replies.trial
     if trial is None:
         return
-    if not trial.accepted:
+    if not trial.accepted and any(word in trial.words.lower() for word in _BUSY):
         if not explained:
-            yield from _refused(trial.words)
+            yield finding("cluster-silent", f"Slurm could not test the script: {trial.words}.",
+                           "Try again in a minute.")  # fmt: skip
+    elif not trial.accepted:
+        if not explained:
+            yield finding(
+                "cluster-refused", f"sbatch refuses the script: {trial.words}.",
+                "Correct it; `lumitui site show SITE` shows the partitions' limits.",
+            )  # fmt: skip
     elif trial.start is not None:
         wait = trial.start - now
         when = f"about {clock(trial.start)[:16]}, in {_about(wait)}" if wait > 90 else "at once"
@@ -51,17 +59,6 @@ def _trial(replies: Answers, now: float, *, explained: bool) -> Iterator[Finding
             "cluster-start", f"Slurm estimates that the job would start {when}.",
             "Submit it; the estimate changes with the queue.",
         )  # fmt: skip
-
-
-def _refused(words: str) -> Iterator[Finding]:
-    if any(word in words.lower() for word in _BUSY):
-        yield finding("cluster-silent", f"Slurm could not test the script: {words}.",
-                       "Try again in a minute.")  # fmt: skip
-        return
-    yield finding(
-        "cluster-refused", f"sbatch refuses the script: {words}.",
-        "Correct it; `lumitui site show SITE` shows the partitions' limits.",
-    )  # fmt: skip
 
 
 def _about(seconds: float) -> str:
@@ -318,12 +315,15 @@ def _of_jobs(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
             limits.append((f"the QOS {quality.name}", quality, jobs))
     for what, limit, jobs in limits:
         running = sum(job.state == "RUNNING" for job in jobs)
-        if limit.max_submit is not None and len(jobs) >= limit.max_submit:
+        if limit.max_submit is not None and len(jobs) + needs.jobs > limit.max_submit:
+            rest = "more" if len(jobs) >= limit.max_submit else f"some of the {needs.jobs} runs"
             yield finding(
                 "cluster-jobs",
                 f"You have {count(len(jobs), 'job')} in {what}, which allows {limit.max_submit}: "
-                "sbatch refuses more.",
-                "Wait until one ends, or cancel one.",
+                f"sbatch refuses {rest}.",
+                "Wait until some end, cancel some, or send fewer runs."
+                if needs.jobs > 1
+                else "Wait until one ends, or cancel one.",
             )
         elif limit.max_jobs is not None and running >= limit.max_jobs:
             yield finding(
@@ -350,10 +350,12 @@ def _of_budget(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
             needs.at("account"),
         )
     elif needs.price is not None and needs.price > row.left:
+        what = "the job costs" if needs.jobs == 1 else f"the {needs.jobs} runs cost"
         yield finding(
             "cluster-budget",
-            f"At its time limit the job costs {needs.price:,.1f} {needs.unit}, but "
-            f"{needs.account} has {row.left:,.0f} left.",
+            # Upwards and downwards: rounded, 99.9 hours seem to fit into 99.7.
+            f"At the time limit {what} {math.ceil(needs.price * 10) / 10:,.1f} {needs.unit}, but "
+            f"{needs.account} has {number(math.floor(row.left * 10) / 10)} left.",
             "Request less time or fewer nodes, or use another account.",
             needs.at("account"),
         )

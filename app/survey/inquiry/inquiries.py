@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,20 +62,21 @@ class Inquiries:
         self._lock = threading.Lock()
 
     def of_preview(
-        self, preview: "Preview", *, fresh: bool = False, attended: bool = True
+        self, preview: "Preview", *others: "Preview", fresh: bool = False, attended: bool = True
     ) -> Inquired:
         """Return the site's findings on a job file's launch; if it does not answer, a note.
 
+        `others` are the further runs of a grid: they count for the budget and the number of jobs.
         `fresh` ignores earlier answers. Unless `attended`, no login asks a question.
         """
         try:
-            needs = self._needs_of(preview)
+            needs = self._needs_of(preview, others)
         except LumiError as error:
             return _unanswered(error)
         script = preview.launch.script
         return self._answered(preview.site, needs, script, fresh=fresh, attended=attended)
 
-    def known(self, preview: "Preview") -> tuple[Finding, ...]:
+    def known(self, preview: "Preview", *others: "Preview") -> tuple[Finding, ...]:
         """Return the site's recent findings on the same job, without querying the site."""
         site = preview.site
         with self._lock:
@@ -83,13 +84,13 @@ class Inquiries:
         if not has_answers:
             return ()  # finding out the user's name there may take a moment
         try:
-            needs = self._needs_of(preview)
+            needs = self._needs_of(preview, others)
         except LumiError:
             return ()
         kept = self._fresh(site, _request_of(site, needs, preview.launch.script))
         return _inquired(needs, *kept).findings if kept else ()
 
-    def _needs_of(self, preview: "Preview") -> InquiryNeeds:
+    def _needs_of(self, preview: "Preview", others: "Sequence[Preview]") -> InquiryNeeds:
         """Return the requirements of a launch.
 
         Raises:
@@ -104,6 +105,8 @@ class Inquiries:
         paths = job_paths.of_spec(spec, site, work)
         place, sent = placement_of(spec, site), spec.venv.sent if spec.venv else None
         slurm = site.scheduler == "slurm"
+        where = (site.name, spec.account)
+        alike = [one for one in others if (one.site.name, one.launch.spec.account) == where]
         asks_python = bool(sent or spec.python or spec.activate)
         return InquiryNeeds(
             paths,
@@ -118,7 +121,8 @@ class Inquiries:
             qos=qos[-1] if qos else "",
             seconds=walltime.seconds_of(spec.time),
             nodes=spec.nodes,
-            price=launch.price.amount,
+            price=sum(one.launch.price.amount for one in (preview, *alike)),
+            jobs=1 + len(alike),
             unit=launch.price.unit,
             field_of=tuple(at.items()),
         )

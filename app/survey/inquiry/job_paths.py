@@ -35,7 +35,7 @@ class InquiryNeeds:
     seconds: int | None = None
     nodes: int | None = None
     price: float | None = None
-    """Its price at its time limit, in the site's unit."""
+    """The price of `jobs` at their time limits, in the site's unit."""
     unit: str = "hours"
     field_of: tuple[tuple[str, Position], ...] = ()
     """The positions of the job's `account`, `partition`, `time` and `nodes`."""
@@ -49,6 +49,8 @@ class InquiryNeeds:
     """The version of its container's Python, as far as the profile tells."""
     torch: bool = False
     """Whether that Python needs torch."""
+    jobs: int = 1
+    """Number of its runs that use the account."""
     python_bound: str = ""
     """The versions that `venv:` is for, like `>=3.10,<3.13`."""
 

@@ -81,7 +81,7 @@ def _with_sources(text: str, measured: NodeFacts, guessed: Sequence[str]) -> str
             continue  # it is inherited
         indent = row[: len(row) - len(row.lstrip())]
         start = _first_of_comment(rows, line - 1)
-        old = _comment_of(rows, line - 1)
+        old = _comment_of(rows, line - 1, indent)
         if old and line < len(rows) and _shares(rows[line], indent) and line + 1 not in at:
             rows[line:line] = old  # the next line had the same comment
         rows[start : line - 1] = [f"{indent}# source: {measured.host}, {day}: {_plain(change.why)}"]
@@ -89,14 +89,11 @@ def _with_sources(text: str, measured: NodeFacts, guessed: Sequence[str]) -> str
     return "\n".join(_without(rows, gone))
 
 
-def _comment_of(rows: Sequence[str], line: int) -> list[str]:
+def _comment_of(rows: Sequence[str], line: int, indent: str) -> list[str]:
     """Return the comment with the source of a line's value; lines may share one."""
-    row = rows[line]
-    indent = row[: len(row) - len(row.lstrip())]
-    at = line
-    while at and _shares(rows[at - 1], indent):
-        at -= 1
-    return list(rows[_first_of_comment(rows, at) : at])
+    while line and _shares(rows[line - 1], indent):
+        line -= 1
+    return list(rows[_first_of_comment(rows, line) : line])
 
 
 def _shares(row: str, indent: str) -> bool:

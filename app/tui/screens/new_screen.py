@@ -408,29 +408,26 @@ class NewScreen(FullScreen):
         rules = dict.fromkeys(one.rule for each in previews for one in each.findings)
         return list(explanations(rules, [each.site for each in previews], EXPLAINED_WIDTH))
 
-    def _asked_of(self, doing: str) -> Preview | None:
-        """Return the query for the cluster and show it; None if the job file is invalid."""
+    def _asked_of(self, doing: str) -> tuple[Preview, ...]:
+        """Return the runs to query about, and say so; () if the job file is invalid."""
         previews = self._checked.previews if self._checked else ()
         wrong = "Fix the job file before you query the cluster."
         self.notify(f"{doing} …" if previews else wrong, markup=False)
-        return previews[0] if previews else None
+        return previews
 
     def action_ask_cluster(self) -> None:
         """Query the cluster about the current job."""
-        if first := self._asked_of("Asking the cluster"):
-            ask(self, lambda runs: runs.inquiries.of_preview(first, fresh=True), self._answered)
+        if every := self._asked_of("Asking the cluster"):
+            ask(self, lambda runs: runs.inquiries.of_preview(*every, fresh=True), self._answered)
 
     def action_places(self) -> None:
         """Compare the job's start at its own site and at those of newer runs."""
-        first, draft, number = (
-            self._asked_of("Querying when the job would start"),
-            self._draft,
-            self._asked,
-        )
-        if first and draft:
+        every = self._asked_of("Querying when the job would start")
+        draft, number = self._draft, self._asked
+        if every and draft:
             ask(
                 self,
-                lambda runs: _places(runs, first, draft.folder),
+                lambda runs: _places(runs, every[0], draft.folder),
                 lambda places: self._offer_places(number, places),
             )
 

@@ -35,8 +35,6 @@ _BOUNDS = {
     "greater_than": ("gt", "must be more than {}"),
     "less_than_equal": ("le", "is more than {}, the maximum"),
     "less_than": ("lt", "must be less than {}"),
-}
-_LENGTHS = {
     "string_too_short": ("min_length", "has fewer than {} characters"),
     "string_too_long": ("max_length", "has more than {} characters"),
     "too_short": ("min_length", "has fewer than {} entries"),
@@ -58,9 +56,6 @@ def mistake_words(detail: Mapping[str, object]) -> str:
     value = given(detail.get("input"))
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
-        return f"{value} {words.format(_number(limits.get(name)))}"
-    if kind in _LENGTHS:
-        name, words = _LENGTHS[kind]
         limit = limits.get(name)
         if limit == 1 and name == "min_length":
             return "it is empty"
@@ -119,7 +114,8 @@ class DocumentMistake:
     @property
     def keys(self) -> str:
         """The key with those above it, like `container.image`; `the file` for all of it."""
-        path = ".".join(str(part) for part in self.place if not _is_inserted(part))
+        # pydantic adds the names of validators to a place.
+        path = ".".join(str(part) for part in self.place if not str(part).startswith("function-"))
         return path or "the file"
 
 
@@ -183,11 +179,6 @@ def _newer(document: Document) -> Document | None:
     while layer is not None and not is_newer(layer.writer):
         layer = layer.below
     return layer
-
-
-def _is_inserted(part: int | str) -> bool:
-    """Return whether pydantic added `part` to a place: the name of a validator."""
-    return str(part).startswith("function-")
 
 
 def _mistake(

@@ -1,5 +1,7 @@
 """What a log quotes: no secret, and all that only sounds like one."""
 
+import time
+
 import pytest
 
 from lumitui.remote.site.masked_text import masked
@@ -12,6 +14,26 @@ from lumitui.remote.site.masked_text import masked
         "os.environ['DB_PASSWORD']='Xk29'", "passphrase => Xk29", "Authorization: Token Xk29",
         "authorization: Bearer Xk29fjQpLm", "https://bob:Xk29@host/x", "GET /x?a=1&sig=Xk29",
         "curl -s -u bob:Xk29 host", "sshpass -p Xk29 ssh host", "Cookie: session=Xk29; b=Xk29",
+        # Programs of databases and registries, as a shell traces them and as Python prints them.
+        "mysql -u root -pXk29 -h db", "['mysql', '-pXk29']", "mariadb -p'Xk29'", "7z x -pXk29 a",
+        "mongosh -u me -p Xk29 host", "redis-cli -a Xk29 ping", "docker login -u me -p Xk29 reg",
+        "Command '['docker', 'login', '-p', 'Xk29']'", "echo Xk29 | docker login --password-stdin",
+        "mysqladmin -u root password Xk29", "CREATE USER a IDENTIFIED BY 'Xk29'",
+        "influx -token Xk29", "AZURE_STORAGE_KEY: Xk29==",
+        "openssl rsa -passin pass:Xk29", "unzip -P Xk29 a.zip", "['--token', 'Xk29']",
+        "curl -subob:Xk29 host", "['curl', '-u', 'bob:Xk29']", "requests.get(auth=('bob', 'Xk29'))",
+        "setenv WANDB_API_KEY Xk29", "aws configure set aws_secret_access_key Xk29",
+        # Files of settings, and what libraries print of them.
+        "machine h login me password Xk29", "  password Xk29", "<password>Xk29</password>",
+        "aws_secret_access_key = Xk29", "'SecretAccessKey': 'Xk29'", "SMTP_PASS: Xk29",
+        "REDIS_AUTH=Xk29", r'{\"password\": \"Xk29\"}', "password => 'Xk29'", "password=b'Xk29'",
+        "Config(api_key=SecretStr('Xk29'))", "os.environ.setdefault('HF_TOKEN', 'Xk29fjQpLm')",
+        '{"auths": {"reg": {"auth": "Xk29fjQpLmdTpXk29ZmpR="}}}', "private_key: Xk29",
+        '{"username": "bob", "key": "Xk29fjQpLm7Xk29fj"}', "Incorrect API key provided: Xk29.",
+        "token Xk29fjQpLm7 is invalid", "postgresql://u:Xk29/f@Xk29@db/x", "GET /x?auth=Xk29",
+        "https://Xk29fjQpLm7Xk29fjQpLm7@github.com/o/r", '"authorization": "Xk29"',
+        'Authorization: Digest username="u", response="Xk29"', "'Cookie': 'a=Xk29'",
+        "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\nXk29\n-----END OPENSSH PRIVATE KEY-----",
     ],
 )  # fmt: skip
 def test_no_secret_of_a_log_is_quoted(line: str) -> None:
@@ -23,7 +45,21 @@ def test_no_secret_of_a_log_is_quoted(line: str) -> None:
     [
         "max_tokens: 4096", "tokens/s: 1234", "KeyError: 'password'", "PWD=/users/alice",
         "special_tokens: <pad>", "git@github.com:foo/bar.git", "pad_token_id: 50256",
+        "num_tokens=4,096", "tokens=128k", "mask_token=[MASK]", "eos_token='</s>'", "tokens: 1.5T,",
+        "key_padding_mask=None", "token_shift=True", "basic training", "cookie: disabled",
+        "wandb.login(key=[your_api_key])", "the token classification_head is trained",
+        "password authentication failed for user bob1", "docker run -p 8080:80 -u 1000:1000 img",
+        "docker://registry:5000/img@sha256", "mysql -h db -P 3306 -u root", "login node uan01",
+        "on login1: mkdir -p /scratch/x1", 'add_argument("--token", default=None)',
+        "backward pass: 12.5ms", "PASS: test_1", "tokenizer=gpt2", f"sha256: {'9f86d081' * 8}",
     ],
 )  # fmt: skip
 def test_what_only_sounds_like_a_secret_is_quoted(line: str) -> None:
     assert masked(line) == line
+
+
+def test_a_long_line_takes_no_minutes() -> None:
+    began = time.monotonic()
+    for part in ("http://a", "a-b-", "curl -u ", "docker login "):
+        masked(part * 10_000)
+    assert time.monotonic() - began < 20

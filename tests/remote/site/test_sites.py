@@ -150,6 +150,12 @@ def test_no_user_polls_more_often_than_the_systems_profile_allows(
     (user / "small.yaml").write_text("extends: small\npoll_seconds: null\n")
     (system / "small.yaml").write_text(f"{SMALL}poll_seconds: 90\n")
     assert sites.load("small").poll_seconds == 90
+    # Nor through one with another name and the same host.
+    (system / "small.yaml").write_text(f"{SMALL}poll_seconds: 90\nhosts: {{login: a.example}}\n")
+    for host, least in (("Bob@A.example.", 90), ("b.example", 5)):
+        text = f"{SMALL}poll_seconds: 5\nhosts: {{login: {host}}}\n"
+        (user / "alias.yaml").write_text(text)
+        assert sites.load("alias").poll_seconds == least
     (system / "small.yaml").write_text("broken: [\n")
     (user / "small.yaml").write_text(f"{SMALL}poll_seconds: 5\n")
     assert sites.load("small").poll_seconds == 5

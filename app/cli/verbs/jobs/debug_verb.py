@@ -66,7 +66,7 @@ def debug(reply: Reply, job: Path, length: str, idle: str, force: bool, yes: boo
             )
         alone = f", and ends after {words.length(patience)} without a shell"
         say(
-            f"{run.id} runs for at most {words.length(seconds)}, "
+            f"{run.id} runs for at most {words.time_limit(run)}, "
             f"{words.price_sentence(run.price)}{alone if patience < seconds else ''}."
         )
         say(f"Next, run: lumitui shell {run.id}; to end it: lumitui cancel {run.id}")

@@ -40,14 +40,13 @@ def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:
             name, f"{name} with the fixes",
         )
     )  # fmt: skip
-    written = False
+    written = bool(diff) and not only_diff
     if diff and not reply.json:
         show(diff, nl=not diff.endswith("\n"))
-    if diff and not only_diff:
+    if written:
         question = f"Write {words.count(len(result.done), 'change')} to {name}?"
         confirm(question, yes=yes, otherwise=f"{name} is unchanged.")
         save_draft(result.draft)
-        written = True
         say(f"Wrote {name}.")
     elif not diff:
         say(f"{name} needs no mechanical fix.")

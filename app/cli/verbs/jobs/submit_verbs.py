@@ -8,7 +8,9 @@ import click
 from lumitui.app.cli import output, series_verbs
 from lumitui.app.cli.confirmation import (
     agree_to_submit,
+    code_words,
     grid_lines,
+    refuse_errors,
     refuse_wait,
     show_findings,
     show_unseen,
@@ -61,10 +63,9 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
         if not sequence:
             say(f"The script of the first run, {head.cell}:")
     elif not only_script:
-        code = f"; code: {head.files.weight}" if head.files.weight else ""
         memory = launch.memory
         each = f", {words.rank_memory(memory)} of memory each" if memory else ""
-        say(f"{words.layout_size(launch.layout)}{each}; {price}{code}")
+        say(f"{words.layout_size(launch.layout)}{each}; {price}{code_words(head)}")
     shown = every if sequence else every[:1]
     if not only_script:
         links = (link for one in shown for link in one.launch.spec.links.items())
@@ -91,17 +92,20 @@ def _sent_text(job: "Preview", *, whole: bool, command: bool) -> str:
 @click.command()
 @job_argument
 @click.argument("folder", metavar="DIR", type=GivenPath())
+@click.option("--force", is_flag=True, help="Write it despite the adviser's errors.")
 @json_option
 @click.pass_obj
-def export(reply: Reply, job: Path, folder: Path) -> None:
+def export(reply: Reply, job: Path, folder: Path, force: bool) -> None:
     """Write a job as a folder that plain sbatch runs, without lumitui.
 
     For a colleague or a helpdesk. The folder contains the script, a copy of the code and a README,
-    but no secret values.
+    but no secret values. If the job has an error, writes nothing without --force.
     """
     with core() as runs:
         job_preview = without_secrets(runs.preview(job))
         show_findings(job_preview)
+        if not (force or any(error.final for error in job_preview.errors)):
+            refuse_errors(job_preview, "Correct the job file, or add --force to write it anyway.")
         done = runs.export(job_preview, folder)
     if job_preview.launch.spec.chain > 1:
         say("note: the exported job runs for one time limit; README.md shows how to continue it.")

@@ -24,7 +24,7 @@ from lumitui.app.cli.session import (
 )
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.app.runs import InputError
+from lumitui.app.runs import InputError, spell_out
 
 
 @click.command()
@@ -178,7 +178,8 @@ def fetch(
             raise InputError("--list copies nothing.", "Omit PATTERN and --to.")
         with core() as runs:
             listing = runs.files.list(runs.history.get(run_id).id)
-        reply.give(listing, tables.files_text(listing))
+        lines = (f"{words.size(one.size):>9}  {spell_out(one.name)}" for one in listing.files)
+        reply.give(listing, "\n".join(lines))
         for warning in listing.left:
             warn(warning)
         return
@@ -186,7 +187,7 @@ def fetch(
         run = runs.history.get(run_id)
         folder = target or Path(run.id)
         outcome = runs.fetch(run.id, folder, patterns)
-    reply.give(outcome, tables.fetched_text(outcome.files))
+    reply.give(outcome, "\n".join(spell_out(str(item.path)) for item in outcome.files))
     for note in results.notes(outcome, named=bool(patterns)):
         say(f"note: {note}")
     say(f"{words.count(len(outcome.files), 'file')} in {folder}.")

@@ -20,7 +20,7 @@ from lumitui.app.cli.session import (
 )
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.app.runs import InputError, LumiError
+from lumitui.app.runs import InputError, LumiError, spell_out
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Looked, Run, Runs
@@ -90,7 +90,8 @@ def _of_file(reply: Reply, profile: Path) -> int:
     from lumitui.app.runs import profile_remarks
 
     remarks = profile_remarks(profile, own_settings().profiles)
-    reply.give(remarks, tables.remark_text(profile, remarks))
+    rows = (f"{profile}:{one.at.line}: {one.severity}: {one.message}" for one in remarks)
+    reply.give(remarks, "\n".join(map(spell_out, rows)))
     codes = {"error": 2, "warning": 1, "note": 0}
     return max((codes[one.severity] for one in remarks), default=0)
 

@@ -41,7 +41,8 @@ def test_preview_is_exact_to_the_byte(here: Here, job: Path, runs: Runs) -> None
     assert (done.returncode, done.stdout) == (0, expected.launch.script)
     done = here("preview", str(job))
     assert done.stdout == f"{expected.command}\n\n{expected.launch.script}"
-    assert "1 node, 1 rank on CPU; nothing is billed" in done.stderr
+    assert "1 node, 1 rank on CPU; nothing is billed; code: 2 files, " in done.stderr
+    told(here("submit", str(job)), 2, "nothing is billed; code: 2 files, ", "Add --yes.")
     data = envelope(here("preview", str(job), "--json"))["data"]
     assert data["script"] == expected.launch.script
     everything = here("preview", str(job), "--all", "--script").stdout
@@ -109,7 +110,7 @@ if dist.get_rank() == 0:
 """
 
 
-def test_what_a_rule_finds_keeps_nobody_from_a_job_file_or_a_folder(
+def test_what_a_rule_finds_keeps_nobody_from_a_job_file_and_with_force_from_a_folder(
     here: Here, tmp_path: Path
 ) -> None:
     path, out = tmp_path / "job.yaml", tmp_path / "out"
@@ -118,7 +119,9 @@ def test_what_a_rule_finds_keeps_nobody_from_a_job_file_or_a_folder(
     done = here("new", "--site", "lumi", *words)
     assert (done.returncode, path.exists()) == (0, True)
     assert "error: train.py, line 4: Only rank 0 calls barrier()" in done.stderr
-    done = here("export", str(path), str(out))
+    told(here("export", str(path), str(out)), 2, "add --force to write it anyway")
+    assert not out.exists()
+    done = here("export", str(path), str(out), "--force")
     assert (done.returncode, (out / "job.sh").exists()) == (0, True), done.stderr
     assert "error: train.py, line 4: Only rank 0 calls barrier()" in done.stderr
     done = here("submit", str(path), "--yes")

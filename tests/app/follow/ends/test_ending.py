@@ -44,7 +44,7 @@ def test_no_site_is_asked_about_a_run_that_never_had_a_job(tmp_path: Path) -> No
     history.close()
 
 
-CODE = "import torch\n\ndef step(x):\n    return x / 0\n\n\nprint('end')\n"
+CODE = "import torch\nlogin(key='Xk29fjQp')\ndef step(x):\n    return x / 0\n\n\nprint('end')\n"
 
 
 def test_the_lines_around_are_those_that_were_sent(tmp_path: Path) -> None:
@@ -59,6 +59,7 @@ def test_the_lines_around_are_those_that_were_sent(tmp_path: Path) -> None:
     numbers = [row[:6] for row in found.rows]
     assert numbers == ["     2", "     3", ">    4", "     5", "     6"]
     assert found.rows[2] == ">    4      return x / 0"
+    assert found.rows[0] == "     2  login(key=…)", "users paste it into tickets"
     first = code_around(run, "train.py:1", sent.text)
     assert first is not None and first.rows[0] == ">    1  import torch"
     for place in ("", "nowhere", "train.py:99", "other.py:1", "<string>:1"):

@@ -102,7 +102,7 @@ def test_ranks_follow_from_the_request_and_the_launch(
 
 
 def test_modules_are_those_that_stay_loaded() -> None:
-    body = "module load a b/1\nmodule purge\nml c d\nmodule swap c e\nmodule unload d\n"
+    body = "module load a b/1\nml -q purge\nml -q c d\nmodule swap c e\nmodule unload d\n"
     assert job(body=body).modules == ("e",)
 
 

@@ -35,6 +35,8 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
         ({"args": ["--data=/x/$LUSTRE/data"]}, "literal-argument", "warning"),
         ({"args": ["--out", "${SLURM_JOB_ID}"]}, "literal-argument", "warning"),
         ({"args": ["--n=$(nproc)"]}, "literal-argument", "warning"),
+        ({"python": "$PWD/bin/python"}, "literal-argument", "error"),
+        ({"links": {"data": "$LUSTRE/data"}}, "literal-argument", "error"),
         (GLOBAL | {"args": ["--b=100"]}, "batch-split", "error"),
         (GLOBAL | {"args": ["--b", "+100"]}, "batch-split", "error"),
         *((GLOBAL | {"args": [f"--b={n}"]}, "batch-split", "error") for n in (0, "-8", 10**8)),

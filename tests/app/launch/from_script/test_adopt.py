@@ -115,12 +115,13 @@ def test_no_value_of_a_secret_is_repeated() -> None:
 
 
 def test_what_a_job_file_cannot_say_is_lost_loudly() -> None:
-    text = LUMI.replace("#SBATCH --exclude", "#SBATCH --array=0-9\n#SBATCH --exclude")
+    text = LUMI.replace("#SBATCH --exclude", "#SBATCH --array=0-9 --wait\n#SBATCH --exclude")
     text = text.replace("src/train.py", "/users/me/train.py").replace("12:00:00", "720")
     found = imported(text, sites()["lumi"])
     assert "--array=0-9: list the values under `grid:` to start a run for each" in lost(found)
     assert "/users/me/train.py: it is outside the project" in lost(found)
     assert found.spec.script == "train.py" and found.spec.time == "12:00:00"
+    assert not any("--wait" in option for option in found.spec.sbatch)
 
 
 def test_a_line_that_sbatch_ignores_is_lost_and_has_one_fate() -> None:
@@ -429,6 +430,15 @@ def test_an_environment_whose_place_the_script_names_is_kept(line: str, kept: st
     assert "activate" not in lost(found)
     inside = GUIDE.replace("venv/bin", "/venv/bin")
     assert imported(inside, sites()["lumi"]).spec.activate == ("/venv",)
+
+
+def test_a_swap_and_a_quiet_purge_have_one_fate() -> None:
+    head = LUMI[: LUMI.index("module load")]
+    body = "ml -q purge\nmodule swap PrgEnv-cray PrgEnv-gnu\nsrun python train.py\n"
+    found = imported(head + body, sites()["lumi"])
+    notes = (*found.kept, *found.derived, *found.changed, *found.lost)
+    said = [one.what for one in notes if {"purge", "swap", "PrgEnv-gnu"} & {*one.what.split()}]
+    assert sorted(said) == ["ml -q purge", "module swap PrgEnv-cray PrgEnv-gnu"]
 
 
 def test_another_version_of_a_module_than_the_profiles_is_lost() -> None:

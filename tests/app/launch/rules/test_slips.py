@@ -183,6 +183,7 @@ def test_a_script_that_starts_one_program_is_not(text: str, changes: dict[str, o
         ({"time": "5-00:00:00"}, "time-limit", "`chain: 3`"),
         ({"partition": "dev-g", "time": "12:00:00"}, "time-limit", "Use standard-g"),
         ({"sbatch": ["--array=0-9"]}, "own-option", "`grid:`"),
+        ({"sbatch": ["-W"]}, "own-option", "Omit --wait"),
         ({"sbatch": ["--mem=60G"]}, "own-option", "Use `memory:`"),
         ({"sbatch": ["--output=logs/%j.out"]}, "own-option", "Omit --output"),
         ({"env": {"HF_HOME": "/users/anna/hf"}}, "lumi-hf-home", "Remove HF_HOME from `env:`"),

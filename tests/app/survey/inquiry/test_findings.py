@@ -50,6 +50,18 @@ def said(answers: Answers, wanted: InquiryNeeds = WANTED) -> list[Finding]:
     return [one for one in findings(wanted, answers, NOW) if one.rule != "cluster-start"]
 
 
+def test_all_runs_of_a_grid_count_for_the_budget_and_the_number_of_jobs() -> None:
+    grid = replace(WANTED, jobs=20, price=900.0)
+    full = [one.message for one in said(ANSWERS, grid)]
+    assert "sbatch refuses some of the 20 runs." in full[0]
+    assert "the 20 runs cost 900.0 GPU-hours, but project_1 has 812 left" in full[-1]
+    assert said(ANSWERS, replace(grid, jobs=19, price=812.0)) == []
+    little = replace(ANSWERS, budgets=(BudgetRow("project_1", 99.7, 1000.0),))
+    assert "costs 99.9 GPU-hours, but project_1 has 99.7 left" in (
+        said(little, replace(WANTED, price=99.9))[0].message
+    )
+
+
 def test_a_job_that_the_cluster_has_nothing_against_is_told_when_it_would_start() -> None:
     (only,) = findings(WANTED, ANSWERS, NOW)
     assert (only.rule, only.severity) == ("cluster-start", "note")

@@ -47,6 +47,7 @@ def test_this_machine_has_no_slurm_to_ask(runs: Runs, tmp_path: Path) -> None:
     before = runs.footprint("laptop").requests
     assert rules(runs, preview) == {}
     assert runs.footprint("laptop").requests == before + 1
+    assert runs.inquiries._needs_of(preview, [preview]).jobs == 2, "a grid of two"
 
 
 def test_what_was_answered_stands_beside_the_fields_of_the_draft(
