@@ -128,19 +128,6 @@ def test_an_upper_limit_is_rounded_up(value: float, shown: str) -> None:
     assert words.billed(run, NOW) == (f"nothing (of at most {shown})" if value else "nothing")
 
 
-@pytest.mark.parametrize(
-    ("limit", "long", "short"),
-    [
-        ("01:00:29", "1 h 01 min", "1h01"), ("00:05:30", "5 min 30 s", "5m30"),
-        ("00:59:59", "1 h 00 min", "1h00"), ("1-00:30:00", "1 d 01 h", "1d01"),
-    ],
-)  # fmt: skip
-def test_a_time_limit_is_rounded_up(limit: str, long: str, short: str) -> None:
-    run = replace(QUEUED, spec=QUEUED.spec.model_copy(update={"time": limit}))
-    assert words.time_limit(run) == long
-    assert words.elapsed_of_limit(run, NOW) == f"-/{short}"
-
-
 def test_ranks_are_named_as_ranges() -> None:
     assert words.ranks_named([3]) == "Rank 3"
     assert words.ranks_named([8, 9, 3, 10]) == "Ranks 3, 8-10"
