@@ -33,7 +33,7 @@ class ErrorDialog(DialogBox[None]):
     is_question: ClassVar[bool] = False
     AUTO_FOCUS = "Button"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,q", "close", "Close", id="error.close", tooltip="Close the message"),
+        Binding("escape,enter,q", "close", "Close", id="error.close", tooltip="Close the message")
     ]
     KIND = "error"
     heading = "That did not work"

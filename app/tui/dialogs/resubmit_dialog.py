@@ -69,11 +69,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     subtitle = "↓ sizes, space marks several"
 
     def __init__(
-        self,
-        parent: Run,
-        nodes: int,
-        settings: tuple[str, ...] = (),
-        followers: Sequence[str] = (),
+        self, parent: Run, nodes: int, settings: tuple[str, ...] = (), followers: Sequence[str] = ()
     ) -> None:
         """Send `parent` again on `nodes` nodes, with `settings` as `key=value`.
 
@@ -123,12 +119,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         if self.query("#nodes"):
             self._settings_changed()
             run_id = self._parent_run.id
-            ask(
-                self,
-                lambda runs: runs.code_news(run_id),
-                self._compared,
-                failed=lambda _: self._compared(CodeNews()),
-            )
+            ask(self, lambda runs: runs.code_news(run_id), self._compared,
+                failed=lambda _: self._compared(CodeNews()))  # fmt: skip
 
     # -- the requested plans
 

@@ -19,14 +19,7 @@ from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets.chart import Chart, lines_of
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.styled import (
-    SERIES,
-    TWO_COLUMNS,
-    fit,
-    labelled,
-    plain,
-    side_by_side,
-)
+from lumitui.app.tui.widgets.styled import SERIES, TWO_COLUMNS, fit, labelled, plain, side_by_side
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Figures, FigureSeries, LogFigures

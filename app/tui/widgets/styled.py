@@ -66,11 +66,6 @@ GLYPHS: dict[State, str] = {
 FAILED = "✖"
 
 
-def glyph(state: State) -> str:
-    """Return the sign of a state, one cell wide; the state's word is always beside it."""
-    return GLYPHS.get(state, FAILED)
-
-
 def state_text(state: State) -> Text:
     """Return the state in its colour."""
     return Text(str(state), style=COLOURS[state], no_wrap=True)

@@ -57,7 +57,7 @@ def _state(shown: RowValues, width: int) -> Part:
     mark = "*" if shown.marked else " "
     if _is_series(shown.line):  # one run's state would seem to apply to all
         return f"{mark}  {shown.line.children + 1} runs", ""
-    return f"{mark}{styled.glyph(state)} {state}", styled.COLOURS[state]
+    return f"{mark}{styled.GLYPHS.get(state, styled.FAILED)} {state}", styled.COLOURS[state]
 
 
 def _run(shown: RowValues, width: int) -> Part:
@@ -78,10 +78,6 @@ def _chips(run: Run, room: int) -> str:
 
 def _plain(read: Callable[[Run, float], str]) -> Callable[[RowValues, int], Part]:
     return lambda shown, width: (log_line(read(shown.run, shown.now)), "")
-
-
-def _shape(shown: RowValues, width: int) -> Part:
-    return row_words.shape(shown.glance.loss, width), "cyan"
 
 
 def _figure(value: float | None, decimals: int) -> Part:
@@ -119,7 +115,9 @@ _COLUMNS = (
     Column("site", "Site", _plain(lambda run, now: run.site)),
     Column("size", "Size", _plain(lambda run, now: row_words.size(run)), OrderBy.NODES, right=True),
     Column("time", "Time", _plain(words.elapsed_of_limit), OrderBy.END, right=True, least=9),
-    Column("shape", "Curve", _shape, most=6),
+    Column(
+        "shape", "Curve", lambda row, room: (row_words.shape(row.glance.loss, room), "cyan"), most=6
+    ),
     Column("loss", "Loss", lambda row, _: _figure(row.glance.last_loss, 3), right=True),
     Column("speed", "Smp/s", lambda row, _: _figure(row.glance.samples_per_s, 0), right=True),
     Column("cost", "Cost", _plain(row_words.cost), OrderBy.COST, right=True, least=6),

@@ -278,12 +278,8 @@ class RunTable(ScrollView, can_focus=True):
         if keys - self._asked:
             self._asked = frozenset(keys)
             wanted = tuple(keys)
-            ask(
-                self,
-                lambda runs: runs.history.glances.take(wanted),
-                self._looked,
-                failed=self._looked,
-            )
+            ask(self, lambda runs: runs.history.glances.take(wanted), self._looked,
+                failed=self._looked)  # fmt: skip
 
     def _looked(self, _: object) -> None:
         """Show the loaded previews."""
