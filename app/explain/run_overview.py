@@ -12,7 +12,7 @@ from lumitui.app.explain.run_facts import Row
 from lumitui.app.explain.training_summary import Speedup, Summary
 from lumitui.app.explain.waiting import waited
 from lumitui.app.history.listing.state_filter import WENT_WRONG
-from lumitui.app.history.run import Run
+from lumitui.app.history.run import NODE_PROBE, Run
 from lumitui.remote.site import walltime
 from lumitui.remote.site.states import State
 
@@ -41,6 +41,7 @@ UNPROVED = (
     "Check the proof: some ranks have different cores or GPUs than planned, so the run may be slow."
 )
 
+_PROBE = "`lumitui site check {run.site} --probe --run {run.id} --write`"
 HANGS = "Wait in case it recovers, or cancel it and resubmit it without that node."
 
 MOST_DEPTH = 8
@@ -110,6 +111,8 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
         return "Open a shell in it, and cancel it when you are done."
     if run.state is State.TIMEOUT and run.spec.trainer is None and not run.spec.resume:
         return MORE_TIME
+    if run.name == NODE_PROBE and run.state is State.DONE:
+        return f"Save what it measured: F5 in the guide (0), or {_PROBE.format(run=run)}."
     return NEXT.get(run.state, "")
 
 
@@ -198,7 +201,7 @@ def rows(
     parent, beside = comparison or (None, None)
     facts = (
         ("timing", story(run, now)),
-        ("proof", f"{proof.kind}: {proof.sentence}" if proof else ""),
+        ("proof", f"{proof.kind}: {proof.sentence}" if proof and run.name != NODE_PROBE else ""),
         ("throughput", speed(run, totals)),
         ("idle", idle(run, totals)),
         ("efficiency", against(beside, parent, run)),
