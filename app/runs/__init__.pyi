@@ -118,9 +118,7 @@ from lumitui.app.knowledge.script_check import edits_diff as edits_diff
 from lumitui.app.launch.draft import job_form as job_form
 from lumitui.app.launch.draft.job_form import Field as Field
 from lumitui.app.launch.draft.job_form import apply_fix as apply_fix
-from lumitui.app.launch.draft.job_form import apply_fixes as apply_fixes
 from lumitui.app.launch.draft.job_form import problem_of as problem_of
-from lumitui.app.launch.draft.job_form import worst_problems_first as worst_problems_first
 from lumitui.app.launch.draft.node_map import MapLine as MapLine
 from lumitui.app.launch.draft.node_map import bind_text as bind_text
 from lumitui.app.launch.draft.node_map import explain_masks as explain_masks

@@ -1,7 +1,6 @@
 """The before/after table of a resubmission: the differences between two launches. Pure."""
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from lumitui.app.job.setting import argument_value, rate_argument, with_argument
 from lumitui.app.job.stop_lead import signal_of
 from lumitui.app.knowledge.program.python_reader import read_python
 from lumitui.app.launch.deepspeed_batch import TRAIN, sent_config
+from lumitui.app.launch.draft.printed_series import scaled_options
 from lumitui.app.scale import learning_rate
 
 
@@ -59,11 +59,6 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
     return tuple(rows)
 
 
-_NAMES = {
-    "batch": re.compile(r"(?:(?:train|per_device|micro|global)_)*(?:batch(?:_?size)?|bs)"),
-    "lr": re.compile(r"(?:(?:base|max|peak)_)?(?:lr|learning_rate)"),
-}
-"""The names of a program's options for the batch size and the learning rate, by key of `scale:`."""
 _HOW_TO_NAME = (
     ": name their arguments in the job file, like `scale: {batch: {arg: --batch-size}, "
     "lr: {arg: --lr}}`, and set both in `args:`"
@@ -96,9 +91,8 @@ def change_effect(changes: Sequence[PlanChange], program: str = "") -> str:
 
 def _how_to_name(program: str) -> str:
     """Return how to name both arguments, in the terms of a program that has them."""
-    flags = {one.name: one.flags[-1] for one in read_python(program, "program").options}
-    found = ((key, next(filter(names.fullmatch, flags), "")) for key, names in _NAMES.items())
-    if not (own := {key: flags[name] for key, name in found if name}):
+    options = read_python(program, "program").options
+    if not (own := scaled_options([one.flags[-1] for one in options])):
         return _HOW_TO_NAME
     keys = ", ".join(f"{key}: {{arg: {flag}}}" for key, flag in own.items())
     words = f". The script reads {' and '.join(own.values())}: add `scale: {{{keys}}}` to the job "
