@@ -178,6 +178,7 @@ def login_of(site: Site) -> tuple[str, str]:
 
 Mark = Literal["done", "next", "later"]
 FIRST_LINE = "# Written by lumitui's guide, which may write it again."
+_LOGIN = re.compile(r"\A#.*\nextends:.*\nhosts:\n(?:  (?:user|identity):.*\n)*")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
 
@@ -237,13 +238,13 @@ def missing(steps: Sequence[GuideStep], name: str) -> str:
     return next((step.name for step in needed if step.mark != "done"), "")
 
 
-def profile_text(progress: GuideAnswers) -> str:
-    """Return the profile that the guide writes: the built-in one, with the user's login."""
+def profile_text(progress: GuideAnswers, path: Path) -> str:
+    """Return the profile for `path` with the user's login; keep what follows it in that file."""
     lines = [FIRST_LINE, f"extends: {json.dumps(progress.site)}", "hosts:"]
     lines.append(f"  user: {json.dumps(progress.user)}")
-    if progress.key:
-        lines.append(f"  identity: {json.dumps(progress.key)}")
-    return "\n".join(lines) + "\n"
+    lines += [f"  identity: {json.dumps(progress.key)}"] if progress.key else []
+    old = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    return "\n".join(lines) + "\n" + _LOGIN.sub("", old)
 
 
 def has_account(progress: GuideAnswers, site: Site | None) -> bool:
@@ -283,12 +284,10 @@ def _key_words(progress: GuideAnswers, around: Surroundings) -> str:
 
 
 def _account_words(progress: GuideAnswers, site: Site | None) -> str:
-    if site is None:
-        return "The project to bill."
-    if not site.account.required:
+    example = site.account.example if site else ""
+    if site and not site.account.required:
         return f"{site.title} needs none."
-    example = site.account.example
-    if progress.account and not has_account(progress, site):
+    if site and progress.account and not has_account(progress, site):
         return "This is not a project of the site." + (example and f" One looks like {example}.")
     return f"The project to bill, like {example}." if example else "The project to bill."
 

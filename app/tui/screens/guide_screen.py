@@ -301,7 +301,7 @@ class GuideScreen(FullScreen):
         try:
             if not around.foreign:
                 around.profile.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(around.profile, profile_text(self._progress))
+                write_whole(around.profile, profile_text(self._progress, around.profile))
         except OSError as error:
             message = f"{around.profile} cannot be written: {error.strerror}."
             show_error(self, LumiError(message, "Check its folder."))
