@@ -11,6 +11,7 @@ from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.idle_words import idle
 from lumitui.app.explain.waiting import waited
 from lumitui.app.history.listing.state_filter import WENT_WRONG
+from lumitui.app.history.run import NODE_PROBE
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ UNPROVED = (
     "Check the proof: some ranks have different cores or GPUs than planned, so the run may be slow."
 )
 
+_PROBE = "`lumitui site check {run.site} --probe --run {run.id} --write`"
 HANGS = "Wait in case it recovers, or cancel it and resubmit it without that node."
 
 MOST_DEPTH = 8
@@ -111,6 +113,8 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
         return "Open a shell in it, and cancel it when you are done."
     if run.state is State.TIMEOUT and run.spec.trainer is None and not run.spec.resume:
         return MORE_TIME
+    if run.name == NODE_PROBE and run.state is State.DONE:
+        return f"Save what it measured: F5 in the guide (0), or {_PROBE.format(run=run)}."
     return NEXT.get(run.state, "")
 
 
@@ -200,7 +204,7 @@ def rows(
     parent, beside = comparison or (None, None)
     facts = (
         ("timing", story(run, now)),
-        ("proof", f"{proof.kind}: {proof.sentence}" if proof else ""),
+        ("proof", f"{proof.kind}: {proof.sentence}" if proof and run.name != NODE_PROBE else ""),
         ("throughput", speed(run, totals)),
         ("idle", idle(run, totals)),
         ("efficiency", against(beside, parent, run)),

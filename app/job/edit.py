@@ -285,7 +285,7 @@ def rename(text: str, place: tuple[str, ...], name: str) -> str:
     """Return `text` with the key at `place` called `name`; nothing else changes.
 
     Raises:
-        InputError: there is no such key.
+        InputError: there is no such key, or already one called `name`.
     """
     parent: yaml.Node | None = Document(text, "the job file", plain=True).root
     for key in place[:-1]:
@@ -294,6 +294,8 @@ def rename(text: str, place: tuple[str, ...], name: str) -> str:
     entry = find(parent, place[-1])
     if entry is None:
         raise InputError(f"The job file has no key `{'.'.join(place)}`.", "Open the file again.")
+    if find(parent, name):
+        raise InputError(f"The job file already has `{name}:`.", "Remove one of the two keys.")
     key_node = entry[0]
     return text[: key_node.start_mark.index] + scalar(name) + text[key_node.end_mark.index :]
 

@@ -83,6 +83,7 @@ from lumitui.app.history.metric_points import Glance as Glance
 from lumitui.app.history.metric_points import GlanceKey as GlanceKey
 from lumitui.app.history.metric_points import Glances as Glances
 from lumitui.app.history.run import AGENT_TAG as AGENT_TAG
+from lumitui.app.history.run import NODE_PROBE as NODE_PROBE
 from lumitui.app.history.run import Run as Run
 from lumitui.app.history.run import one_line as one_line
 from lumitui.app.job import examples as examples
@@ -117,9 +118,7 @@ from lumitui.app.knowledge.script_check import edits_diff as edits_diff
 from lumitui.app.launch.draft import job_form as job_form
 from lumitui.app.launch.draft.job_form import Field as Field
 from lumitui.app.launch.draft.job_form import apply_fix as apply_fix
-from lumitui.app.launch.draft.job_form import apply_fixes as apply_fixes
 from lumitui.app.launch.draft.job_form import problem_of as problem_of
-from lumitui.app.launch.draft.job_form import worst_problems_first as worst_problems_first
 from lumitui.app.launch.draft.node_map import MapLine as MapLine
 from lumitui.app.launch.draft.node_map import bind_text as bind_text
 from lumitui.app.launch.draft.node_map import explain_masks as explain_masks
@@ -141,6 +140,7 @@ from lumitui.app.launch.send.draft import Draft as Draft
 from lumitui.app.launch.send.draft import open_draft as open_draft
 from lumitui.app.launch.send.draft import save_draft as save_draft
 from lumitui.app.launch.send.drafts import CheckedDraft as CheckedDraft
+from lumitui.app.launch.send.drafts import FixedDraft as FixedDraft
 from lumitui.app.launch.send.drafts import fixed_draft as fixed_draft
 from lumitui.app.launch.send.drafts import total_price as total_price
 from lumitui.app.launch.send.lock import sender_lock as sender_lock
@@ -181,7 +181,6 @@ from lumitui.app.survey.environments.image_contents import (
 )
 from lumitui.app.survey.inquiry.inquiries import Inquired as Inquired
 from lumitui.app.survey.inquiry.start_places import StartPlace as StartPlace
-from lumitui.app.survey.profile.node_job import NODE_PROBE as NODE_PROBE
 from lumitui.app.survey.profile.surveys import Looked as Looked
 from lumitui.app.survey.profile.surveys import WrittenProfile as WrittenProfile
 from lumitui.remote.connect import Connect as Connect
@@ -205,6 +204,7 @@ from lumitui.remote.site.errors import RefusedError as RefusedError
 from lumitui.remote.site.errors import RunFailed as RunFailed
 from lumitui.remote.site.errors import WaitTimedOut as WaitTimedOut
 from lumitui.remote.site.finding import Finding as Finding
+from lumitui.remote.site.finding import Fix as Fix
 from lumitui.remote.site.profile import Site as Site
 from lumitui.remote.site.reading.plain_file import read_plain as read_plain
 from lumitui.remote.site.reading.validation import mistake_words as mistake_words

@@ -1,4 +1,4 @@
-"""The first steps: the demo on this machine, or a site, a key, a check and a first job."""
+"""The first steps: the demo on this machine, or a site, a key, a check, a measured node, a job."""
 
 import importlib.util
 import json
@@ -6,17 +6,22 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from lumitui.app.explain.words import count
+from lumitui.app.history.run import Run
 from lumitui.app.job import examples
 from lumitui.app.job.settings import Settings, install_hint, write_whole
 from lumitui.app.launch.from_script.own_scripts import files_here
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.ssh.config import Login
+from lumitui.remote.ssh.options.openssh import from_home, openssh_table
 
 DEMO_FOLDER = Path("lumitui-demo")
 """The demo's folder, relative to the current one."""
@@ -41,16 +46,18 @@ def prepare_demo(folder: Path) -> Path:
             "The demo needs PyTorch, which this Python lacks.",
             f"{install_hint('torch')} Or set LUMITUI_PYTHON to a Python with torch.",
         )
+    return _job_in(folder, this_machine(), examples.Beginning("demo"), "Choose another with --to.")
+
+
+def _job_in(folder: Path, site: Site, choices: examples.Beginning, do: str) -> Path:
+    """Return the job file in `folder`; create it if it is missing."""
     job = folder / "job.yaml"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LumiError(
-            f"Cannot create the folder {folder}: {error.strerror}.", "Choose another one with --to."
-        ) from error
+        raise LumiError(f"Cannot create the folder {folder}: {error.strerror}.", do) from error
     if not job.exists():
-        text = examples.text_for(this_machine(), examples.Beginning("demo"))
-        examples.write_new(job, text)
+        examples.write_new(job, examples.text_for(site, choices))
     return job
 
 
@@ -70,20 +77,10 @@ def first_job(site: Site, account: str, folder: Path, script: str = "") -> Path:
     Raises:
         LumiError: it cannot be written.
     """
-    job = (folder if script else folder / FIRST_FOLDER) / "job.yaml"
-    try:
-        job.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LumiError(
-            f"Cannot create the folder {job.parent}: {error.strerror}.",
-            "Start lumitui in one of your own folders.",
-        ) from error
-    if not job.exists():
-        name = Path(script).stem if script else "first"
-        choices = examples.Beginning(name, account=account or None, script=script or None)
-        text = examples.text_for(site, choices)
-        examples.write_new(job, text)
-    return job
+    name = Path(script).stem if script else "first"
+    choices = examples.Beginning(name, account=account or None, script=script or None)
+    own = folder if script else folder / FIRST_FOLDER
+    return _job_in(own, site, choices, "Start lumitui in one of your own folders.")
 
 
 class GuideAnswers(BaseModel):
@@ -164,8 +161,24 @@ def _key(public: Path) -> Key | None:
     return Key(private, words[0], comment)
 
 
+def login_of(site: Site) -> tuple[str, str]:
+    """Return the user name and the key for `site` as OpenSSH reads them, each with its source.
+
+    Raises:
+        LinkError: OpenSSH is not installed, or the configuration has an error.
+    """
+    hosts, config = site.hosts, Path(site.hosts.ssh_config or "~/.ssh/config").expanduser()
+    own = config if hosts.ssh_config else None
+    table = openssh_table(Login(hosts.login, user=hosts.user, config=own))
+    keys = filter(os.path.isfile, map(from_home, table.values.get("identityfile", ())))
+    source, key = f", from {_short(config)}", next(keys, "")
+    key = hosts.identity or (_short(Path(key)) + source if key else "chosen by ssh")
+    return table.one("user") + ("" if hosts.user else source), key
+
+
 Mark = Literal["done", "next", "later"]
 FIRST_LINE = "# Written by lumitui's guide, which may write it again."
+_LOGIN = re.compile(r"\A#.*\nextends:.*\nhosts:\n(?:  (?:user|identity):.*\n)*")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
 
@@ -182,6 +195,8 @@ class Surroundings:
     keys: Sequence[Key]
     script: str = ""
     """The user's training script in the current folder."""
+    measuring: Run | None = None
+    """The unfinished job that measures a node of the site."""
 
 
 @dataclass(frozen=True)
@@ -197,46 +212,39 @@ def steps(progress: GuideAnswers, around: Surroundings) -> tuple[GuideStep, ...]
     """Return the steps in order; the first that is not done is the next one."""
     site = around.site
     rows = [("site", site is not None, _about(site))]
-    if around.foreign:
-        words = f"Set in {_short(around.profile)}, which the guide does not change."
-        rows += [("user", site is not None, words), ("key", site is not None, words)]
-    else:
-        user = _USER.fullmatch(progress.user) is not None
+    user = _USER.fullmatch(progress.user) is not None
+    words = "Your user name on the login node."
+    if not user and progress.user:
         words = "This is not a user name."
-        if user or not progress.user:
-            words = "Your user name on the login node."
-        rows.append(("user", user, words))
-        rows.append(("key", _has_key(progress, around.keys), _key_words(progress, around)))
+    rows.append(("user", user or around.foreign, words))
+    key = around.foreign or progress.key in [str(one.path) for one in around.keys]
+    rows.append(("key", key, _key_words(progress, around)))
     rows.append(("project", has_account(progress, site), _account_words(progress, site)))
     rows.append(("check", progress.checked, _check_words(around)))
+    rows.append(("measure", site is not None and is_measured(site), _measure_words(around)))
     job = f"job.yaml for {around.script}" if around.script else f"{FIRST_FOLDER}/job.yaml"
-    rows.append(("job", False, f"Writes {job} here and opens it. Sends nothing."))
+    rows.append(("job", False, f"Writes {job} and opens New (2). Sends nothing."))
     first = next((i for i, (_, done, _) in enumerate(rows) if not done), len(rows))
-    marks: list[Mark] = [
-        "done" if done else "next" if i == first else "later" for i, (_, done, _) in enumerate(rows)
-    ]
     return tuple(
-        GuideStep(name, mark, words) for (name, _, words), mark in zip(rows, marks, strict=True)
+        GuideStep(name, "done" if done else "next" if i == first else "later", words)
+        for i, (name, done, words) in enumerate(rows)
     )
 
 
 def missing(steps: Sequence[GuideStep], name: str) -> str:
     """Return the first unfinished step that the step `name` requires, or ""."""
-    for step in steps:
-        if step.name == name:
-            return ""
-        if step.mark != "done":
-            return step.name
-    return ""
+    before = takewhile(lambda step: step.name != name, steps)
+    needed = (step for step in before if step.name != "measure")  # a job runs unproved without it
+    return next((step.name for step in needed if step.mark != "done"), "")
 
 
-def profile_text(progress: GuideAnswers) -> str:
-    """Return the profile that the guide writes: the built-in one, with the user's login."""
+def profile_text(progress: GuideAnswers, path: Path) -> str:
+    """Return the profile for `path` with the user's login; keep what follows it in that file."""
     lines = [FIRST_LINE, f"extends: {json.dumps(progress.site)}", "hosts:"]
     lines.append(f"  user: {json.dumps(progress.user)}")
-    if progress.key:
-        lines.append(f"  identity: {json.dumps(progress.key)}")
-    return "\n".join(lines) + "\n"
+    lines += [f"  identity: {json.dumps(progress.key)}"] if progress.key else []
+    old = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    return "\n".join(lines) + "\n" + _LOGIN.sub("", old)
 
 
 def has_account(progress: GuideAnswers, site: Site | None) -> bool:
@@ -244,14 +252,23 @@ def has_account(progress: GuideAnswers, site: Site | None) -> bool:
     return site is not None and not site.account.objection(progress.account)
 
 
+def is_measured(site: Site) -> bool:
+    """Return whether the profile has the cores near each GPU, so that a binding can be proved."""
+    return bool(site.node.gpu_cores) or site.node.on_cpu
+
+
+def _measure_words(around: Surroundings) -> str:
+    if run := around.measuring:
+        return f"{run.id} is {run.state}. When it has ended, its report opens here."
+    if around.site and is_measured(around.site):
+        return "The profile has the cores near each GPU: runs on whole nodes can be `proved`."
+    return "Needed for `proved`: a job of at most five minutes. Its price comes first."
+
+
 def _about(site: Site | None) -> str:
     if site is None:
         return "Choose a cluster. For a new one, lumitui first surveys it and writes its profile."
     return f"{site.title}, at {site.hosts.login}."
-
-
-def _has_key(progress: GuideAnswers, keys: Sequence[Key]) -> bool:
-    return bool(progress.key) and any(str(key.path) == progress.key for key in keys)
 
 
 def _key_words(progress: GuideAnswers, around: Surroundings) -> str:
@@ -263,20 +280,14 @@ def _key_words(progress: GuideAnswers, around: Surroundings) -> str:
     for key in around.keys:
         if str(key.path) == progress.key:
             return f"{key.kind} {key.comment}. The site must know {key.path.name}.pub."
-    count = f"{len(around.keys)} keys" if len(around.keys) > 1 else "one key"
-    return (
-        f"Choose yours: ~/.ssh has {count}. The guide does not create keys, and does not read "
-        "them yet."
-    )
+    return f"Choose yours: ~/.ssh has {count(len(around.keys), 'key')}. The guide creates none."
 
 
 def _account_words(progress: GuideAnswers, site: Site | None) -> str:
-    if site is None:
-        return "The project to bill."
-    if not site.account.required:
+    example = site.account.example if site else ""
+    if site and not site.account.required:
         return f"{site.title} needs none."
-    example = site.account.example
-    if progress.account and not has_account(progress, site):
+    if site and progress.account and not has_account(progress, site):
         return "This is not a project of the site." + (example and f" One looks like {example}.")
     return f"The project to bill, like {example}." if example else "The project to bill."
 

@@ -37,11 +37,7 @@ class Launches(RunsCore):
     """Compose, export, send, resubmit, scale."""
 
     def preview(
-        self,
-        job: JobSpec | Path | str,
-        folder: Path | None = None,
-        *,
-        job_file: Path | None = None,
+        self, job: JobSpec | Path | str, folder: Path | None = None, *, job_file: Path | None = None
     ) -> Preview:
         """Return the exact job to send, without sending it.
 

@@ -92,13 +92,12 @@ def explanations(names: Iterable[str], sites: Iterable[Site], width: int) -> Ite
             yield rule_text(every[name], width)
         elif name.startswith("why/"):
             heading, _, text = page_text(name).partition("\n")
-            text = _LINK.sub(_verb_for, " ".join(text.split()))
+            # The verbs that print the targets of a page's links.
+            text = _LINK.sub(
+                lambda link: f"`lumitui docs {'/'.join(filter(None, link.groups()))}`",
+                " ".join(text.split()),
+            )
             yield f"{heading.lstrip('# ')}\n\n{textwrap.fill(text, width)}"
-
-
-def _verb_for(link: re.Match[str]) -> str:
-    """Return the verb that prints the target of a page's link."""
-    return f"`lumitui docs {link[1]}{f'/{link[2]}' if link[2] else ''}`"
 
 
 def rule_text(one: Topic, width: int) -> str:

@@ -338,11 +338,7 @@ class SeriesRuns:
         return tuple(outcomes)
 
     def _send_all(
-        self,
-        now: Standing,
-        ready: Sequence[_Ready],
-        report: Report,
-        sent: Callable[[Run], None],
+        self, now: Standing, ready: Sequence[_Ready], report: Report, sent: Callable[[Run], None]
     ) -> list[MemberOutcome]:
         outcomes, over, total = list[MemberOutcome](), False, len(now.series.members)
         for member, one in zip(now.left, ready, strict=True):

@@ -1,7 +1,6 @@
 """The before/after table of a resubmission: the differences between two launches. Pure."""
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.stop_lead import signal_of
 from lumitui.app.knowledge.program.python_reader import read_python
 from lumitui.app.launch.deepspeed_batch import TRAIN, has_deepspeed, sent_config
+from lumitui.app.launch.draft.printed_series import scaled_options
 from lumitui.app.scale import learning_rate
 
 
@@ -60,13 +60,6 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
     return tuple(rows)
 
 
-_NAMES = {
-    "batch": re.compile(r"(?:(?:train|per_device|micro|global)_)*(?:batch(?:_?size)?|bs)"),
-    "lr": re.compile(r"(?:(?:base|max|peak)_)?(?:lr|learning_rate)"),
-}
-"""The names of a program's options for the batch size and the learning rate, by key of `scale:`."""
-
-
 def change_effect(changes: Sequence[PlanChange]) -> str:
     """Return a sentence on the change of the global batch and the learning rate.
 
@@ -97,16 +90,14 @@ def naming(program: str, spec: JobSpec) -> tuple[str, ...]:
     """
     if batch_argument(spec) or rate_argument(spec) or has_deepspeed(spec):
         return ()
-    options = {one.name: one for one in read_python(program, "program").options}
+    options = {one.flags[-1]: one for one in read_python(program, "program").options}
     scale, values = list[str](), list[str]()
-    for key, names in _NAMES.items():
-        if (name := next(filter(names.fullmatch, options), None)) is None:
-            continue
+    for key, name in scaled_options(list(options)).items():
         flags, default = options[name].flags, options[name].default
         given = next((flag for flag in flags if argument_value(spec.args, flag)), None)
-        scale.append(f"{key}: {{arg: {given or flags[-1]}}}")
+        scale.append(f"{key}: {{arg: {given or name}}}")
         if given is None and default is not None and default.constant:
-            values.append(f"{flags[-1]}={default.value}")
+            values.append(f"{name}={default.value}")
     return (f"scale={{{', '.join(scale)}}}", *values) if scale else ()
 
 

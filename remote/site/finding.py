@@ -23,6 +23,8 @@ class Fix:
     """The new characters, or the key's new value; None removes the key."""
     renames: bool = False
     """Whether `value` is the key's new name."""
+    below: tuple[tuple[str, str], ...] = ()
+    """Keys below the key, with their new values, instead of `value`."""
 
 
 @dataclass(frozen=True)

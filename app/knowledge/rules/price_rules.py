@@ -158,12 +158,13 @@ def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if queue is None or not gpus or option is None or queue.partition.allocation != "shared":
         return
     if gpus < site.node.gpus:
-        own = job.origin == "job file" and site.node.gpu_cores
+        own = job.origin == "job file" and site.node.gpu_cores  # it may be there for the proof
         yield Hit(
             f"--exclusive takes whole nodes, but the job uses only {gpus} of their "
             f"{site.node.gpus} GPUs.",
             f"Remove --exclusive{', and with it the proof,' if own else ','} or request all GPUs.",
             option.at,
+            severity="note" if own else None,
         )
 
 
@@ -184,7 +185,8 @@ def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if own:
             because += "lumitui cannot prove the binding."
             do = f"For a proof, {f'use {whole[0]}, or ' if whole else ''}set `exclusive: true`; "
-            do += "the site then bills whole nodes."
+            do += f"the site then bills all {site.node.gpus} GPUs of each node"
+            do += f", not {part[1]}." if part[1] < site.node.gpus else "."
         else:
             because += "masks are impossible."
             do = f"Use {whole[0]} for whole nodes, " if whole else "Request all cores of the node, "

@@ -10,10 +10,10 @@ from lumitui.app.job import edit
 from lumitui.app.job.edit import Value
 from lumitui.app.job.fields.text_fields import module_names
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
-from lumitui.app.launch.draft.printed_series import undrawn_series
+from lumitui.app.launch.draft.printed_series import scale_offer, undrawn_series
 from lumitui.app.launch.launcher_templates import launchers
 from lumitui.remote.site.errors import InputError, LumiError
-from lumitui.remote.site.finding import RANK, Finding, Fix
+from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import DocumentMistake, Mistakes
@@ -64,19 +64,12 @@ def line_of(document: Document | None, field: str) -> int:
     return document.line(edit.place_of_key(field))
 
 
-def worst_problems_first(problems: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return each problem once, errors first."""
-    return tuple(sorted(dict.fromkeys(problems), key=lambda item: RANK[item.severity]))
-
-
 def with_nearest(problem: Finding, value: str, choices: Sequence[str]) -> Finding:
     """Return `problem` with a fix: the choice nearest to `value`."""
     if problem.fix or problem.severity != "error" or value in choices:
         return problem
-    near = difflib.get_close_matches(value, choices, n=1) or choices[:1]
-    if not near:
-        return problem
-    return replace(problem, fix=Fix(f"use {near[0]}", at_key(problem.at.field), near[0]))
+    near = (difflib.get_close_matches(value, choices, n=1) or choices)[0]
+    return replace(problem, fix=Fix(f"use {near}", at_key(problem.at.field), near))
 
 
 def apply_fix(text: str, fix: Fix) -> str:
@@ -89,14 +82,15 @@ def apply_fix(text: str, fix: Fix) -> str:
     if fix.renames:
         assert isinstance(fix.value, str)
         return edit.rename(text, place, fix.value)
-    return edit.set_key(text, place, fix.value)
+    for key, value in fix.below:
+        text = edit.set_key(text, (*place, *key.split(".")), value)
+    return text if fix.below else edit.set_key(text, place, fix.value)
 
 
 def apply_fixes(text: str, problems: Iterable[Finding]) -> tuple[str, tuple[Finding, ...]]:
     """Return the job file's `text` with fixes applied, and the problems that they fixed.
 
-    Each key changes once, since a second fix was computed for the old value. Fixes at places that
-    only the user can edit are skipped.
+    Each key changes once: a second fix is for the old value. Fixes that cannot be made are skipped.
     """
     done: dict[str, Finding] = {}
     for problem in problems:
@@ -159,7 +153,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("trainer", "choice", "none", "a bundled trainer, or your own script"),
     ("script", "text", "none", "your program, inside the project"),
     ("args", "words", "none", "the program's arguments, quoted as for a shell"),
-    ("grid", "lists", "none", "KEY=VALUE,VALUE …: a run for each combination"),
+    ("grid", "lists", "no sweep", "a sweep, KEY=VALUE,VALUE …: a run of each combination"),
     ("container.image", "text", "the site's", "the container image of the ranks"),
     ("container.generation", "choice", "the site's", "the image's modules and command"),
     ("modules", "words", "none", "modules to load after the site's own"),
@@ -170,7 +164,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("secrets", "words", "none", "your laptop's variables that the job may read"),
     ("launcher", "choice", "srun", "the program that starts the ranks"),
     ("strategy", "choice", "ddp", "how the ranks train together"),
-    ("chain", "number", "1", "the maximum number of time limits of the run"),
+    ("chain", "number", "1 time limit", "the most time limits in a row, for a longer run"),
     ("relaunch", "number", "0", "how often to restart a failed program in its job"),
     ("resume", "words", "none", "arguments with which the program resumes from a checkpoint"),
     ("binding", "choice", "auto", "whether to bind each rank to the cores near its GPU"),
@@ -209,15 +203,9 @@ def fields(
     data: Mapping[str, object], site: Site | None, sites: Mapping[str, str],
     problems: Iterable[Finding], images: Sequence[FieldChoice] = (), program: str = "",
 ) -> tuple[Field, ...]:  # fmt: skip
-    """Return the form of a job file, with the problems of each field.
+    """Return the form of a job file with the keys `data`, and the problems of each field.
 
-    Args:
-        data: The job file's keys, valid or not.
-        site: The profile that the file names; None if there is none.
-        sites: The names of all sites, with a short description.
-        problems: The file's problems.
-        images: The site's known images.
-        program: The text of its script, if known.
+    `sites` describes each site; `images` are the site's known ones; `program` is the script's text.
     """
     left = list(problems)
     rows = []
@@ -228,9 +216,12 @@ def fields(
         left = [item for item in left if item not in own]
         value = written(data, key)
         own += tuple(undrawn_series(program, value)) if key == "metrics" else ()
+        own += tuple(scale_offer(data)) if key == "args" else ()
         options = _choices(key, site, sites)
         if key == "container.image" and site and (images or site.containers):
             options = _image_choices(site, images)
+        if key == "modules" and site and site.modules:
+            default = "the site's: " + ", ".join(site.modules).replace("module load ", "")
         names = [option.value for option in options]
         if kind == "choice" and names:
             own = tuple(with_nearest(item, value, names) for item in own)
@@ -268,8 +259,7 @@ def _choices(key: str, site: Site | None, sites: Mapping[str, str]) -> tuple[Fie
     if key == "partition":
         return tuple(FieldChoice(name, limits(row)) for name, row in site.partitions.items())
     if key == "launcher":
-        templates = launchers()
-        return tuple(FieldChoice(name, templates[name].summary) for name in site.launchers)
+        return tuple(FieldChoice(name, launchers()[name].summary) for name in site.launchers)
     if key == "container.generation":
         return (FieldChoice("", "the site's own"), *(FieldChoice(name) for name in site.containers))
     return ()
@@ -278,8 +268,8 @@ def _choices(key: str, site: Site | None, sites: Mapping[str, str]) -> tuple[Fie
 def _image_choices(site: Site, images: Sequence[FieldChoice]) -> tuple[FieldChoice, ...]:
     """Return the profile's images and the known images of the site, each once."""
     own = [FieldChoice(one.image, name) for name, one in site.containers.items() if one.image]
-    choices = {item.value: item for item in (*own, *images)}
-    return (FieldChoice("", "the site's own"), *choices.values())
+    choices = [FieldChoice("", "the site's own"), *own, *images]
+    return tuple({item.value: item for item in choices}.values())
 
 
 def limits(partition: Partition) -> str:
@@ -301,8 +291,9 @@ def written(data: Mapping[str, object], key: str) -> str:
     if value is None:
         return ""
     if isinstance(value, Mapping):
-        pairs = (f"{name}={_joined(item)}" for name, item in value.items())
-        return " ".join(shlex.quote(pair) for pair in pairs)
+        lists = {name: item if isinstance(item, list) else [item] for name, item in value.items()}
+        pairs = (f"{name}={','.join(map(str, items))}" for name, items in lists.items())
+        return " ".join(map(shlex.quote, pairs))
     if isinstance(value, list):
         return " ".join(shlex.quote(str(word)) for word in value)
     return str(value)
@@ -315,10 +306,6 @@ def now(field: Field, text: str) -> Field:
     except InputError:
         return field
     return replace(field, value=value)
-
-
-def _joined(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def read(field: Field, text: str) -> Value | None:

@@ -1,7 +1,7 @@
-"""The numbers that a program prints, for which `metrics:` has no pattern yet. Pure."""
+"""What the form offers: to draw what a program prints, and to scale its arguments. Pure."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.source_position import at_key
@@ -12,6 +12,11 @@ _NAMED = re.compile(rf"{_NAME}[ :=]+{_VALUE}|print\([^\n]*[\"']{_NAME}[ :=]*[\"'
 _UNIT = r"((?:samples|images|examples|sequences|tokens)/s)"
 _SPEED = re.compile(rf"{_VALUE} ?{_UNIT}(?![ :=]+{_VALUE})")
 _SPEED_AFTER = re.compile(rf"{_UNIT}[ :=]+{_VALUE}")
+_SCALED = {
+    "batch": re.compile(r"--(?:(?:train|per_device|micro|global)[-_])*(?:batch(?:[-_]?size)?|bs)"),
+    "lr": re.compile(r"--(?:(?:base|max|peak)[-_])?(?:lr|learning[-_]rate)"),
+}
+"""The options of programs for the batch size and the learning rate, by key of `scale:`."""
 
 
 def undrawn_series(program: str, metrics: str) -> Iterator[Finding]:
@@ -31,3 +36,22 @@ def undrawn_series(program: str, metrics: str) -> Iterator[Finding]:
         message = f"The script prints {word}, which lumitui can draw from the log."
         fix = Fix(f"draw {name}", at_key(f"metrics.{name}"), series[word])
         yield Finding("", "note", message, at=at_key("metrics"), fix=fix)
+
+
+def scaled_options(options: Collection[str]) -> dict[str, str]:
+    """Return those of a program's `options` that depend on its size, by key of `scale:`."""
+    return {key: one for key, like in _SCALED.items() for one in options if like.fullmatch(one)}
+
+
+def scale_offer(data: Mapping[str, object]) -> Iterator[Finding]:
+    """Yield a note if `args:` has a batch size that `scale:` does not name, with it as the fix."""
+    args = data.get("args")
+    words = args if isinstance(args, list) else []
+    own = scaled_options([str(word).partition("=")[0] for word in words])
+    if "batch" in own and not data.keys() & {"scale", "deepspeed", "trainer"}:
+        both = "both" if len(own) > 1 else "it"
+        message = f"The script takes {' and '.join(own.values())}. On more nodes, scale {both}?"
+        rules = {"batch": ("batch.keep", "per_gpu"), "lr": ("lr.rule", "linear")}
+        below = (*((f"{key}.arg", own[key]) for key in own), *(rules[key] for key in own))
+        fix = Fix(f"scale {both}", at_key("scale"), None, below=below)
+        yield Finding("", "note", message, at=at_key("args"), fix=fix)

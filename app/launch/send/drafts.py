@@ -28,7 +28,7 @@ from lumitui.app.launch.send.preview import Preview, preview_of
 from lumitui.app.launch.site_names import Fill, escaped, expanded, expanded_text
 from lumitui.remote.connect import Connections, submit_command
 from lumitui.remote.site.errors import InputError, LumiError
-from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.finding import RANK, Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.plain_file import read_plain
 from lumitui.remote.site.reading.validation import validate
@@ -68,15 +68,16 @@ class CheckedDraft:
         return tuple(item for item in self.problems if item.severity == "error")
 
     @property
+    def shown(self) -> tuple[Finding, ...]:
+        """The problems, and what the form offers at its fields."""
+        offers = (one for field in self.fields for one in field.problems)
+        return tuple(dict.fromkeys((*self.problems, *offers)))
+
+    @property
     def where(self) -> str:
         """The text's site and partition, if set."""
         place = (field.value for field in self.fields if field.key in ("site", "partition"))
         return " ".join(filter(None, place))
-
-    @property
-    def loose(self) -> tuple[Finding, ...]:
-        """The problems that belong to no field of the form."""
-        return job_form.loose(self.problems)
 
 
 def total_price(previews: tuple[Preview, ...]) -> tuple[Price, ...]:
@@ -186,7 +187,7 @@ class Drafts:
             findings = _findings(previews, spec, document)
         except LumiError as error:
             findings = self._further(job_form.problem_of(error, document), document, draft)
-        findings = job_form.worst_problems_first(findings)
+        findings = tuple(sorted(dict.fromkeys(findings), key=lambda item: RANK[item.severity]))
         site = previews[0].site if previews else self._site(document.data)
         images = self.images(site.name) if site else ()
         programs = previews[0].files.programs if previews else {}
@@ -215,8 +216,7 @@ class Drafts:
     ) -> tuple[Finding, ...]:
         """Return `findings`, which keep a text from composing, and the errors of its other keys.
 
-        This removes the invalid keys and checks the others. It ignores errors at removed keys or
-        without a key, which may only be consequences.
+        It ignores errors at the invalid keys or without a key, which may be consequences.
         """
         data, new, last = dict(document.data), findings, False
         while not last:
@@ -237,10 +237,7 @@ class Drafts:
         return findings
 
     def _quick_previews(self, spec: JobSpec, draft: Draft) -> tuple[Preview, ...]:
-        """Return the previews, but do not scan the project's files again at every key press.
-
-        A send scans them again, and refuses files that the user has not seen.
-        """
+        """Return the previews; scan the project's files seldom: a send scans them again."""
         now, (looked, recent) = time.monotonic(), self._recent
         saved = bool(recent) and recent[0].job_file != draft.path  # perhaps with an example's files
         if now - looked > LOOK_SECONDS or saved:
@@ -289,8 +286,7 @@ class Drafts:
     def script(self, path: Path) -> Draft:
         """Return a job file for a user's own script as a draft in the script's folder.
 
-        The draft for a Python program uses the site of the last run; that for an sbatch script, the
-        script's site.
+        A Python program gets the site of the last run; an sbatch script its own.
 
         Raises:
             InputError: the script cannot be read, or is not a job script.
@@ -335,10 +331,7 @@ class Drafts:
         return text
 
     def _last_used(self) -> tuple[Site, str]:
-        """Return the site and account of the last run on a cluster.
-
-        Without such a run: the one cluster whose profile the user has written, or this laptop.
-        """
+        """Return site and account of the last run on a cluster, else the user's own one or here."""
         for run in self._runs():
             if (site := self._cluster(run.site)) is not None:
                 return site, run.brief.account if run.brief.account != "none" else ""
@@ -423,16 +416,15 @@ class FixedDraft:
     """The problems left for the user; errors first."""
 
 
-def fixed_draft(draft: Draft, check: Callable[[Draft], CheckedDraft]) -> FixedDraft:
+def fixed_draft(draft: Draft, check: Callable[[Draft], tuple[Finding, ...]]) -> FixedDraft:
     """Return `draft` with the fixes of the problems that `check` finds."""
     done: list[Finding] = []
-    seen = {draft.text}
-    problems = check(draft).problems
+    seen, problems = {draft.text}, check(draft)
     for _ in range(_MOST_ROUNDS):
         text, made = apply_fixes(draft.text, problems)
         if text in seen:
             break
         seen.add(text)
         draft, done = draft.edited(text), [*done, *made]
-        problems = check(draft).problems
+        problems = check(draft)
     return FixedDraft(draft, tuple(done), problems)

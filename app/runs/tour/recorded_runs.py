@@ -54,7 +54,10 @@ class RecordedRuns(Runs):
         for number, facts in enumerate(self._recording.runs):
             self._begin(facts, opened, str(_FIRST_JOB + number))
         self._begin_grids()
-        folders = {self._folder(folder, job.run): job for job in self._jobs.values()}
+        jobs = {
+            job.run.folder.removeprefix(self._root).lstrip("/"): job for job in self._jobs.values()
+        }
+        folders = {folder / "site" / path: job for path, job in jobs.items()}
         self._player = Player(folders)
         self._player.start()
         self.refresh()
@@ -79,9 +82,6 @@ class RecordedRuns(Runs):
             RefusedError: always.
         """
         raise refused()
-
-    def _folder(self, folder: Path, run: Run) -> Path:
-        return folder / "site" / run.folder.removeprefix(self._root).lstrip("/")
 
     def _begin(self, facts: RecordedRun, opened: float, job_id: str) -> None:
         """Write a run in the state after Slurm accepted its job."""

@@ -3,13 +3,13 @@
 import os
 from pathlib import Path
 
+from lumitui.app.history.run import NODE_PROBE
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 
-NODE_PROBE = "node-probe"
 REPORT = "node.txt"
 """The file in the run's folder that `node.sh` writes."""
 MINUTES = 5

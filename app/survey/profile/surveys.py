@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.app.explain.words import count
-from lumitui.app.survey.profile.node_job import NODE_PROBE, REPORT, folder_of, node_job
+from lumitui.app.history.run import NODE_PROBE
+from lumitui.app.survey.profile.node_job import REPORT, folder_of, node_job
 from lumitui.app.survey.profile.profile_edit import Edited, edited
 from lumitui.remote.site.errors import InputError, LumiError, RefusedError
 from lumitui.remote.site.profile import Site
@@ -213,7 +214,8 @@ def _image_words(cluster: Cluster) -> str:
     """Return a sentence on the images that a survey found; "": there is nothing to say."""
     images = cluster.images
     for module in cluster.modules:
-        return f"Jobs load the module {module}, unless a job file names others or an image."
+        return (f"Jobs load the module {module}, PyTorch's default in `module avail`. For another, "
+                "set `modules:` in the profile or in a job file.")  # fmt: skip
     for image in images.working:
         return (
             f"Jobs run in {image.path} (torch {image.torch}), unless a job file names another "

@@ -1,12 +1,12 @@
 """The dialog for a cluster without a profile: survey a host, review the result, save it."""
 
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.suggester import SuggestFromList
 from textual.widgets import Button, Input, Label, Static
@@ -26,10 +26,15 @@ FIELDS = {
     "name": "its name in lumitui [default: the host's first word]",
     "partition": "only if nodes differ",
 }
-UNVERIFIED = (
-    "These facts are unverified. A job of at most five minutes verifies them: F5 on the "
-    "Sites screen, or `lumitui site check {} --probe`."
-)
+UNVERIFIED = "F5, a job of at most five minutes, measures a node: needed for `proved`."
+GUESSES = {
+    "work_root": "the folder of runs and code ({0.work_root})", "account": "the project",
+    "node_folder": "the nodes' own disk", "node": "the GPU and its memory", "folders": "folders",
+    "partitions": "prices", "billing_unit": "prices", "internet": "the nodes' internet",
+    "python": "the nodes' Python", "containers": "how images start", "modules": "the module below",
+    "default_container": "",
+}  # fmt: skip
+"""What was guessed, by the beginning of its key."""
 
 
 def ssh_hosts(config: Path) -> list[str]:
@@ -45,6 +50,12 @@ def ssh_hosts(config: Path) -> list[str]:
 class NewClusterDialog(DialogBox[str | None]):
     """Surveys, then saves; returns the new site's name, or None if nothing was saved."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "save", "Save", priority=True, id="cluster.save",
+                tooltip="Save the profile"),
+        Binding("enter", "survey", "Survey", priority=True, id="cluster.survey",
+                tooltip="Log in and query the cluster's Slurm once"),
+    ]  # fmt: skip
     AUTO_FOCUS = "#host"
     KIND = "cluster"
     heading = "Another cluster"
@@ -73,7 +84,7 @@ class NewClusterDialog(DialogBox[str | None]):
         for save in self.query("#save"):
             save.disabled = True
             if self._host in self._hosts:
-                self._survey()
+                self.action_survey()
 
     def _say(self, text: Text) -> None:
         self.query_one("#found", Static).update(text)
@@ -84,9 +95,16 @@ class NewClusterDialog(DialogBox[str | None]):
         self._show(None)
         self._say(Text())
 
-    @on(Input.Submitted)
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let enter press a focused button; else it saves what was found, or surveys."""
+        if action in ("save", "survey"):
+            own = isinstance(self.focused, Button) and self.focused.id != action
+            return not own and (self._found is not None) == (action == "save")
+        return True
+
     @on(Button.Pressed, "#survey")
-    def _survey(self) -> None:
+    def action_survey(self) -> None:
+        """Log in and query the cluster."""
         host, name, partition = (self.query_one(f"#{field}", Input).value.strip()
                                  for field in FIELDS)  # fmt: skip
         user, _, login = host.rpartition("@")
@@ -96,38 +114,40 @@ class NewClusterDialog(DialogBox[str | None]):
             self._say(Text("Type the login node first.", "yellow"))
             return
         self._say(Text(f"Logging in to {login} to query its Slurm once …"))
-        ask(
-            self,
+        ask(self,
             lambda runs: runs.surveys.describe(name, address, partition=partition, keep=False),
-            self._show,
-            failed=lambda error: self._say(plain(str(error), "bold red")),
-            quietly=True,
-            key="survey",
-        )
+            self._show, failed=lambda error: self._say(plain(str(error), "bold red")), quietly=True,
+            key="survey")  # fmt: skip
 
     def _show(self, found: "WrittenProfile | None") -> None:
         """Show a survey's results, guesses and omissions; the next press saves it."""
         self._found = found
+        self.refresh_bindings()
         save = self.query_one("#save", Button)
         save.disabled = found is None
         if found is None:
             return
         node, queues = found.site.node, found.site.partitions
-        guessed = (re.sub(r"^partitions\.[^.]+", "partitions.*", key) for key in found.guessed)
+        guessed = [next((said for begin, said in GUESSES.items() if key.startswith(begin)), key)
+                   for key in found.guessed]  # fmt: skip
         lines = [
             ("found", f"{node.gpus} x {node.gpu} and {node.cores} cores per node"),
             ("", f"{words.count(len(queues), 'partition')}: {', '.join(queues)}"),
-            ("guessed", ", ".join(dict.fromkeys(guessed)) or "nothing"),
+            (
+                "guessed",
+                ", ".join(dict.fromkeys(filter(None, guessed))).format(found.site) or "nothing",
+            ),
             *(("left out", one) for one in found.left_out),
-            *((("image", found.image),) if found.image else ()),
-            ("unverified", UNVERIFIED.format(found.site.name)),
+            *((("software", found.image),) if found.image else ()),
+            ("next", UNVERIFIED),
             ("writes", str(found.path)),
         ]
         self.query_one("#found", Static).update(labelled(lines))
         save.focus()
 
     @on(Button.Pressed, "#save")
-    def _save(self) -> None:
+    def action_save(self) -> None:
+        """Save the profile, and return its name."""
         assert self._found is not None
         try:
             self.app.runs.surveys.save(self._found)  # type: ignore[attr-defined]  # LumiApp's

@@ -70,7 +70,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     subtitle = "↓ sizes, space marks several"
 
     def __init__(
-        self, parent: Run, nodes: int, settings: Sequence[str] = (), followers: Sequence[str] = ()
+        self, parent: Run, nodes: int, settings: tuple[str, ...] = (), followers: Sequence[str] = ()
     ) -> None:
         """Send `parent` again on `nodes` nodes, with `settings` as `key=value`.
 

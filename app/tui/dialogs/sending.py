@@ -54,19 +54,12 @@ class SendingDialog(DialogBox[None]):
             sign = "done" if index < at else "now " if index == at else "    "
             words = plain(f"  {self._words}").plain if index == at else ""
             text.append(f"{sign}  {step}{words}", "" if index <= at else "dim")
-            silence = self._unanswered() if index == at and self._step else 0.0
+            now = min(self._silence(), time.monotonic() - self._began)
+            silence = now if index == at and self._step else 0.0
             if silence > UNANSWERED_SECONDS:
                 text.append(f"  no answer for {length(silence)}", "bold yellow")
             text.append("\n")
         return text
-
-    def _unanswered(self) -> float:
-        """Return the seconds of this step without an answer.
-
-        When the rest of a series is sent, the first step also queries the site; nothing does so
-        earlier.
-        """
-        return min(self._silence(), time.monotonic() - self._began)
 
     def report(self, step: str, words: str) -> None:
         """Show that the send has reached a step."""

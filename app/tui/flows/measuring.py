@@ -32,8 +32,7 @@ class Measurement:
     ) -> None:
         """Measure a node of `site`; `account` pays if the profile names no default.
 
-        `saved` is called when the profile has changed, unless `asker` was closed, since a send
-        opens the run's page.
+        `saved` is called when the profile has changed, unless `asker` was closed.
         """
         self._app, self._asker = tui(asker), asker
         self._site, self._account, self._saved = site, account, saved

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lumitui.app.explain import words
-from lumitui.app.runs import LumiError
+from lumitui.app.runs import NODE_PROBE, LumiError
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets import styled
@@ -72,12 +72,9 @@ class Sends:
 
     def _begin(self, preview: Preview, resubmission: Resubmission | None) -> None:
         dialog = self._show(preview, preview.name, preview.name)
-        ask(
-            self._app,
+        ask(self._app,
             lambda runs: runs.send(preview, report=_report_to(dialog), resubmission=resubmission),
-            partial(self._ended, dialog),
-            failed=lambda _: self._ended(dialog, None),
-        )
+            partial(self._ended, dialog), failed=lambda _: self._ended(dialog, None))  # fmt: skip
 
     def _show(self, preview: Preview, title: str, name: str) -> SendingDialog:
         """Show, with a title, that the job `name` is being sent."""
@@ -124,7 +121,7 @@ class Sends:
         seen, what = self._over(dialog)
         if run is not None:
             self._app.notify(f"{run.id} is job {run.job_id}.", markup=False)
-            if seen:
+            if seen and run.name != NODE_PROBE:  # the screen that sent it shows its report
                 self._choose(run.id)
                 self._app.open_run(run.id)
         self._leaving.ended(what, well=run is not None)
@@ -146,11 +143,8 @@ class Sends:
         def answered(plans: tuple[Resubmission, ...] | None) -> None:
             if plans and dialog.takes_followers:
                 first = plans[0]
-                ask(
-                    self._app,
-                    lambda runs: (first, *runs.series.plan_followers(first)),
-                    self._confirm_sequence,
-                )
+                ask(self._app, lambda runs: (first, *runs.series.plan_followers(first)),
+                    self._confirm_sequence)  # fmt: skip
             elif plans and len(plans) == 1:
                 self.send(plans[0].preview, plans[0])
             elif plans:
@@ -231,12 +225,8 @@ class Sends:
                 error.hint = _UNFINISHED
                 raise
 
-        ask(
-            self._app,
-            send,
-            lambda sent: self._series_ended(dialog, *sent),
-            failed=lambda _: self._series_ended(dialog, None, ()),
-        )
+        ask(self._app, send, lambda sent: self._series_ended(dialog, *sent),
+            failed=lambda _: self._series_ended(dialog, None, ()))  # fmt: skip
 
     def _series_ended(
         self, dialog: SendingDialog, series: RunSeries | None, outcomes: tuple[MemberOutcome, ...]

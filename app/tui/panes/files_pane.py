@@ -233,12 +233,9 @@ class FilesPane(Vertical):
         self._draw_progress()
         ended = partial(self.call_later, self._fetch_ended)
         # The app makes the call, so that a failure is shown even after the pane has closed.
-        ask(
-            tui(self),
-            lambda runs: _fetched(runs, run_id, item.name, target),
+        ask(tui(self), lambda runs: _fetched(runs, run_id, item.name, target),
             lambda path: ended(f"Fetched {path}."),
-            failed=lambda _: ended(f"{item.name} was not fetched."),
-        )
+            failed=lambda _: ended(f"{item.name} was not fetched."))  # fmt: skip
 
     def _draw_progress(self) -> None:
         from lumitui.app.runs import PartialFiles

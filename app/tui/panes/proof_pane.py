@@ -12,15 +12,7 @@ from textual.binding import Binding, BindingType
 from lumitui.app.explain import run_facts, words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.proof.rank_proof import RankProof
-from lumitui.app.runs import (
-    LumiError,
-    Run,
-    Runs,
-    gpu_word,
-    log_line,
-    measured_map,
-    node_map_lines,
-)
+from lumitui.app.runs import LumiError, Run, Runs, gpu_word, log_line, measured_map, node_map_lines
 from lumitui.app.tui.panes.compose.node_map_pane import map_line
 from lumitui.app.tui.widgets.styled import VERDICTS, plain, rank_colour
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows

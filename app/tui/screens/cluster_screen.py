@@ -144,13 +144,9 @@ class ClusterScreen(FullScreen):
             self._came(name, None)  # the user is away
             return
         self._asking.add(name)
-        ask(
-            self,
-            lambda runs: runs.clusters.ask(name, attended=attended),
-            lambda _: self._came(name, None),
-            failed=partial(self._came, name),
-            quietly=True,
-        )
+        ask(self, lambda runs: runs.clusters.ask(name, attended=attended),
+            lambda _: self._came(name, None), failed=partial(self._came, name),
+            quietly=True)  # fmt: skip
 
     def _came(self, name: str, error: LumiError | None) -> None:
         self._asking.discard(name)

@@ -89,11 +89,8 @@ class CompareScreen(FullScreen):
         self.query_one("#compare-charts").display = bool(charts)
         for chart in charts[:1]:
             chart.focus(scroll_visible=False)  # keep the table visible
-        ask(
-            self,
-            lambda runs: runs.comparisons.code(self.run_ids),
-            lambda changes: self._noted(found, changes),
-        )
+        ask(self, lambda runs: runs.comparisons.code(self.run_ids),
+            lambda changes: self._noted(found, changes))  # fmt: skip
 
     def _noted(self, found: RunComparison, changes: Sequence[CodeChange]) -> None:
         """Show short notes below the runs, and differences in a pane of their own."""

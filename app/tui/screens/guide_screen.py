@@ -7,6 +7,7 @@ the user can leave at any step and continue later.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -29,6 +30,7 @@ from lumitui.app.runs.guide import (
     keep_progress,
     kept_progress,
     keys_in,
+    login_of,
     missing,
     own_profile,
     own_script,
@@ -47,25 +49,22 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Finding
 
 LEAVE = "your answers are kept"
-DEMO = "Trains a small network here for a minute, on 2 CPU ranks. Contacts no cluster."
+DEMO = "Trains a small network here for a minute. Contacts no cluster."
 PLACES = (
     ("1 Runs", "every run with its state, loss and price; enter opens one"),
     ("2 New", "a job file as a form, with its script and its price"),
     ("3 Sites", "all clusters with a profile, and lumitui's requests to each"),
     ("4 Cluster", "idle nodes, your queue and your budget at a site"),
+    ("`proved`", "needs whole nodes, and a measured node of the site (step 6)"),
 )
 HERE = ("▶", "bold magenta")
 """The sign of the cursor's row, and its style."""
 MARKS = {"done": ("✔", "green", ""), "next": ("·", "", "bold"), "later": ("·", "dim", "dim")}
 """The sign of a step, its style, and the style of the step's name, by state."""
-TITLES = ("site", "user", "key", "project", "check", "job")
+TITLES = ("site", "user", "key", "project", "check", "measure", "job")
 NOTHING = "choose …"
 HOST = "a host of ~/.ssh/config: survey it"
 ANOTHER = "another cluster …: survey it, and save a profile"
-MEASURE = (
-    "Optional: F5 measures a node with a job of at most five minutes, after you agree to its "
-    "price. On whole nodes, lumitui then binds each rank to the cores near its GPU, and proves it."
-)
 LONGEST = 120
 """Maximum characters of a check's result: sbatch's errors have many lines."""
 
@@ -80,13 +79,13 @@ class GuideScreen(FullScreen):
                 id="guide.down", tooltip="Next row"),
         Binding("up", "move('previous')", "Up", show=False, priority=True, id="guide.up",
                 tooltip="Previous row"),
-        # The footer shows only the keys without a button.
+        # The buttons show these keys.
         Binding("f2", "demo", "Demo", show=False, id="guide.demo",
                 tooltip="Open the demo on this machine"),
         Binding("f3", "check", "Check", show=False, id="guide.check", tooltip="Check the site"),
         Binding("f4", "job", "Job", show=False, id="guide.job",
                 tooltip="Create a first job for the site"),
-        Binding("f5", "measure", "Measure", id="guide.measure",
+        Binding("f5", "measure", "Measure", show=False, id="guide.measure",
                 tooltip="Measure a node of the site with a short job; the price comes first"),
     ]  # fmt: skip
 
@@ -101,6 +100,8 @@ class GuideScreen(FullScreen):
         """The row of the cursor."""
         self._checking = self._differs = False
         """Whether a check is running, and whether the last one found a difference."""
+        self._then = ""
+        """The step to continue with after the check."""
 
     def body(self) -> ComposeResult:
         """Yield the demo, a line for each step, and the other screens."""
@@ -115,6 +116,7 @@ class GuideScreen(FullScreen):
                 self._progress.account, placeholder="who pays", id="project", compact=True
             ),
             "check": _button("Check the site", "F3", "check"),
+            "measure": _button("Measure a node", "F5", "measure"),
             "job": _button("Make a job", "F4", "job"),
         }
         with Scroll(id="guide"):
@@ -139,8 +141,6 @@ class GuideScreen(FullScreen):
 
     def begin(self) -> None:
         """Show the stored answers."""
-        if any(str(key.path) == self._progress.key for key in self._keys):
-            self.query_one("#key", ChoiceButton).choose(self._progress.key)
         self._choose_site(self._progress.site)
         self._go_on()
 
@@ -179,43 +179,57 @@ class GuideScreen(FullScreen):
                 self._choose_site(name)
             else:
                 host = NewClusterDialog(name or dialog.typed)
-                self.app.push_screen(host, self._choose_site)
+                self.app.push_screen(host, lambda new: self._choose_site(new, surveyed=True))
 
         self.app.push_screen(dialog, picked)
 
-    def _choose_site(self, name: str | None) -> None:
+    def _choose_site(self, name: str | None, *, surveyed: bool = False) -> None:
+        """Store the site; a survey has just logged in, which counts as the check."""
         button = self.query_one("#site", Button)
         button.label = Text(name or self._progress.site or NOTHING)
         button.refresh(layout=True)
         if not name:
-            self.reread()
+            self._show_login(("", ""))
             return
         self._answer(site=name)
-        site, project = self._site(), self.query_one("#project", Input)
+        self._show_login(("", ""))
+        site, project = self._loaded(self._progress.site), self.query_one("#project", Input)
         if site and site.account.default and not project.value:
             project.value = site.account.default
             self._answer(account=site.account.default)
+        if surveyed:
+            self._answer(checked=True)
         self._go_on()
 
-    def _is_cluster(self, name: str) -> bool:
-        try:
-            site = self.runs.sites.load(name)
-            return bool(site.hosts.login) and not site.is_closed(date.today())
-        except InputError:
-            return False  # the Sites screen shows its error
+    def _show_login(self, login: tuple[str, str]) -> None:
+        """Show user and key: the answers, or what the user's own profile and ssh say (`login`)."""
+        user, key = self.query_one("#user", Input), self.query_one("#key", ChoiceButton)
+        around = self._around()
+        user.disabled = key.disabled = around.foreign
+        with self.prevent(Input.Changed):
+            user.value = login[0] if around.foreign else self._progress.user
+        own = (str(one.path) for one in self._keys if str(one.path) == self._progress.key)
+        key.choose(next(own, ""))
+        if around.foreign:
+            key.label = Text(login[1])
+            if around.site and not any(login):
+                site = around.site
+                ask(self, lambda _: login_of(site), self._show_login, quietly=True, key="login")
 
-    def _site(self) -> Site | None:
-        if not self._progress.site:
-            return None
-        try:
-            return self.runs.sites.load(self._progress.site)
-        except InputError:
-            return None
+    def _is_cluster(self, name: str) -> bool:
+        site = self._loaded(name)  # the Sites screen shows why it cannot be read
+        return site is not None and bool(site.hosts.login) and not site.is_closed(date.today())
+
+    def _loaded(self, name: str) -> Site | None:
+        with suppress(InputError):
+            return self.runs.sites.load(name)
+        return None
 
     def _around(self) -> Surroundings:
-        profile = own_profile(self._settings, self._progress.site or "NAME")
-        foreign = profile.exists() and not _is_ours(profile)
-        return Surroundings(self._site(), profile, foreign, self._keys, self._script)
+        name = self._progress.site
+        profile = own_profile(self._settings, name or "NAME")
+        foreign, run = profile.exists() and not _is_ours(profile), self.runs.surveys.under_way(name)
+        return Surroundings(self._loaded(name), profile, foreign, self._keys, self._script, run)
 
     def _steps(self) -> tuple[GuideStep, ...]:
         return steps(self._progress, self._around())
@@ -223,8 +237,6 @@ class GuideScreen(FullScreen):
     def draw(self) -> None:
         """Show the steps, and the effect of the cursor's."""
         self.title_text("0 Guide")
-        for name in ("user", "key"):
-            self.query_one(f"#{name}").visible = not self._around().foreign
         demo = Text.assemble(HERE if self._here == "demo" else " ", " demo")
         self.query_one("#mark-demo", Static).update(demo)
         for number, step in enumerate(self._steps(), 1):
@@ -267,12 +279,17 @@ class GuideScreen(FullScreen):
             self._answer(**{field: event.value.strip()[:200]})
 
     def _stop_at(self, step: str) -> bool:
-        """Show the step that `step` still requires; return whether one is missing."""
+        """Show the step that `step` still requires; return whether one is missing.
+
+        lumitui does a missing check, then continues with `step`.
+        """
         lacking = missing(self._steps(), step)
-        if lacking:
+        if lacking == "check":
+            self._then = step
+            self.action_check()
+        elif lacking:
             words = next(found.words for found in self._steps() if found.name == lacking)
-            message = f"The step `{lacking}` comes first."
-            show_error(self, InputError(message, words))
+            show_error(self, InputError(f"The step `{lacking}` comes first.", words))
             self._go_on()
         return bool(lacking)
 
@@ -284,12 +301,10 @@ class GuideScreen(FullScreen):
         try:
             if not around.foreign:
                 around.profile.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(around.profile, profile_text(self._progress))
+                write_whole(around.profile, profile_text(self._progress, around.profile))
         except OSError as error:
-            failure = LumiError(
-                f"{around.profile} cannot be written: {error.strerror}.", "Check its folder."
-            )
-            show_error(self, failure)
+            message = f"{around.profile} cannot be written: {error.strerror}."
+            show_error(self, LumiError(message, "Check its folder."))
             return
         self._checking = True
         self._show_results(Text(f"Logging in to {self._progress.site} …"))
@@ -303,25 +318,25 @@ class GuideScreen(FullScreen):
         results.update(text)
 
     def _not_checked(self, error: LumiError) -> None:
-        self._checking = False
+        self._checking, self._then = False, ""
         self._show_results(styled.plain(f"failed: {error}", "bold red"))
 
     def _checked(self, checks: list[Finding]) -> None:
-        self._checking = False
-        text = check_text(checks)
-        if (site := self._site()) and not site.node.gpu_cores:
-            text.append("\n").append(styled.plain(MEASURE))
-        self._show_results(text)
+        self._checking, then, self._then = False, self._then, ""
+        self._show_results(check_text(checks))
         self._differs = any(check.severity == "error" for check in checks)
         # The user judges a difference: lumitui sends nothing without confirmation.
         self._answer(checked=True)
         self._go_on()
+        if then and not self._differs:
+            self.call_later(self.run_action, f"screen.{then}")
 
     def action_measure(self) -> None:
         """Measure a node of the site, so that lumitui can bind ranks and prove the binding."""
-        if not self._stop_at("job"):
+        if not self._stop_at("measure"):
+            self.query_one("#measure").focus()
             site, account = self._progress.site, self._progress.account
-            tui(self).measure(self, site, account, self.reread)
+            tui(self).measure(self, site, account, self._go_on)
 
     def action_demo(self) -> None:
         """Open the demo's job on the New screen."""
@@ -329,7 +344,7 @@ class GuideScreen(FullScreen):
 
     def action_job(self) -> None:
         """Create a first job for the site, and open it on the New screen."""
-        site = self._site()
+        site = self._loaded(self._progress.site)
         if not self._stop_at("job") and site is not None:
             self._open(lambda: first_job(site, self._progress.account, Path.cwd(), self._script))
 

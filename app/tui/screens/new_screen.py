@@ -21,10 +21,12 @@ from lumitui.app.explain.words import count
 from lumitui.app.runs import (
     CheckedDraft,
     Draft,
+    FixedDraft,
     InputError,
     LumiError,
     Runs,
     attendance,
+    fixed_draft,
     place_of_key,
     save_draft,
     set_key,
@@ -178,12 +180,9 @@ class NewScreen(FullScreen):
         if kind == "file":
             self.query_one("#path", Input).value = value
         number = self._asked
-        ask(
-            self,
-            lambda runs: _opened(runs, kind, value),
+        ask(self, lambda runs: _opened(runs, kind, value),
             lambda draft: self._draft_opened(number, draft),
-            failed=lambda _: self._draft_opened(number, None),
-        )
+            failed=lambda _: self._draft_opened(number, None))  # fmt: skip
 
     def _draft_opened(self, number: int, draft: Draft | None) -> None:
         if number != self._asked:
@@ -222,12 +221,9 @@ class NewScreen(FullScreen):
         if not self._checking:
             self._checking = True
             number, draft = self._asked, self._draft
-            ask(
-                self,
-                lambda runs: _checked(runs, draft),
+            ask(self, lambda runs: _checked(runs, draft),
                 lambda found: self._draft_checked(number, *found),
-                failed=lambda _: self._draft_checked(number, None, None),
-            )
+                failed=lambda _: self._draft_checked(number, None, None))  # fmt: skip
 
     def _draft_checked(
         self, number: int, checked: CheckedDraft | None, price: Outlook | None
@@ -272,6 +268,20 @@ class NewScreen(FullScreen):
         errors = checked is None or (checked.errors and not _may_be_forced(checked))
         self.query(".action").first(Button).disabled = not right or bool(errors)
         self.query_one("#verdict").set_class(not right, "-old")
+
+    @on(FieldList.AllFixesWanted)
+    def _fix_all(self) -> None:
+        """Apply the fixes, and those that they make necessary."""
+        draft = self._draft
+        assert draft is not None
+
+        def fixed(found: FixedDraft) -> None:
+            if self._draft is draft:  # it was not edited meanwhile
+                self.query_one(DraftViews).write(found.draft.text)
+                done = ", ".join(one.fix.words for one in found.done if one.fix)
+                self.notify(f"Fixed {len(found.done)}: {done}.", markup=False, timeout=15)
+
+        ask(self, lambda runs: fixed_draft(draft, lambda one: runs.drafts.check(one).shown), fixed)
 
     # -- views
 
@@ -425,11 +435,8 @@ class NewScreen(FullScreen):
         every = self._asked_of("Querying when the job would start")
         draft, number = self._draft, self._asked
         if every and draft:
-            ask(
-                self,
-                lambda runs: _places(runs, every[0], draft.folder),
-                lambda places: self._offer_places(number, places),
-            )
+            ask(self, lambda runs: _places(runs, every[0], draft.folder),
+                lambda places: self._offer_places(number, places))  # fmt: skip
 
     def _offer_places(self, number: int, places: tuple[StartPlace, ...]) -> None:
         from lumitui.app.tui.dialogs.start_dialog import StartDialog
@@ -480,9 +487,12 @@ class NewScreen(FullScreen):
             if not yes:
                 return
             tui(self).sent = checked.draft.text
-            if self._edited_draft:
-                said = f"The run has these settings, {checked.draft.name} does not."
-                self.notify(f"{said} Press 2, then ctrl+w, to save them.", timeout=15, markup=False)
+            if draft := self._edited_draft:
+                old = (draft.saved or "").splitlines()
+                new = [one.partition(":")[0] for one in draft.text.splitlines() if one not in old]
+                said = f"{draft.name} lacks what the run has: {', '.join(new)}."
+                said = said if old else "The job file is not saved."
+                self.notify(f"{said} To save it, press 2, then ctrl+w.", timeout=15, markup=False)
             if several:
                 tui(self).sends.send_grid(previews)
             else:

@@ -114,14 +114,8 @@ class ScalingScreen(RunScreenBase):
             self._advise(error)
             return
         self._waits = True
-        ask(
-            self,
-            lambda runs: runs.scaling.of(self._run_id, question),
-            self._studied,
-            failed=self._not_studied,
-            quietly=True,
-            key="study",
-        )
+        ask(self, lambda runs: runs.scaling.of(self._run_id, question), self._studied,
+            failed=self._not_studied, quietly=True, key="study")  # fmt: skip
 
     def _not_studied(self, error: LumiError) -> None:
         self._waits = False

@@ -10,7 +10,7 @@ from lumitui.app.explain.idle_words import idle_remark, waiting
 from lumitui.app.explain.training_summary import Speedup, Summary, Throughput
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.follow.notifications.events import event_of
-from lumitui.app.history.run import AttemptRecord
+from lumitui.app.history.run import NODE_PROBE, AttemptRecord
 from lumitui.app.tui.flows.cancels import terms
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.gpu_use import GpuUse
@@ -68,7 +68,11 @@ def test_every_state_says_what_to_do_or_is_waiting() -> None:
     failed = replace(RUN, state=State.FAILED)
     assert "Find out why" in run_overview.next_step(failed, None)
     assert run_overview.next_step(failed, None, explained=True) == run_overview.EXPLAINED
-    assert run_overview.next_step(replace(RUN, state=State.DONE), wrong) != run_overview.UNPROVED
+    done = replace(RUN, state=State.DONE)
+    assert run_overview.next_step(done, wrong) != run_overview.UNPROVED
+    probe = replace(done, name=NODE_PROBE)  # a job that trains nothing
+    rows = dict(run_overview.rows(probe, NOW, wrong, None, None))
+    assert "proof" not in rows and rows["next"].startswith("Save what it measured: F5")
 
 
 def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:

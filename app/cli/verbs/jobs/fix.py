@@ -27,7 +27,7 @@ def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:
 
     with core() as runs:
         before = open_draft(job)
-        result = fixed_draft(before, runs.drafts.check)
+        result = fixed_draft(before, lambda draft: runs.drafts.check(draft).problems)
     for problem in result.done:
         assert problem.fix is not None
         say(f"fix: {problem.message} → {problem.fix.words}")

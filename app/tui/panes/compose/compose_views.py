@@ -1,10 +1,11 @@
 """The four views of a draft: its form, its text, its script, its node map."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from textual import events, on
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Grid, Vertical
 from textual.content import Content
 from textual.message import Message
@@ -61,6 +62,10 @@ class DraftViews(Vertical):
     class CheckDue(Message):
         """The edited text should be checked now."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "edit", "Edit", id="new.edit", tooltip="Edit the text of the job file")
+    ]
+
     def __init__(self) -> None:
         """Show no draft."""
         super().__init__(id="draft")
@@ -78,9 +83,11 @@ class DraftViews(Vertical):
     def compose(self) -> ComposeResult:
         """Yield the views' names, then the views."""
         yield Static(id="views-line", markup=False)
+        text = TextPane()
+        text.can_focus = True  # so that `]` passes the text, which would take it
         with Grid(id="views"):
             yield FormPane()
-            yield TextPane()
+            yield text
             yield ScriptView(id="script-view")
             yield NodePane()
 
@@ -203,17 +210,24 @@ class DraftViews(Vertical):
         words = Content("   ").join(filter(None, (line, self._saved, stale)))
         self.query_one("#views-line", Static).update(words)
 
-    def open(self, view: View) -> None:
-        """Show a view and focus it."""
+    def open(self, view: View, *, text: bool = True) -> None:
+        """Show a view and focus it; the YAML takes keys as text only if `text` is set."""
         self._view = view
         if view in ("form", "yaml"):
             self._edited = view
         self._show_parts()
-        inside: dict[View, Widget] = {"form": self.query_one(FieldList),
-                                      "yaml": self.query_one(TextEditor)}  # fmt: skip
-        inside.get(view, self._panes()[view]).focus()
+        inside = {"form": FieldList, "yaml": TextEditor if text else TextPane}
+        (self.query_one(inside[view]) if view in inside else self._panes()[view]).focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to edit only the text."""
+        return action != "edit" or self.query_one(TextPane).has_focus
+
+    def action_edit(self) -> None:
+        """Edit the text of the job file."""
+        self.open("yaml")
 
     def step(self, step: int) -> None:
         """Show the view `step` places to the right."""
         names = list(VIEWS)
-        self.open(names[(names.index(self._view) + step) % len(names)])
+        self.open(names[(names.index(self._view) + step) % len(names)], text=False)

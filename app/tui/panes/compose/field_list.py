@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -15,7 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from lumitui.app.explain import words
-from lumitui.app.runs import Field, Finding, job_form, worst_problems_first
+from lumitui.app.runs import Field, Finding, Fix, job_form
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 
@@ -28,6 +28,8 @@ COMMON = frozenset((
     "trainer", "script", "args",
 ))  # fmt: skip
 """Fields shown even at their defaults: most edits concern them."""
+SOUGHT = {"grid": "sweep", "chain": "longer run"}
+"""Fields that people look for: the first to be shown if there is room; else the fold names them."""
 _LABEL = 15  # cells: `gpus_per_node`
 _INDENT = "  "
 """Indentation below a heading: room for a field's sign."""
@@ -98,10 +100,13 @@ class FieldList(ScrollView, can_focus=True):
         field: Field
 
     @dataclass
-    class FixesWanted(Message):
-        """The user applies the fixes of these problems."""
+    class FixWanted(Message):
+        """The user applies a fix."""
 
-        problems: tuple[Finding, ...]
+        fix: Fix
+
+    class AllFixesWanted(Message):
+        """The user applies all fixes, and those that they make necessary."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         """Show nothing."""
@@ -118,7 +123,7 @@ class FieldList(ScrollView, can_focus=True):
         """Fields above the fold; a cleared field stays there, under the cursor."""
         self._filler: set[str] = set()
         """Further fields above the fold, which fill `_room` lines: no edit moves a field."""
-        self._room = 0
+        self._room = self._fixes = 0
 
     # -- display
 
@@ -178,6 +183,17 @@ class FieldList(ScrollView, can_focus=True):
         self._at = min(self._at, max(0, len(rows) - 1))
         self.virtual_size = Size(width, len(self._lines))
         self.refresh()
+        fixes = sum(row.problem is not None and row.problem.fix is not None for row in rows)
+        if fixes != self._fixes:
+            self._fixes = fixes
+            self._rename_key("f", f"Fix ({fixes})" if fixes else "Fix")
+            self._rename_key("ctrl+f", "Fix all", show=fixes > 1)
+            self.refresh_bindings()
+
+    def _rename_key(self, key: str, words: str, *, show: bool = True) -> None:
+        """Change a key in the footer, which counts the fixes: some may be out of sight."""
+        bindings = self._bindings.key_to_bindings
+        bindings[key] = [replace(one, description=words, show=show) for one in bindings[key]]
 
     def _rows_of(self, width: int) -> list[_Row]:
         is_open = REST in self._unfolded
@@ -186,6 +202,7 @@ class FieldList(ScrollView, can_focus=True):
             if field.key in COMMON or ((field.problems or field.value) and not is_open)
         }  # fmt: skip
         rest = [field.key for field in self._fields if field.key not in self._shown]
+        rest.sort(key=lambda key: key not in SOUGHT)
 
         def shown(more: Collection[str]) -> list[_Row]:
             loose = [self._problem_row(None, problem, width) for problem in self._loose]
@@ -200,7 +217,8 @@ class FieldList(ScrollView, can_focus=True):
             self._room, self._filler = room, set(rest[:more])
         rows, rest = shown(self._filler), [key for key in rest if key not in self._filler]
         if rest:
-            said = f"{_INDENT}{len(rest)} more, at their defaults {'▾' if is_open else '▸'}"
+            names = ", ".join([*(SOUGHT[key] for key in rest if key in SOUGHT), "…"])
+            said = f"{_INDENT}{len(rest)} more: {names} {'▾' if is_open else '▸'}"
             rows += [_Row(None, None, (Text(),)), _Row(None, None, (Text(said, "dim"),), REST)]
         if is_open:
             rows += self._group_rows(rest, width)
@@ -329,7 +347,7 @@ class FieldList(ScrollView, can_focus=True):
         here = [row for row in rows if row.field is not None and row.field.key == key]
         for row in (*at, *here, *rows):
             if row.problem is not None and row.problem.fix:
-                self.post_message(self.FixesWanted((row.problem,)))
+                self.post_message(self.FixWanted(row.problem.fix))
                 return
             if row.field is not None:
                 self.post_message(self.Wanted(row.field))
@@ -344,10 +362,9 @@ class FieldList(ScrollView, can_focus=True):
                 return
 
     def action_fix_all(self) -> None:
-        """Apply all fixes; where two concern one key, an error's fix comes first."""
-        shown = [row.problem for row in self._rows if row.problem is not None and row.problem.fix]
-        if shown:
-            self.post_message(self.FixesWanted(worst_problems_first(shown)))
+        """Apply all fixes."""
+        if self._fixes:
+            self.post_message(self.AllFixesWanted())
         else:
             self.notify(NO_FIX)
 

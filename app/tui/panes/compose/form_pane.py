@@ -17,7 +17,6 @@ from lumitui.app.runs import (
     Field,
     LumiError,
     apply_fix,
-    apply_fixes,
     job_form,
     place_of_key,
     set_key,
@@ -74,7 +73,7 @@ class FormPane(Vertical):
     def show(self, checked: CheckedDraft) -> None:
         """Show the form of a checked draft."""
         self._text = checked.draft.text
-        loose = checked.loose if checked.fields else checked.problems
+        loose = job_form.loose(checked.problems) if checked.fields else checked.problems
         self.query_one(FieldList).show(checked.fields, loose)
 
     def has_text(self, text: str) -> None:
@@ -97,13 +96,9 @@ class FormPane(Vertical):
     def _set(self, field: Field, text: str) -> None:
         self._edit(lambda now: set_key(now, place_of_key(field.key), job_form.read(field, text)))
 
-    @on(FieldList.FixesWanted)
-    def _fix(self, event: FieldList.FixesWanted) -> None:
-        fix, *more = (problem.fix for problem in event.problems)
-        if more or fix is None:
-            self._edit(lambda now: apply_fixes(now, event.problems)[0])
-        else:  # a fix that cannot be applied shows why
-            self._edit(lambda now: apply_fix(now, fix))
+    @on(FieldList.FixWanted)
+    def _fix(self, event: FieldList.FixWanted) -> None:
+        self._edit(lambda now: apply_fix(now, event.fix))
 
     @on(FieldList.Stepped)
     def _stepped(self, event: FieldList.Stepped) -> None:

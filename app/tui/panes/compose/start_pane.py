@@ -29,7 +29,7 @@ class StartList(OptionList):
     """The starting points, in groups; letters go to the path instead."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "select", "Begin", id="start.open", tooltip="Begin with this"),
+        Binding("enter", "select", "Begin", id="start.open", tooltip="Begin with this")
     ]
 
     def __init__(self, write: Callable[[str], None]) -> None:

@@ -146,9 +146,11 @@ def test_a_job_on_shared_nodes_says_at_its_key_how_to_get_a_proof(gpus: int) -> 
     assert (note.at.field, note.severity) == ("exclusive", "note")
     # lumitui requests the memory of a whole node itself.
     assert "set `exclusive: true`" in note.do and "memory" not in note.do
+    assert note.do.endswith("all 8 GPUs of each node, not 2." if gpus == 2 else "of each node.")
     assert "shared-cores" not in said(partition="small-g", gpus_per_node=1)
     spec = changed(spec, {"gpus_per_node": 2, "exclusive": True}, "t")
     paid = next(one for one in findings(compose(spec, LUMI), LUMI) if one.rule == "exclusive-part")
+    assert paid.severity == "note", "a fix of lumitui's own led here"
     assert paid.do == "Remove `exclusive: true`, and with it the proof, or request all GPUs."
 
 

@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-from lumitui.app.launch.draft.printed_series import undrawn_series
+from lumitui.app.launch.draft.job_form import apply_fix
+from lumitui.app.launch.draft.printed_series import scale_offer, undrawn_series
+from lumitui.remote.site.reading.yaml_document import Document
 
 LOSS = "loss: x"  # drawn already
 
@@ -32,3 +34,21 @@ def test_the_loss_comes_first_and_a_program_with_metrics_of_its_own_needs_no_pat
     found = re.search(note.fix.value, "loss 1.060 samples/s 9356")
     assert found and found[1] == "1.060"
     assert not list(undrawn_series('open("metrics.jsonl")\nprint(f"loss {l}")', ""))
+
+
+@pytest.mark.parametrize(
+    ("args", "scale"),
+    [
+        ('[--batch-size, "64", --lr=0.1]',
+         "scale: {batch: {arg: --batch-size, keep: per_gpu}, lr: {arg: --lr, rule: linear}}\n"),
+        ("[--train_batch_size, 8]", "scale: {batch: {arg: --train_batch_size, keep: per_gpu}}\n"),
+        ("[--lr, 0.1]", ""), ("[--batch-size, 64]\nscale: {}", ""),
+        ("[--batch-size, 64]\ntrainer: ddp", ""),
+    ],
+)  # fmt: skip
+def test_scale_is_offered_for_a_batch_size_that_it_does_not_name(args: str, scale: str) -> None:
+    text = f"args: {args}\n"
+    offers = list(scale_offer(Document(text, "", plain=True).data))
+    assert len(offers) == bool(scale)
+    for note in offers:
+        assert note.fix and apply_fix(text, note.fix) == text + scale

@@ -56,7 +56,7 @@ def test_each_step_waits_for_those_before_it(tmp_path: Path) -> None:
     around = Surroundings(None, tmp_path / "x.yaml", False, keys_in(tmp_path))
     answers = GuideAnswers()
     found = steps(answers, around)
-    assert [step.mark for step in found] == ["next", *["later"] * 5]
+    assert [step.mark for step in found] == ["next", *["later"] * 6]
     assert missing(found, "check") == "site"
     around = replace(around, site=CLUSTER)
     for answer, then in (
@@ -73,17 +73,28 @@ def test_each_step_waits_for_those_before_it(tmp_path: Path) -> None:
         found = steps(answers, around)
         assert [step.name for step in found if step.mark == "next"] == [then], answer
     assert missing(found, "job") == ""
+    # A surveyed cluster is measured next, but a job needs only the check.
+    node = CLUSTER.node.model_copy(update={"gpu_cores": ()})
+    surveyed = replace(around, site=CLUSTER.model_copy(update={"node": node}))
+    found = steps(answers, surveyed)
+    assert [step.name for step in found if step.mark == "next"] == ["measure"]
+    assert missing(found, "job") == ""
     # A profile of the person's own says user and key.
     found = steps(GuideAnswers(site=CLUSTER.name), replace(around, foreign=True))
-    assert [step.mark for step in found] == ["done", "done", "done", "next", "later", "later"]
+    assert [step.mark for step in found] == [*["done"] * 3, "next", "later", "done", "later"]
 
 
 def test_the_profile_that_is_written_can_be_read(tmp_path: Path) -> None:
     answers = GuideAnswers(site=CLUSTER.name, user="me", key='/home/me/.ssh/id "x": #1')
-    (tmp_path / f"{CLUSTER.name}.yaml").write_text(profile_text(answers))
+    path = tmp_path / f"{CLUSTER.name}.yaml"
+    path.write_text(profile_text(answers, path))
     site = Sites([tmp_path, BUILT_IN]).load(CLUSTER.name)
     assert (site.hosts.user, site.hosts.identity) == ("me", answers.key)
     assert site.hosts.login == CLUSTER.hosts.login and site.node == CLUSTER.node
+    # Another login keeps what follows it, such as a measured node.
+    path.write_text(path.read_text() + "node: {}\n")
+    text = profile_text(GuideAnswers(site=CLUSTER.name, user="you"), path)
+    assert text.endswith('hosts:\n  user: "you"\nnode: {}\n')
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"site": 5}', '{"user": "' + "x" * 300 + '"}'])

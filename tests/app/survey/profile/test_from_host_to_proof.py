@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lumitui.app.history.run import NODE_PROBE
 from lumitui.app.runs import Runs
-from lumitui.app.survey.profile.node_job import NODE_PROBE
 from lumitui.remote.site.states import State
 from tests.support.program.command_line import envelope, lt
 from tests.support.program.home import Home

@@ -7,13 +7,13 @@ import pytest
 from lumitui.app.history.run import Run
 from lumitui.app.job.settings import Settings
 from lumitui.app.launch.send.preview import Preview
+from lumitui.app.runs import Runs
 from lumitui.app.survey.profile.profile_edit import edited
 from lumitui.app.survey.profile.surveys import Looked, Surveys
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.measured_dialog import MeasuredDialog
-from lumitui.app.tui.flows.sends import Sends
-from lumitui.app.tui.screens.runs_screen import RunsScreen
+from lumitui.app.tui.screens.sites_screen import SitesScreen
 from lumitui.remote.survey.profile.node_facts import compare
 from lumitui.remote.survey.profile.node_report import read
 from tests.support.jobs.made_runs import a_run
@@ -41,13 +41,13 @@ async def test_a_node_is_measured_after_a_yes_to_the_price_and_the_result_saved(
         measured = compare(read(NODE), site)
         return Looked(measured, edited(measured, site, settings.profiles))
 
-    def send(sends: Sends, preview: Preview) -> None:
+    def send(runs: Runs, preview: Preview, **_: object) -> Run:
         sent.append(preview.name)
-        sends._app.to_first()  # as a send does: the screen that asked is closed
+        return run
 
     monkeypatch.setattr(Surveys, "looked", looked)
     monkeypatch.setattr(Surveys, "measured", lambda *_: over[0] if over else None)
-    monkeypatch.setattr(Sends, "send", send)
+    monkeypatch.setattr(Runs, "send", send)
     app = LumiApp(settings)
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.press("3", "slash", *"new", "enter", "f5")
@@ -65,11 +65,11 @@ async def test_a_node_is_measured_after_a_yes_to_the_price_and_the_result_saved(
         await sees(pilot, r"(?s)gx11, measured.*The node lacks python3.*\+python_on_compute_nodes")
         assert profile.read_text() == before
         await pilot.press("s")
-        await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the runs")
+        await until(pilot, lambda: isinstance(app.screen, SitesScreen), "no run's page meanwhile")
         assert app.defect is None
         assert "gpu_cores: [13-23, 1-11, 37-47, 25-35]" in profile.read_text()
         # The report of the last job is offered again; now there is nothing to save.
-        await pilot.press("3", "slash", *"new", "enter", "f5")
+        await pilot.press("f5")
         await sees(pilot, "The profile already contains all of this")
         await pilot.press("s")
         assert isinstance(app.screen, MeasuredDialog) and "Measure again" in shown(pilot)

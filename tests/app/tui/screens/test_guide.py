@@ -9,7 +9,7 @@ import pytest
 from textual.widgets import Button, Input
 
 from lumitui.app.job.settings import Settings
-from lumitui.app.runs import HostAddress, WrittenProfile
+from lumitui.app.runs import HostAddress, Runs, WrittenProfile
 from lumitui.app.runs.guide import GuideAnswers, keep_progress
 from lumitui.app.survey.profile.surveys import Surveys
 from lumitui.app.tui.app import LumiApp
@@ -65,7 +65,8 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
             "4 Cluster +idle nodes",
             "▶ 1 site",
             "· 4 project",
-            "6 job",
+            "7 job",
+            "`proved` +needs whole nodes, and a measured node",
         ):
             await sees(pilot, words)
         await pilot.press("f3")
@@ -98,9 +99,9 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         app.screen.query_one("#project", Input).value = "project_462000001"
         await pilot.press("enter")
         await sees(pilot, "▶ 5 check")
-        await pilot.press("enter")
+        await pilot.press("f4")  # which checks first
         # The login is real; what follows has no Slurm, and says so.
-        await sees(pilot, r"(?s)▶ 6 job.*facts match the profile.*failed: ")
+        await sees(pilot, r"(?s)✔ 6 measure.*▶ 7 job.*facts match the profile.*failed: ")
         assert server.logged("Accepted publickey") == 1
         assert "id_far" in (first.profiles[0] / "far.yaml").read_text()
         await pilot.press("f4")
@@ -120,19 +121,20 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
     ],
 )
 async def test_the_first_job_runs_the_users_own_script_if_it_is_clear_which(
-    first: Settings, files: tuple[str, ...], script: str
+    first: Settings, files: tuple[str, ...], script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Runs, "doctor", lambda *_: [Finding("Slurm", "note", "22.05.8")])
     for name in files:
         Path(name).write_text("#SBATCH --nodes=1\nimport torch\ntrain()\n")
     answers = GuideAnswers(site="far", user="me", key=str(Path.home() / ".ssh" / "id_far"),
-                           account="project_462000001", checked=True)  # fmt: skip
+                           account="project_462000001")  # fmt: skip
     first.guide.parent.mkdir(parents=True, exist_ok=True)
     keep_progress(first, answers)
     app = LumiApp(first)
     async with app.run_test(size=(100, 40)) as pilot:
         await pilot.press("0")
-        await sees(pilot, f"Writes job.yaml for {script}" if script else "Writes lumitui-first/job")
-        await pilot.press("f4")
+        await sees(pilot, "▶ 5 check")
+        await pilot.press("f4")  # checks, then makes the job
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the first job")
         job = Path("job.yaml" if script else "lumitui-first/job.yaml").read_text()
         assert "site: far" in job and (not script or f"script: {script}" in job)
@@ -187,11 +189,11 @@ async def test_a_host_that_ssh_knows_is_surveyed_and_its_project_taken_over(
         await pilot.press(*"zzz")
         await sees(pilot, "(?s)zzz.*another cluster …")
         await pilot.press(*["backspace"] * 3, *"rare", "enter")
-        await sees(pilot, r"guessed +partitions\.\*\.b")
+        await sees(pilot, r"(?s)guessed +prices.*⏎ Save")
         assert described == ["rare"]
         await pilot.press("enter")
         await sees(pilot, r"(?s)✔ 1 site +rare.*✔ 4 project +▌ project_465000001")
-        await sees(pilot, "▶ 5 check")
+        await sees(pilot, r"(?s)2 user.* from .*3 key.*✔ 5 check.*▶ 7 job")  # the survey checked
         assert "your name there" not in shown(pilot)
 
 

@@ -121,6 +121,7 @@ async def test_the_only_note_of_a_field_is_shown_with_its_row(
     (project / "hello.py").write_text('print("loss", 1.5)\n')
     async with LumiApp(settings, job).run_test(size=(120, 50)) as pilot:
         await sees(pilot, r"exclusive +\(false\)[^\n]+\n.*note: Nodes of small-g are")
+        await sees(pilot, r"f Fix \(2\)   \^f Fix all")
         await pilot.press("G", "f")  # first what may be wrong, then what a note offers
         await until(pilot, lambda: isinstance(pilot.app.screen, PickDialog), "launchers")
         await pilot.press("escape", *"kkk", "f")
@@ -171,12 +172,14 @@ async def test_one_key_asks_the_cluster_about_the_job(settings: Settings, projec
 
 async def test_one_key_makes_all_fixes(settings: Settings, project: Path) -> None:
     job = project / "lumi.yaml"
-    job.write_text(LUMI + 'launcher: srun\nhang: "00:10:00"\n')
+    job.write_text(LUMI + 'luncher: srun\nhang: "00:10:00"\n')
     async with LumiApp(settings, job).run_test(size=(80, 60)) as pilot:
-        await sees(pilot, "9 nodes are more than small-")
-        await sees(pilot, "`hang:` has no effect")
+        await sees(pilot, "did you mean `launcher`")
+        assert "`hang:` has no effect" not in shown(pilot)  # an effect of the first fix
         await pilot.press("ctrl+f")
         await sees(pilot, r"partition +standard-g")
+        (notice,) = app_of(pilot)._notifications
+        assert notice.message.startswith("Fixed 3: rename it to launcher, ")
         await until(pilot, lambda: can_submit(pilot), "no error")
 
 
@@ -254,12 +257,14 @@ async def test_a_text_that_is_no_yaml_is_kept_and_its_line_is_named(
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot)
         await sees(pilot, "asks for")
-        for view, words in (("]", "1  name: hello"), ("]", "#!/bin/bash"), ("]", "node  2 of")):
-            await pilot.press("f3" if words.startswith("#!") else view)
+        for words in ("1  name: hello", "#!/bin/bash", "node  2 of"):
+            await pilot.press("]")  # types nothing into the text
             await sees(pilot, words)
         await pilot.press("]")
         await sees(pilot, "name +hello")
-        await pilot.press("[", "f2")
+        await pilot.press("[", "[", "[")
+        await sees(pilot, r"⏎ Edit .*\[ \] View")
+        await pilot.press("enter")
         area = screen.query_one(TextEditor)
         area.insert("env: {A: [\n", (2, 0))
         await sees(pilot, r"error: job.yaml, line \d+: not valid YAML")
@@ -323,13 +328,13 @@ async def test_a_field_keeps_its_place_while_it_is_set_and_cleared(
     settings: Settings, project: Path
 ) -> None:
     async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
-        await sees(pilot, "28 more, at their defaults ▸")
+        await sees(pilot, "28 more: sweep, longer run, … ▸")
         form = pilot.app.screen.query_one(FieldList)
         await pilot.press("G", "enter", "G", "k", "k", "plus")
         await sees(pilot, r"keep_compiled +false")
         assert under_cursor(form) == "keep_compiled"
         await pilot.press("g", *"jjjjjjjjjjjj", "enter", "k")
-        await sees(pilot, r"keep_compiled +false[\s\S]*27 more, at their defaults ▸")
+        await sees(pilot, r"keep_compiled +false[\s\S]*27 more: sweep, longer run, … ▸")
         assert under_cursor(form) == "keep_compiled"
         await pilot.press("delete")
         await sees(pilot, r"keep_compiled +\(true\)")
@@ -340,10 +345,10 @@ async def test_fields_that_unfold_are_seen_and_a_resize_keeps_the_cursor(
     settings: Settings, project: Path
 ) -> None:
     async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
-        await sees(pilot, "28 more, at their defaults ▸")
+        await sees(pilot, "28 more: sweep, longer run, … ▸")
         form = pilot.app.screen.query_one(FieldList)
         await pilot.press("G", "enter")
-        await sees(pilot, r"at their defaults ▾[\s\S]*modules +\(none\)")
+        await sees(pilot, r"longer run, … ▾[\s\S]*modules +\(none\)")
         await pilot.press("G", "k", "k", "k")
         here = under_cursor(form)
         for rows in (40, 24):
@@ -388,7 +393,7 @@ async def test_the_form_fills_its_rows_with_further_fields(
         await until(pilot, lambda: can_submit(pilot), "the check")
         form = pilot.app.screen.query_one(FieldList)
         empty = form.size.height - form.virtual_size.height
-        assert 0 <= empty <= 2 or "more, at" not in shown(pilot)
+        assert 0 <= empty <= 2 or " more: " not in shown(pilot)
 
 
 async def test_what_was_submitted_is_not_lost_and_its_form_comes_back(
@@ -405,7 +410,7 @@ async def test_what_was_submitted_is_not_lost_and_its_form_comes_back(
         await pilot.press("s", "y")
         await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
         await until(pilot, lambda: not app.under_way, "the end of the send")
-        assert "The run has these settings, job.yaml does not." in str(
+        assert "job.yaml lacks what the run has: nodes. To save it, press 2," in str(
             [notice.message for notice in app._notifications]
         )
         await pilot.press("2")
@@ -435,7 +440,7 @@ async def test_the_key_under_the_cursor_is_explained(settings: Settings, project
         area = pilot.app.screen.query_one(TextEditor)
         area.move_cursor(area.document.end)
         await pilot.press("enter", *"ch")
-        await sees(pilot, r"chain +the maximum number of time limits")
+        await sees(pilot, r"chain +the most time limits in a row")
         assert "relaunch" not in shown(pilot), "only keys that begin so"
         fields = [Field(key, "text", "", "", "") for key in ("c.x", "c.y", *"abcdefghi")]
         lines = [str(line) for line in possible_keys(fields, "", 40)]

@@ -116,12 +116,14 @@ async def test_a_cluster_without_a_profile_is_surveyed_and_saved(
         await until(pilot, lambda: "karolina" not in shown(pilot), "one site")
         await pilot.press("escape", "n")
         await until(pilot, lambda: isinstance(pilot.app.screen, NewClusterDialog), "the dialog")
+        await sees(pilot, "⏎ Survey")
         await pilot.press(*"bad.org", "enter")
         await sees(pilot, "Nodes differ")
         assert pilot.app.screen.query_one("#host", Input).value == "bad.org"
         pilot.app.screen.query_one("#host", Input).value = "far.org"
         await pilot.press("enter")
-        await sees(pilot, r"(?s)8 x GCD.*guessed +work_root.*out +cpu.*Jobs run in.*unverified")
+        words = "8 x GCD.*guessed +the folder of runs.*out +cpu.*Jobs run in.*next +F5.*⏎ Save"
+        await sees(pilot, f"(?s){words}")
         assert not saved
         await pilot.click("#save")
         await until(pilot, lambda: saved == ["far"], "the profile")

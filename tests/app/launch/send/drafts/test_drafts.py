@@ -76,7 +76,7 @@ def test_a_fix_ends_its_problem_and_changes_nothing_else(
 ) -> None:
     text = JOB.replace(old, new)
     checked = check(runs, folder, text)
-    found = field(checked, key).problems if key else checked.loose
+    found = field(checked, key).problems if key else job_form.loose(checked.problems)
     assert found and found[0].fix and found[0].at.line
     after = apply_fix(text, found[0].fix)
     assert fixed in after and "# short" in after and "# found by hand" in after

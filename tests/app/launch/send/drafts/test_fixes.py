@@ -6,12 +6,13 @@ import pytest
 
 from lumitui.app.job.edit import place_of_key, set_key
 from lumitui.app.launch.draft import job_form
-from lumitui.app.launch.draft.job_form import apply_fixes
+from lumitui.app.launch.draft.job_form import apply_fix, apply_fixes
 from lumitui.app.launch.draft.script_changes import count_changes, script_changes
 from lumitui.app.launch.send.draft import Draft
-from lumitui.app.launch.send.drafts import CheckedDraft, fixed_draft
+from lumitui.app.launch.send.drafts import fixed_draft
 from lumitui.app.runs import Runs
 from lumitui.app.survey.environments.known_images import KnownImages, SiteImages
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.source_position import at_key
 from lumitui.remote.transfer.environments.image_listing import Image, ImageContents
@@ -50,17 +51,17 @@ def spaces_apart(text: str) -> list[list[str]]:
 
 def test_fixes_that_show_more_problems_are_followed_to_the_end(runs: Runs, tmp_path: Path) -> None:
     hello_project(tmp_path)
-    found = fixed_draft(Draft(BAD, tmp_path, "a test"), runs.drafts.check)
+    found = fixed_draft(Draft(BAD, tmp_path, "a test"), lambda one: runs.drafts.check(one).problems)
     assert spaces_apart(found.draft.text) == spaces_apart(GOOD)
     assert {item.at.field for item in found.done} >= {"tiem", "launcher", "nodes", "hang"}
     assert not [item for item in found.left if item.fix]
 
 
 def test_two_fixes_that_undo_each_other_come_to_an_end() -> None:
-    def check(draft: Draft) -> CheckedDraft:
+    def check(draft: Draft) -> tuple[Finding, ...]:
         other = "2" if "nodes: 1" in draft.text else "1"
         problem = Finding("", "error", "not so", fix=Fix("another", at_key("nodes"), other))
-        return CheckedDraft(draft, (), (problem,), ())
+        return (problem,)
 
     found = fixed_draft(Draft("nodes: 1\n", Path("."), "a test"), check)
     assert len(found.done) < 10
@@ -150,3 +151,9 @@ def test_a_changed_line_is_gone_and_new_in_its_place() -> None:
 def test_without_another_script_nothing_is_marked() -> None:
     assert {line.kind for line in script_changes(None, "a\nb")} == {"same"}
     assert count_changes(script_changes("a", "a")) == 0
+
+
+def test_a_key_is_not_renamed_to_one_that_exists() -> None:
+    rename = Fix("rename it to nodes", at_key("nods"), "nodes", renames=True)
+    with pytest.raises(InputError, match="already has `nodes:`"):
+        apply_fix("nodes: 1\nnods: 2\n", rename)
