@@ -83,11 +83,9 @@ class DraftViews(Vertical):
     def compose(self) -> ComposeResult:
         """Yield the views' names, then the views."""
         yield Static(id="views-line", markup=False)
-        text = TextPane()
-        text.can_focus = True  # so that `]` passes the text, which would take it
         with Grid(id="views"):
             yield FormPane()
-            yield text
+            yield TextPane()
             yield ScriptView(id="script-view")
             yield NodePane()
 

@@ -111,8 +111,11 @@ class TextEditor(TextArea):
         return Strip.join([drawn.crop(0, begin), words, rest])
 
 
-class TextPane(Vertical):
-    """The text of a draft; below it, errors, and the help of the key under the cursor."""
+class TextPane(Vertical, can_focus=True):
+    """The text of a draft; below it, errors, and the help of the key under the cursor.
+
+    It can have the focus itself, so that `]` passes the text, which would take it.
+    """
 
     def __init__(self) -> None:
         """Show no draft."""
