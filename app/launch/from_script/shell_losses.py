@@ -159,9 +159,9 @@ def _module(job: ScriptJob, part: OtherStatement, notes: Notes) -> None:
         notes.lose(part.text, "it only prints")
     elif verb in ("purge", "reset"):
         notes.derive(part.text, "a job begins with its profile's modules")
-    elif verb in ("use", "unuse"):
-        pass  # `modules_of` knows whether a module of the job needs it
-    elif verb not in LOADS or not {*(names[-1:] if verb in SWAPS else names)} <= {*job.modules}:
+    elif verb in ("use", "unuse") or part.text in {one.what for one in notes.lost}:
+        pass  # `modules_of` knows whether a module of the job needs it, and why a swap is lost
+    elif verb not in LOADS - SWAPS or not {*names} <= {*job.modules}:
         notes.lose(part.text, "`modules:` can only load modules")
 
 
