@@ -159,10 +159,8 @@ def _module(job: ScriptJob, part: OtherStatement, notes: Notes) -> None:
         notes.lose(part.text, "it only prints")
     elif verb in ("purge", "reset"):
         notes.derive(part.text, "a job begins with its profile's modules")
-    elif verb in ("use", "unuse"):
-        pass  # `modules_of` knows whether a module of the job needs it
-    elif part.text in {one.what for one in notes.lost}:
-        pass  # `modules_of` said why
+    elif verb in ("use", "unuse") or part.text in {one.what for one in notes.lost}:
+        pass  # `modules_of` knows whether a module of the job needs it, and why a swap is lost
     elif verb not in LOADS - SWAPS or not {*names} <= {*job.modules}:
         notes.lose(part.text, "`modules:` can only load modules")
 

@@ -434,7 +434,8 @@ def test_an_environment_whose_place_the_script_names_is_kept(line: str, kept: st
 
 def test_a_swap_and_a_quiet_purge_have_one_fate() -> None:
     head = LUMI[: LUMI.index("module load")]
-    body = "ml -q purge\nmodule swap PrgEnv-cray PrgEnv-gnu\nsrun python train.py\n"
+    body = "ml -q purge\nmodule swap PrgEnv-cray PrgEnv-gnu\n"
+    body += "srun singularity exec /appl/x.sif python train.py\n"
     found = imported(head + body, sites()["lumi"])
     notes = (*found.kept, *found.derived, *found.changed, *found.lost)
     said = [one.what for one in notes if {"purge", "swap", "PrgEnv-gnu"} & {*one.what.split()}]
