@@ -87,8 +87,7 @@ def actions_of(screen: Screen[object]) -> list[KeyAction]:
     )
 
 
-_LATER = {AREAS["page"]: 1, MOVING: 2}
-"""Global commands are below those of a screen or pane."""
+_LATER = {AREAS["page"]: 1, MOVING: 2}  # global commands are below those of a screen or pane
 
 
 def nearest_first(actions: Iterable[KeyAction]) -> list[KeyAction]:

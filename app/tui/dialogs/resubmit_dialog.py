@@ -88,8 +88,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         """Version of the settings common to all sizes: plans for earlier versions are dropped."""
         self._start: StartPoint | None = None
         self._plans: dict[int, Outcome] = {}
-        self._wanted: set[int] = set()
-        """The sizes with requested plans."""
+        self._wanted: set[int] = set()  # the sizes with requested plans
         self._basis = ""
         self._news: CodeNews | None = None
         """The project's changes since the run; nothing is sent before they are known."""

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 _POLLS = (5, 12, 25, 45)
 """Seconds from sending the job to polling the sites: on a free node the job ends before the usual
 poll after a minute."""
-_UNSENT = 600
-"""Seconds after which the app stops waiting for a job that was never sent."""
+_UNSENT = 600  # seconds after which the app stops waiting for a job that was never sent
 
 
 class Measurement:

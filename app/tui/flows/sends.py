@@ -50,8 +50,7 @@ class Sends:
         self._app, self._leaving = app, leaving
         self._under_way: dict[SendingDialog, tuple[Path, str]] = {}
         """The project and job name of each running send."""
-        self._stopped: dict[str, str] = {}
-        """Why a series stopped in this app, by series id."""
+        self._stopped: dict[str, str] = {}  # why a series stopped in this app, by series id
 
     def send(self, preview: Preview, resubmission: Resubmission | None = None) -> None:
         """Send the confirmed job; ask first if the same job is already being sent."""

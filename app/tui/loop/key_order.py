@@ -36,15 +36,12 @@ class OrderedKeysApp(App[int]):
         self._waiting: deque[events.Key | events.Paste] = deque()
         self._released: deque[events.Key | events.Paste] = deque()
         """Keys and pastes whose turn has come: they are in the app's queue again."""
-        self._was_plain = False
-        """Whether the last key could only move the cursor or type text."""
-        self._typed_in: Widget | None = None
-        """The field that received the last key."""
+        self._was_plain = False  # whether the last key could only move the cursor or type text
+        self._typed_in: Widget | None = None  # the field that received the last key
         self._quiet = False
         """Whether all user input has taken effect; False until the first screen is shown."""
         self._turns: asyncio.Task[None] | None = None
-        self._late: MessagePump | None = None
-        """The last busy object, which is checked first."""
+        self._late: MessagePump | None = None  # the last busy object, which is checked first
 
     async def on_event(self, event: events.Event) -> None:
         """Queue a key or paste until its turn; a click acts immediately, but keys wait for it."""

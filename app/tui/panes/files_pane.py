@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 2000
 """Maximum rows below one folder; the last one counts the rest."""
-_FEW = 10
-"""Maximum files of a folder that starts open."""
-_BAR = 20
-"""Cells of a progress bar."""
+_FEW = 10  # maximum files of a folder that starts open
+_BAR = 20  # cells of a progress bar
 
 
 @dataclass(frozen=True)
@@ -83,12 +81,10 @@ class FilesPane(Vertical):
         super().__init__(id="folder")
         self._run: Run | None = None
         self._found: FileList | None = None
-        self._open: set[str] = set()
-        """The paths of open folders."""
+        self._open: set[str] = set()  # the paths of open folders
         self._fetching: tuple[RemoteFile, Path] | None = None
         """The file being fetched, and its target folder."""
-        self._began = (0.0, 0)
-        """When the fetch began, and the bytes already present then."""
+        self._began = (0.0, 0)  # when the fetch began, and the bytes already present then
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:

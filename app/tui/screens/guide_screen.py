@@ -96,12 +96,10 @@ class GuideScreen(FullScreen):
         self._progress = kept_progress(settings)
         self._script = own_script(Path.cwd())
         self._keys = keys_in(Path.home() / ".ssh")
-        self._here = ""
-        """The row of the cursor."""
+        self._here = ""  # the row of the cursor
         self._checking = self._differs = False
         """Whether a check is running, and whether the last one found a difference."""
-        self._then = ""
-        """The step to continue with after the check."""
+        self._then = ""  # the step to continue with after the check
 
     def body(self) -> ComposeResult:
         """Yield the demo, a line for each step, and the other screens."""

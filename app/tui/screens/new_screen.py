@@ -54,8 +54,7 @@ PLACES = 100
 _BAD: tuple[Literal["error", "warning"], ...] = ("error", "warning")
 """What the label before the price counts, the worst first."""
 
-_NEWER = 50
-"""Number of recent runs whose sites are compared with the job's own."""
+_NEWER = 50  # number of recent runs whose sites are compared with the job's own
 
 
 class NewScreen(FullScreen):
@@ -94,8 +93,7 @@ class NewScreen(FullScreen):
         super().__init__(runs)
         self._job = job
         self._draft: Draft | None = None
-        self._opened = ""
-        """The draft's initial text, which is not an unsaved edit."""
+        self._opened = ""  # the draft's initial text, which is not an unsaved edit
         self._checked: CheckedDraft | None = None
         self._price: Outlook | None = None
         self._asked = 0

@@ -38,8 +38,7 @@ FIELDS = (("deadline", "such as 6h"), ("budget", "such as 500"), ("samples", "as
 """The fields and their placeholders: an example or the default."""
 TALL = 20
 """Minimum rows of a terminal to show the chart."""
-_LEAST_ID = 12
-"""Minimum cells of a run's id; its end distinguishes runs of the same name."""
+_LEAST_ID = 12  # minimum cells of a run's id; its end distinguishes runs of the same name
 ROOMY = 34
 """Maximum rows of the text below table and chart."""
 
@@ -62,13 +61,11 @@ class ScalingScreen(RunScreenBase):
         """Show the scaling of the run `run_id`."""
         super().__init__(runs)
         self._run_id = run_id
-        self._seen: tuple[int, ...] = ()
-        """The history's stamp when the study was requested."""
+        self._seen: tuple[int, ...] = ()  # the history's stamp when the study was requested
         self._waits = False
         """Whether a study is running: for a large lineage it takes more than a second."""
         self._found: Scaling | None = None
-        self._advised: int | None = None
-        """The number of nodes that is recommended."""
+        self._advised: int | None = None  # the number of nodes that is recommended
 
     @property
     def chosen(self) -> str:

@@ -18,12 +18,9 @@ from lumitui.app.runs import JOB_SCRIPT, Run, count_changes, log_line, script_ch
 from lumitui.app.tui.widgets.scroll import Scroll
 
 _OPTIONS = re.compile("^#SBATCH .*$", re.MULTILINE)
-_WRAPS = 70
-"""Minimum columns to wrap lines while another view has the focus."""
-_CONTINUES = "╰ "
-"""The mark before the continuation of a long line."""
-_ENDS = (" ", "/=:,", "-_.")
-"""Where such a line is broken, the best first."""
+_WRAPS = 70  # minimum columns to wrap lines while another view has the focus
+_CONTINUES = "╰ "  # the mark before the continuation of a long line
+_ENDS = (" ", "/=:,", "-_.")  # where such a line is broken, the best first
 
 
 class HangingText(Static):

@@ -70,14 +70,12 @@ class DraftViews(Vertical):
         """Show no draft."""
         super().__init__(id="draft")
         self._text = ""
-        self._base: str | None = None
-        """The job.sh to compare the script with."""
+        self._base: str | None = None  # the job.sh to compare the script with
         self._since = ""
         self._view: View = "form"
         self._edited: View = "form"
         self._typing: Timer | None = None
-        self._stale = False
-        """Whether script and node map belong to an earlier text."""
+        self._stale = False  # whether script and node map belong to an earlier text
         self._saved = Content()
 
     def compose(self) -> ComposeResult:

@@ -31,8 +31,7 @@ COMMON = frozenset((
 SOUGHT = {"grid": "sweep", "chain": "longer run"}
 """Fields that people look for: the first to be shown if there is room; else the fold names them."""
 _LABEL = 15  # cells: `gpus_per_node`
-_INDENT = "  "
-"""Indentation below a heading: room for a field's sign."""
+_INDENT = "  "  # indentation below a heading: room for a field's sign
 _NAMES = {"container.image": "image", "container.generation": "generation"}
 
 

@@ -121,8 +121,7 @@ class TextPane(Vertical, can_focus=True):
         """Show no draft."""
         super().__init__(id="yaml")
         self._checked: CheckedDraft | None = None
-        self._fields: Sequence[Field] = ()
-        """The fields of the last valid text."""
+        self._fields: Sequence[Field] = ()  # the fields of the last valid text
 
     def compose(self) -> ComposeResult:
         """Yield the text, then the errors and the help."""

@@ -13,8 +13,7 @@ from lumitui.app.explain.log_words import RankMark
 
 _KEYS = {"log.rank_before": ",", "log.rank_next": "."}
 """The bindings that choose a rank, and their default keys."""
-_WIDE = 60
-"""Minimum cells for a heading."""
+_WIDE = 60  # minimum cells for a heading
 _Places = list[tuple[int, int, int | None]]
 
 

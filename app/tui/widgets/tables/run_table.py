@@ -84,10 +84,8 @@ class RunTable(ScrollView, can_focus=True):
         self._sites: set[str] = set()
         self._cells: tuple[int, ...] = ()
         """The cells that each column needs for the runs displayed so far."""
-        self._measured: dict[str, Run] = {}
-        """The runs counted in these needs."""
-        self._all_due = 0.0
-        """When to update the rows of ended runs next, in epoch seconds."""
+        self._measured: dict[str, Run] = {}  # the runs counted in these needs
+        self._all_due = 0.0  # when to update the rows of ended runs next, in epoch seconds
         self._drawn: dict[int, tuple[int, list[Part]]] = {}
         """The contents of the displayed rows: position in the list, and cells."""
         self.marks: dict[str, None] = {}
