@@ -44,13 +44,9 @@ class Measurement:
             self._app.notify(message, markup=False)
             self._follow(run.created)
         elif last := surveys.measured(self._site):
-            ask(
-                self._app,
-                lambda runs: runs.surveys.looked(last),
-                self._show,
-                failed=lambda _: self._prepare(),  # the run's folder was removed
-                quietly=True,
-            )
+            # It fails if the run's folder was removed.
+            ask(self._app, lambda runs: runs.surveys.looked(last), self._show,
+                failed=lambda _: self._prepare(), quietly=True)  # fmt: skip
         else:
             self._prepare()
 

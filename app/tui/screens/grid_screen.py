@@ -110,13 +110,9 @@ class GridScreen(FullScreen):
         self.title_text("Grid", Text(self._run_id.rpartition("-")[0] or self._run_id, "bold"))
         if (stamp := self.runs.history.stamp()) != self._seen:
             self._seen = stamp
-            ask(
-                self,
-                lambda runs: gather(runs, self._run_id),
-                self._gathered,
-                failed=lambda _: self.action_back(),  # keep the error about a run without a grid
-                key="grid",
-            )
+            # An error, such as that the run has no grid, closes the screen.
+            ask(self, lambda runs: gather(runs, self._run_id), self._gathered,
+                failed=lambda _: self.action_back(), key="grid")  # fmt: skip
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the choice of a metric if there are two."""
