@@ -302,19 +302,16 @@ class LogPane(Vertical):
                 return runs.pages.page(run_id, attempt, start, length)
 
         def came(found: LogPage | LumiError) -> None:
-            if part is self._page:
-                self._part_came(where, found)
+            if part is not self._page:
+                return
+            self._page, self._problem = None, ""
+            if not isinstance(found, LumiError):
+                self._show_part(where, found)
+            elif self._lost is None or self._view.window.size:  # else the status line says it
+                self._problem = f"cannot read more: {found.message}"
+            self._draw_line()
 
         ask(self, read, came, failed=came, quietly=True)
-
-    def _part_came(self, where: str, found: LogPage | LumiError) -> None:
-        self._page = None
-        self._problem = f"cannot read more: {found.message}" if isinstance(found, LumiError) else ""
-        if self._lost is not None and not self._view.window.size:
-            self._problem = ""  # the status line already shows the lost link
-        if not isinstance(found, LumiError):
-            self._show_part(where, found)
-        self._draw_line()
 
     def _show_part(self, where: str, page: LogPage) -> None:
         view = self._view
