@@ -153,9 +153,7 @@ class FilesPane(Vertical):
             else:
                 node.add_leaf(_label(name, words.size(files[0].size)), files[0])
         if (more := len(parts) - MOST_ROWS) > 0:
-            node.add_leaf(
-                Text(f"… {more:,} more; `lumitui fetch` fetches any of them", "dim"), None
-            )
+            node.add_leaf(Text(f"… {more:,} more; `lumitui fetch` fetches any of them", "dim"))
 
     @on(Tree.NodeExpanded)
     def _expanded(self, event: Tree.NodeExpanded[ListedFolder | RemoteFile | None]) -> None:
@@ -210,12 +208,8 @@ class FilesPane(Vertical):
             return
         from lumitui.app.tui.dialogs.line_dialog import LineDialog, folder_line
 
-        asked = LineDialog(
-            "Fetch into which folder?",
-            f"{item.name}, {words.size(item.size)}",
-            str(Path.cwd() / run.id),
-            check=folder_line,
-        )
+        what, folder = f"{item.name}, {words.size(item.size)}", str(Path.cwd() / run.id)
+        asked = LineDialog("Fetch into which folder?", what, folder, check=folder_line)
         self.app.push_screen(asked, lambda line: None if line is None else self._fetch(item, line))
 
     def _fetch(self, item: RemoteFile, line: str) -> None:

@@ -61,6 +61,7 @@ _KEYS = {
 """The keys of next steps."""
 _STEP = re.compile("|".join(_KEYS), re.IGNORECASE)
 _Drawn = tuple[object, ...]
+_Rows = Sequence[run_facts.Row]
 
 
 class OverviewPane(Scroll):
@@ -226,19 +227,13 @@ class OverviewPane(Scroll):
 
 
 def page(
-    run: Run,
-    found: RunOverview | None,
-    now: float,
-    width: int,
-    told: Sequence[run_facts.Row],
-    facts: Sequence[run_facts.Row],
+    run: Run, found: RunOverview | None, now: float, width: int, told: _Rows, facts: _Rows
 ) -> RenderableType:
     """Return a run's overview in `width` cells: its progress, facts and origin."""
     state = plain(run_facts.state(run, now), styled.COLOURS[run.state])
     if (share := row_words.share(run, now)) is not None:
-        state.append("  ").append_text(
-            styled.bar([(share, "━", "green"), (1 - share, "─", "dim")], _BAR)
-        )
+        bar = styled.bar([(share, "━", "green"), (1 - share, "─", "dim")], _BAR)
+        state.append("  ").append_text(bar)
     top: list[tuple[str, str | Text]] = [("state", state)]
     for label, text in told:
         if label == "proof" and found:

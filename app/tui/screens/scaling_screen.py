@@ -119,8 +119,7 @@ class ScalingScreen(RunScreenBase):
         self._advise(error)
 
     def _studied(self, found: Scaling) -> None:
-        self._waits = False
-        self._found = found
+        self._waits, self._found = False, found
         places = {float(size.gpus): f"{size.nodes:,}" for size in found.sizes}
         self.query_one(Chart).show(scaling_lines(found), nodes=places)
         self._show_advice()
@@ -211,9 +210,7 @@ def scaling_lines(found: Scaling) -> list[PlotLine]:
         for size in found.sizes
         if size.speed is not None and (size.measured or not size.refused)
     ]
-    drawn = [
-        (x, speed.likely, measured) for x, speed, measured in known if speed.likely is not None
-    ]
+    drawn = [(x, speed.likely, own) for x, speed, own in known if speed.likely is not None]
     ideal = PlotLine("ideal", [(x, rate * x) for x, _, _ in known], "bright_black")
     likely = PlotLine("likely", [(x, y) for x, y, _ in drawn], styled.SERIES[0])
     name = "range" if all(measured for *_, measured in drawn) else "predicted"

@@ -90,9 +90,7 @@ class LogText:
 
     def forget_bars(self, before: int) -> None:
         """Forget the bars of dropped lines, those that begin before byte `before`."""
-        self._bars = {
-            source: bar for source, bar in self._bars.items() if bar.line.offset >= before
-        }
+        self._bars = {key: bar for key, bar in self._bars.items() if bar.line.offset >= before}
 
     def _pieces(self, data: bytes) -> list[ShownLine]:
         """Return a line, split if long; empty for a piece of an already displayed bar."""

@@ -314,9 +314,8 @@ class RunTable(ScrollView, can_focus=True):
         columns, width = self._shown_columns(), self.scrollable_content_region.width
         if y == 0:
             style = self.get_component_rich_style("run-table--heading")
-            return styled.strip(
-                run_columns.heading(columns, self._window.listing.order), width, style
-            )
+            titles = run_columns.heading(columns, self._window.listing.order)
+            return styled.strip(titles, width, style)
         at = self._top + y - 1
         if at >= self.row_count:
             return Strip.blank(width, self.get_component_rich_style("run-table--row"))
