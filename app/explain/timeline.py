@@ -172,13 +172,9 @@ def _in_order(events: Sequence[Happening]) -> list[Happening]:
 
 
 MARKS = {
-    "queued": "·",
-    "requeued": "~",
-    "starting": "░",
-    "training": "█",
-    "running": "█",
-    "saving": "▒",
-}
+    "queued": "·", "requeued": "~", "starting": "░",
+    "training": "█", "running": "█", "saving": "▒",
+}  # fmt: skip
 """The character of each phase, distinguishable without colour."""
 _EARLY = 60.0
 """Seconds by which the clock of a node may be behind Slurm's."""

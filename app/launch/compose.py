@@ -42,16 +42,11 @@ from lumitui.remote.site.run_folder import (
 )
 from lumitui.remote.site.shell_text import quote
 
-_PROOF = "proof.sh"
-"""Measures the binding before the program starts; in every job."""
-_FAILED_RANK = "failed_rank.sh"
-"""Reads from a launcher's output which rank failed; in every job."""
-_CHAIN = "chain.sh"
-"""For jobs with `chain:`."""
-_RELAUNCH = "relaunch.sh"
-"""For jobs with `relaunch:`."""
-_COMPILED = "compiled.sh"
-"""For jobs whose compilers write into the job's own folders."""
+_PROOF = "proof.sh"  # measures the binding before the program starts; in every job
+_FAILED_RANK = "failed_rank.sh"  # reads from a launcher's output which rank failed; in every job
+_CHAIN = "chain.sh"  # for jobs with `chain:`
+_RELAUNCH = "relaunch.sh"  # for jobs with `relaunch:`
+_COMPILED = "compiled.sh"  # for jobs whose compilers write into the job's own folders
 _COMPILERS = (
     "TORCHINDUCTOR_CACHE_DIR",
     "TRITON_CACHE_DIR",
@@ -59,23 +54,17 @@ _COMPILERS = (
     "MIOPEN_USER_DB_PATH",
 )
 """Variables with the folders in which Inductor, Triton and MIOpen keep compiled code."""
-_DEBUG = "debug.sh"
-"""For jobs with `debug:`."""
-_STAGE = "stage.sh"
-"""For jobs with `stage:`."""
-_ACTIVATE = "activate.sh"
-"""For jobs with `activate:` outside a container."""
+_DEBUG = "debug.sh"  # for jobs with `debug:`
+_STAGE = "stage.sh"  # for jobs with `stage:`
+_ACTIVATE = "activate.sh"  # for jobs with `activate:` outside a container
 _ACTIVATE_INSIDE = (
     r'trap "echo \"lumitui: cannot activate \$ACTIVATE: it fails or calls exit\" >&2; exit 1" '
     'EXIT; . "$ACTIVATE"/bin/activate || exit; trap - EXIT'
 )
 """For `activate:` in a container: the trap keeps `exit 0` from ending a rank as done."""
-_NOTIFY = "notify.sh"
-"""For jobs with `notify:`."""
-_GPUS = "gpus.sh"
-"""For jobs with GPUs at a site whose profile defines how to read them."""
-_OWN = "${NODE_TMP}/"
-"""Prefix of the profile's folders that are inside the job's own folder."""
+_NOTIFY = "notify.sh"  # for jobs with `notify:`
+_GPUS = "gpus.sh"  # for jobs with GPUs at a site whose profile defines how to read them
+_OWN = "${NODE_TMP}/"  # prefix of the profile's folders that are inside the job's own folder
 
 
 def compose(

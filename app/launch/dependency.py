@@ -82,15 +82,10 @@ def dependency_of(
             ids.append(run.id)
             jobs.append(str(run.job_id))
     findings = tuple(
-        Finding(
-            "after",
-            "note",
-            f"The job does not wait for {words}, which has ended.",
-            source="sbatch(1)",
-            at=at_key("after"),
-        )
+        Finding("after", "note", f"The job does not wait for {words}, which has ended.",
+                source="sbatch(1)", at=at_key("after"))
         for words in ended
-    )
+    )  # fmt: skip
     after = spec.after.model_copy(update={"run": tuple(dict.fromkeys(ids))}) if ids else None
     kinds = [f"{_TYPES[spec.after.when]}:{':'.join(dict.fromkeys(jobs))}"] if jobs else []
     options = _options([*kinds, *_ends(lane)])

@@ -51,12 +51,10 @@ if TYPE_CHECKING:
 
 # With the proof of 8,192 ranks on the screen, a full collection takes over 40 ms, and Python runs
 # one at every 20th key, even after gc.freeze() alone.
-_ENOUGH = 10
-"""Number of middle-generation collections after which Python would run a full one."""
+_ENOUGH = 10  # number of middle-generation collections after which Python would run a full one
 _TOO_MANY = 100
 """Seconds after which a full collection runs despite typing, before garbage fills the memory."""
-_QUIET = 1.0
-"""Seconds without a key press after which the user counts as idle."""
+_QUIET = 1.0  # seconds without a key press after which the user counts as idle
 
 
 @dataclass(frozen=True)
@@ -162,8 +160,7 @@ class LumiApp(OrderedKeysApp):
         """
         super().__init__()
         self._job, self._demo, self._shares_runs = job, demo, runs is not None
-        self._place: Screen[None] | None = None
-        """The place opened last."""
+        self._place: Screen[None] | None = None  # the place opened last
         self._own_filters = (ReadableText(),)
         self._sixteen = (SixteenColours(),) if self.console.color_system == "standard" else ()
         if self.no_color:

@@ -88,7 +88,5 @@ def as_lumi_error(error: BaseException) -> LumiError:
     """Return the error to show; any exception but ours becomes an internal error."""
     if isinstance(error, LumiError):
         return error
-    return LumiError(
-        f"lumitui failed with an internal error: {type(error).__name__}: {error}.",
-        "Please report it. The history contains everything that lumitui sent.",
-    )
+    said = f"lumitui failed with an internal error: {type(error).__name__}: {error}."
+    return LumiError(said, "Please report it. The history contains everything that lumitui sent.")

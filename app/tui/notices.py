@@ -56,14 +56,11 @@ class Notices:
             return
         from lumitui.app.runs import event_of, runs_with_events
 
-        expected = self._away or set()
-        found = [
-            event
-            for run_id in runs_with_events(before, states)
-            if run_id not in expected and run_id not in self._app.own_cancels
-            for event in [event_of(self._app.runs.history.get(run_id), before[run_id])]
-            if event is not None
-        ]
+        expected = (self._away or set()) | self._app.own_cancels
+        moved = [run_id for run_id in runs_with_events(before, states) if run_id not in expected]
+        history = self._app.runs.history
+        events = (event_of(history.get(run_id), before[run_id]) for run_id in moved)
+        found = [event for event in events if event is not None]
         self._app.own_cancels -= set(before) - set(states)
         if found:
             self._tell(found)
@@ -160,9 +157,8 @@ class Notices:
         words = wanted[0].sentence if len(wanted) == 1 else joint_sentence(wanted)
         app = self._app
         if app.schedule.focused is False:
-            app.call_from_thread(
-                app.write_out, outside.sequence(words, notify.terminal, os.environ)
-            )
+            sequence = outside.sequence(words, notify.terminal, os.environ)
+            app.call_from_thread(app.write_out, sequence)
         troubles = [outside.post(event, notify) for event in wanted] if notify.webhook else []
         for trouble in filter(None, dict.fromkeys(troubles)):
             app.call_from_thread(self._warn_once, trouble)

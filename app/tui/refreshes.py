@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 TICK = 1.0
 """Seconds between two checks for due sites."""
-_PAUSE = 60.0
-"""Seconds until a site's next refresh if its profile does not set it."""
+_PAUSE = 60.0  # seconds until a site's next refresh if its profile does not set it
 
 
 class Refreshes:
@@ -28,10 +27,8 @@ class Refreshes:
         self._app, self._notices = app, notices
         self._states: dict[str, tuple[str, State]] | None = None
         """The site and state of each unfinished run; None before they are read."""
-        self._watched: frozenset[str] = frozenset()
-        """The sites with unfinished runs."""
-        self._seen: tuple[int, ...] = ()
-        """The history's stamp when the unfinished runs were read."""
+        self._watched: frozenset[str] = frozenset()  # the sites with unfinished runs
+        self._seen: tuple[int, ...] = ()  # the history's stamp when the unfinished runs were read
 
     def tick(self, *, asked: bool) -> None:
         """Start a refresh of every due site; `asked` is True if the user requested it."""

@@ -30,8 +30,7 @@ class Errors:
         """Start without errors."""
         self._app = app
         self._last_repeated = ""
-        self._waiting: deque[LumiError] = deque()
-        """Errors that wait until a question is answered."""
+        self._waiting: deque[LumiError] = deque()  # errors that wait until a question is answered
 
     def show(self, error: BaseException, *, repeats: bool) -> None:
         """Show an error; a repeated one (`repeats`) only once.

@@ -114,20 +114,9 @@ class LocalDisk(Facts):
 
 
 RULE_FIELDS = (
-    "sbatch",
-    "srun",
-    "partition",
-    "launcher",
-    "args",
-    "module",
-    "words",
-    "container.image",
-    "container.call",
-    "container.binds",
-    "gpus.divided",
-    "links",
-    "workdir",
-)
+    "sbatch", "srun", "partition", "launcher", "args", "module", "words",
+    "container.image", "container.call", "container.binds", "gpus.divided", "links", "workdir",
+)  # fmt: skip
 """The possible fields of a site's rule, besides `env.NAME`."""
 
 

@@ -130,13 +130,11 @@ class NewClusterDialog(DialogBox[str | None]):
         node, queues = found.site.node, found.site.partitions
         guessed = [next((said for begin, said in GUESSES.items() if key.startswith(begin)), key)
                    for key in found.guessed]  # fmt: skip
+        guesses = ", ".join(dict.fromkeys(filter(None, guessed))).format(found.site)
         lines = [
             ("found", f"{node.gpus} x {node.gpu} and {node.cores} cores per node"),
             ("", f"{words.count(len(queues), 'partition')}: {', '.join(queues)}"),
-            (
-                "guessed",
-                ", ".join(dict.fromkeys(filter(None, guessed))).format(found.site) or "nothing",
-            ),
+            ("guessed", guesses or "nothing"),
             *(("left out", one) for one in found.left_out),
             *((("software", found.image),) if found.image else ()),
             ("next", UNVERIFIED),

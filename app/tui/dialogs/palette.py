@@ -37,7 +37,6 @@ AREAS = {
     "app": "The program", "table": "The table",
 }  # fmt: skip
 """Titles of areas, by the prefix of a binding's id; any other area uses its own name."""
-
 MOST_RUNS = 200
 """Number of newest runs that the palette finds by name."""
 NAMES = 18
@@ -81,14 +80,12 @@ def actions_of(screen: Screen[object]) -> list[KeyAction]:
         keys = before if shown in before else (*before, shown)
         words = active.tooltip or binding.description
         found[binding.id] = KeyAction(binding, keys, words, active.node)
-    order = [*AREAS.values(), *sorted({action.area for action in found.values()} - {MOVING})]
-    return sorted(
-        found.values(), key=lambda action: order.index(action.area) if action.area in order else 99
-    )
+    others = sorted({action.area for action in found.values()} - {MOVING})
+    order = [*AREAS.values(), *others, MOVING]
+    return sorted(found.values(), key=lambda action: order.index(action.area))
 
 
-_LATER = {AREAS["page"]: 1, MOVING: 2}
-"""Global commands are below those of a screen or pane."""
+_LATER = {AREAS["page"]: 1, MOVING: 2}  # global commands are below those of a screen or pane
 
 
 def nearest_first(actions: Iterable[KeyAction]) -> list[KeyAction]:

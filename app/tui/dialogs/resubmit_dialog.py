@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from functools import partial
 from typing import ClassVar, Literal
 
 from rich.console import Group, RenderableType
@@ -88,8 +89,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         """Version of the settings common to all sizes: plans for earlier versions are dropped."""
         self._start: StartPoint | None = None
         self._plans: dict[int, Outcome] = {}
-        self._wanted: set[int] = set()
-        """The sizes with requested plans."""
+        self._wanted: set[int] = set()  # the sizes with requested plans
         self._basis = ""
         self._news: CodeNews | None = None
         """The project's changes since the run; nothing is sent before they are known."""
@@ -144,15 +144,10 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self._plans.clear()
         self._wanted.clear()
         self._request_plans()
-        run_id, number = self._parent_run.id, self._number
+        run_id, studied = self._parent_run.id, partial(self._studied, self._number)
         question = ScalingQuestion((self._asked,), settings=self._settings)
-        ask(
-            self,
-            lambda runs: runs.scaling.of(run_id, question),
-            lambda found: self._studied(number, found),
-            failed=lambda _: None,  # the plan shows the error
-            quietly=True,
-        )
+        # Quietly, because the plan shows the error.
+        ask(self, lambda runs: runs.scaling.of(run_id, question), studied, quietly=True)
 
     @property
     def _settings(self) -> tuple[str, ...]:
@@ -179,15 +174,10 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 self._plans[nodes] = outcome
                 self._draw()
 
-        ask(
-            self,
-            lambda runs: runs.plan_resubmission(
-                run_id, nodes=nodes, settings=settings, code=code, start=start
-            ),
-            planned,
-            failed=planned,  # the error is below its field
-            quietly=True,
-        )
+        # Quietly, because the error is below its field.
+        ask(self, lambda runs: runs.plan_resubmission(run_id, nodes=nodes, settings=settings,
+                                                      code=code, start=start),
+            planned, failed=planned, quietly=True)  # fmt: skip
 
     @on(Input.Changed, "#nodes")
     def _nodes_changed(self) -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 Failure = tuple[str, LumiError]
 """A run that was not cancelled, and the error."""
-
 MOST_LISTED = 10
 """Maximum number of runs listed when the user confirms several cancels."""
 

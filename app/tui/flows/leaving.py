@@ -16,8 +16,7 @@ class Leaving:
         """Start before the user has agreed to lose anything."""
         self._app = app
         self.quits_when_done = False
-        self._given_up: Draft | None = None
-        """The edits that the user agreed to lose."""
+        self._given_up: Draft | None = None  # the edits that the user agreed to lose
 
     def ended(self, words: str, *, well: bool) -> None:
         """Record the end of an operation; quit if only this one delayed it.

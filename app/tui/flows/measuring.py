@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 _POLLS = (5, 12, 25, 45)
 """Seconds from sending the job to polling the sites: on a free node the job ends before the usual
 poll after a minute."""
-_UNSENT = 600
-"""Seconds after which the app stops waiting for a job that was never sent."""
+_UNSENT = 600  # seconds after which the app stops waiting for a job that was never sent
 
 
 class Measurement:
@@ -45,13 +44,9 @@ class Measurement:
             self._app.notify(message, markup=False)
             self._follow(run.created)
         elif last := surveys.measured(self._site):
-            ask(
-                self._app,
-                lambda runs: runs.surveys.looked(last),
-                self._show,
-                failed=lambda _: self._prepare(),  # the run's folder was removed
-                quietly=True,
-            )
+            # It fails if the run's folder was removed.
+            ask(self._app, lambda runs: runs.surveys.looked(last), self._show,
+                failed=lambda _: self._prepare(), quietly=True)  # fmt: skip
         else:
             self._prepare()
 

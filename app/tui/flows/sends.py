@@ -33,8 +33,11 @@ if TYPE_CHECKING:
         Standing,
     )
     from lumitui.app.tui.app import LumiApp
+    from lumitui.app.tui.dialogs.confirm_dialog import Lines
     from lumitui.app.tui.dialogs.sending import SendingDialog
     from lumitui.app.tui.flows.leaving import Leaving
+
+    Begin = Callable[[Runs], RunSeries]
 
 LONGEST_NAME = 20
 """Maximum characters of a job's name in the title bar during a send."""
@@ -50,8 +53,7 @@ class Sends:
         self._app, self._leaving = app, leaving
         self._under_way: dict[SendingDialog, tuple[Path, str]] = {}
         """The project and job name of each running send."""
-        self._stopped: dict[str, str] = {}
-        """Why a series stopped in this app, by series id."""
+        self._stopped: dict[str, str] = {}  # why a series stopped in this app, by series id
 
     def send(self, preview: Preview, resubmission: Resubmission | None = None) -> None:
         """Send the confirmed job; ask first if the same job is already being sent."""
@@ -176,11 +178,7 @@ class Sends:
         self._confirm_again(forced, lines, title, lambda runs: runs.series.begin_again(forced))
 
     def _confirm_again(
-        self,
-        plans: tuple[Resubmission, ...],
-        lines: list[tuple[str, str]],
-        sending: str,
-        begin: Callable[[Runs], RunSeries],
+        self, plans: tuple[Resubmission, ...], lines: Lines, sending: str, begin: Begin
     ) -> None:
         """Ask whether to resubmit a run as several runs; `sending` is the title meanwhile."""
         from lumitui.app.tui.dialogs.confirm_dialog import Confirm
@@ -194,7 +192,7 @@ class Sends:
 
         count = words.count(len(plans), "run")
         if (first.project, name) in self._under_way.values():
-            lines.append(("in progress", f"{name} is already being sent"))
+            lines = [*lines, ("in progress", f"{name} is already being sent")]
         title = f"Send {plans[0].plan.parent.id} again as {count}?"
         self._app.push_screen(Confirm(title, lines, f"Send {count}"), answered)
 
@@ -205,10 +203,7 @@ class Sends:
         self._send_series(lambda runs: runs.series.begin_grid(previews), dialog)
 
     def _send_series(
-        self,
-        begin: Callable[[Runs], RunSeries],
-        dialog: SendingDialog,
-        agreed: Sequence[SeriesMember] | None = None,
+        self, begin: Begin, dialog: SendingDialog, agreed: Sequence[SeriesMember] | None = None
     ) -> None:
         """Send the runs of the series that `begin` returns; report failures at the end.
 

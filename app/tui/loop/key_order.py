@@ -20,7 +20,6 @@ TURNS = 50
 LOOKS = 100
 PAUSE = 0.005
 """Number of further checks, and their interval in seconds, excluding work in the loop."""
-
 MOVES = frozenset({"j", "k", "up", "down", "left", "right", "pageup", "pagedown"})
 """Keys that only move a cursor."""
 _ACTS = (events.Key, events.Paste, events.MouseDown, events.MouseUp)
@@ -36,15 +35,12 @@ class OrderedKeysApp(App[int]):
         self._waiting: deque[events.Key | events.Paste] = deque()
         self._released: deque[events.Key | events.Paste] = deque()
         """Keys and pastes whose turn has come: they are in the app's queue again."""
-        self._was_plain = False
-        """Whether the last key could only move the cursor or type text."""
-        self._typed_in: Widget | None = None
-        """The field that received the last key."""
+        self._was_plain = False  # whether the last key could only move the cursor or type text
+        self._typed_in: Widget | None = None  # the field that received the last key
         self._quiet = False
         """Whether all user input has taken effect; False until the first screen is shown."""
         self._turns: asyncio.Task[None] | None = None
-        self._late: MessagePump | None = None
-        """The last busy object, which is checked first."""
+        self._late: MessagePump | None = None  # the last busy object, which is checked first
 
     async def on_event(self, event: events.Event) -> None:
         """Queue a key or paste until its turn; a click acts immediately, but keys wait for it."""
@@ -87,12 +83,9 @@ class OrderedKeysApp(App[int]):
         self._typed_in = self.focused if self._is_typed(event) else None
 
     def _is_typed(self, event: events.Event) -> bool:
-        field = self.focused
-        return (
-            isinstance(event, events.Key)
-            and field is not None
-            and field.check_consume_key(event.key, event.character)
-        )
+        if self.focused is None or not isinstance(event, events.Key):
+            return False
+        return self.focused.check_consume_key(event.key, event.character)
 
     def _is_plain(self, event: events.Event) -> bool:
         if not isinstance(event, events.Key):
@@ -137,9 +130,7 @@ class OrderedKeysApp(App[int]):
         pumps = (pump for screen in self.screen_stack for pump in _pumps(screen))
         self._late = next((pump for pump in pumps if _busy(pump)), None)
         # Only the top screen's callbacks count: a screen below keeps its own until it is shown.
-        return self._late is not None or bool(
-            self.screen_stack and self.screen_stack[-1]._callbacks
-        )
+        return self._late is not None or any(screen._callbacks for screen in self.screen_stack[-1:])
 
 
 def _pumps(screen: Screen[object]) -> Iterator[MessagePump]:

@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 2000
 """Maximum rows below one folder; the last one counts the rest."""
-_FEW = 10
-"""Maximum files of a folder that starts open."""
-_BAR = 20
-"""Cells of a progress bar."""
+_FEW = 10  # maximum files of a folder that starts open
+_BAR = 20  # cells of a progress bar
 
 
 @dataclass(frozen=True)
@@ -83,12 +81,10 @@ class FilesPane(Vertical):
         super().__init__(id="folder")
         self._run: Run | None = None
         self._found: FileList | None = None
-        self._open: set[str] = set()
-        """The paths of open folders."""
+        self._open: set[str] = set()  # the paths of open folders
         self._fetching: tuple[RemoteFile, Path] | None = None
         """The file being fetched, and its target folder."""
-        self._began = (0.0, 0)
-        """When the fetch began, and the bytes already present then."""
+        self._began = (0.0, 0)  # when the fetch began, and the bytes already present then
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -157,9 +153,7 @@ class FilesPane(Vertical):
             else:
                 node.add_leaf(_label(name, words.size(files[0].size)), files[0])
         if (more := len(parts) - MOST_ROWS) > 0:
-            node.add_leaf(
-                Text(f"… {more:,} more; `lumitui fetch` fetches any of them", "dim"), None
-            )
+            node.add_leaf(Text(f"… {more:,} more; `lumitui fetch` fetches any of them", "dim"))
 
     @on(Tree.NodeExpanded)
     def _expanded(self, event: Tree.NodeExpanded[ListedFolder | RemoteFile | None]) -> None:
@@ -214,12 +208,8 @@ class FilesPane(Vertical):
             return
         from lumitui.app.tui.dialogs.line_dialog import LineDialog, folder_line
 
-        asked = LineDialog(
-            "Fetch into which folder?",
-            f"{item.name}, {words.size(item.size)}",
-            str(Path.cwd() / run.id),
-            check=folder_line,
-        )
+        what, folder = f"{item.name}, {words.size(item.size)}", str(Path.cwd() / run.id)
+        asked = LineDialog("Fetch into which folder?", what, folder, check=folder_line)
         self.app.push_screen(asked, lambda line: None if line is None else self._fetch(item, line))
 
     def _fetch(self, item: RemoteFile, line: str) -> None:

@@ -70,17 +70,12 @@ class GpusPane(RowList):
     def _read(self, found: RunGpus) -> None:
         self._waiting = False
         gpus, idle = found.gpus, found.idle_watts
-        head = [
-            plain(line, "yellow" if "idle." in line else "") for line in gpu_summary(gpus, idle)
-        ]
-        at = words.clock(found.at)[11:]
+        head = [plain(one, "yellow" if "idle." in one else "") for one in gpu_summary(gpus, idle)]
+        at = Text(f"read at {words.clock(found.at)[11:]}", "dim")
         self._said = ""
         last = len(GPU_TITLES) - 1
         made = [
             ListRow(tuple(map(log_line, row)), ((last, "bold yellow"),) if row[last] else ())
             for row in gpu_rows(gpus, idle)
         ]
-        right = frozenset({1, 2, 4})
-        self.show(
-            [*head, Text(f"read at {at}", "dim"), Text()], TitledRows(GPU_TITLES, made, right)
-        )
+        self.show([*head, at, Text()], TitledRows(GPU_TITLES, made, frozenset({1, 2, 4})))

@@ -46,8 +46,7 @@ MUCH = 16_384
 _FOLLOWED = "follow"
 _RANKS = Binding.Group("Rank", compact=True)
 _MATCH = Binding.Group("Match", compact=True)
-_RANK = re.compile(r"rank (\d{1,9})")
-"""The search text for one rank of thousands."""
+_RANK = re.compile(r"rank (\d{1,9})")  # the search text for one rank of thousands
 
 
 @dataclass(frozen=True)
@@ -104,41 +103,32 @@ class LogPane(Vertical):
         super().__init__(id="log")
         self._run_id = run_id
         self._attempt: int | None = None
-        self._older: int | None = None
-        """The attempt that was chosen instead of the newest."""
-        self._failed: int | None = None
-        """The rank that ended the run, according to its record."""
+        self._older: int | None = None  # the attempt that was chosen instead of the newest
+        self._failed: int | None = None  # the rank that ended the run, according to its record
         self._number = 0
         """Number of the latest request or stop; answers to earlier requests are dropped."""
         self._following = False
-        self._offset = 0
-        """Received bytes of the attempt's log."""
+        self._offset = 0  # received bytes of the attempt's log
         self.tail = b""
         """The newest of them."""
         self._ended, self._run_ended = "", False
         """Why the log is complete or stopped; empty while it is followed."""
         self._heard: float | None = None
         """When the site last answered; None if there is no link to lose."""
-        self._asked: float | None = None
-        """When the log was requested; None once an answer came."""
+        self._asked: float | None = None  # when the log was requested; None once an answer came
         self._lost: LogLost | None = None
         self._page: object | None = None
         """The part of the log being read; answers for another part are dropped."""
-        self._problem = ""
-        """Why a part of the log could not be read."""
+        self._problem = ""  # why a part of the log could not be read
         self._label_is_rank = True
-        self._attempts = 1
-        """Number of attempts of the run."""
-        self._goal: int | None = None
-        """The byte to show once its page has arrived."""
+        self._attempts = 1  # number of attempts of the run
+        self._goal: int | None = None  # the byte to show once its page has arrived
         self._back_to: LogPlace | None = None
         """The log's last position, until its lines have arrived again."""
-        self._sought = ""
-        """The text to find once the log is available."""
+        self._sought = ""  # the text to find once the log is available
         self._keys = (False, False, False, True)
         """Whether there are ranks to choose from, a search, a chosen rank, and following."""
-        self._line = ("", "")
-        """The name and the text of the status line."""
+        self._line = ("", "")  # the name and the text of the status line
 
     def compose(self) -> ComposeResult:
         """Yield the ranks, the log, the search, then the status line."""
@@ -312,19 +302,16 @@ class LogPane(Vertical):
                 return runs.pages.page(run_id, attempt, start, length)
 
         def came(found: LogPage | LumiError) -> None:
-            if part is self._page:
-                self._part_came(where, found)
+            if part is not self._page:
+                return
+            self._page, self._problem = None, ""
+            if not isinstance(found, LumiError):
+                self._show_part(where, found)
+            elif self._lost is None or self._view.window.size:  # else the status line says it
+                self._problem = f"cannot read more: {found.message}"
+            self._draw_line()
 
         ask(self, read, came, failed=came, quietly=True)
-
-    def _part_came(self, where: str, found: LogPage | LumiError) -> None:
-        self._page = None
-        self._problem = f"cannot read more: {found.message}" if isinstance(found, LumiError) else ""
-        if self._lost is not None and not self._view.window.size:
-            self._problem = ""  # the status line already shows the lost link
-        if not isinstance(found, LumiError):
-            self._show_part(where, found)
-        self._draw_line()
 
     def _show_part(self, where: str, page: LogPage) -> None:
         view = self._view

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 SPARKLINE = 24
 """Minimum columns of a curve beside its values, on a screen of 80."""
-_NAME = 20
-"""Maximum cells of a metric's name."""
+_NAME = 20  # maximum cells of a metric's name
 ROOMY = 64
 """Minimum cells to show names and curves in full length, and bounds."""
 
@@ -41,17 +40,12 @@ class MetricsPane(Scroll):
     def __init__(self) -> None:
         """Show no metrics yet."""
         super().__init__(id="metrics")
-        self._points_at = -1
-        """Bytes of metrics.jsonl that the pane shows."""
+        self._points_at = -1  # bytes of metrics.jsonl that the pane shows
         self._figures: Figures | None = None
-        self._logged: LogFigures | None = None
-        """What `metrics:` of the job file found in the log."""
-        self._tail = b""
-        """The searched end of a followed log."""
-        self._several = False
-        """Whether there are metrics to choose from."""
-        self._chosen = ""
-        """The name of the drawn metric; the first by default."""
+        self._logged: LogFigures | None = None  # what `metrics:` of the job file found in the log
+        self._tail = b""  # the searched end of a followed log
+        self._several = False  # whether there are metrics to choose from
+        self._chosen = ""  # the name of the drawn metric; the first by default
 
     def compose(self) -> ComposeResult:
         """Yield the summary, the chart, all metrics, and a remark on the log."""

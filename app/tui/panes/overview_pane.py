@@ -32,12 +32,9 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Diagnosis, RaisingCode, RunOverview, Runs
     from lumitui.app.tui.widgets.chart import Chart
 
-_BAR = 24
-"""Cells of the time limit's bar, and of the loss curve."""
-_SETTLED = 0.15
-"""Seconds that a table's cursor rests on a run before the run's metrics are read."""
-_SOUGHT = 120
-"""Maximum characters of a line to search for: longer lines may be shown shortened."""
+_BAR = 24  # cells of the time limit's bar, and of the loss curve
+_SETTLED = 0.15  # seconds that a table's cursor rests on a run before the run's metrics are read
+_SOUGHT = 120  # maximum characters of a line to search for: longer lines may be shown shortened
 _TIMES = (
     "created", "submitted", "queued again", "waits for", "after", "waiting for", "time",
     "expected start", "started", "latest end", "expected end", "ended", "last answer",
@@ -55,8 +52,7 @@ _SOUGHT_FACTS = frozenset(
 _FIGURE = re.compile(r"\d[\d.,]*(?: (?:%|samples/s|[A-Za-z]+-hours))?")
 """The figure of a row, which is bold: what follows only explains it."""
 _FIGURES = ("throughput", "efficiency", "loss", "billed")
-_ROOMY = (32, 20)
-"""Minimum lines to draw the loss below the facts, in one column and in two."""
+_ROOMY = (32, 20)  # minimum lines to draw the loss below the facts, in one column and in two
 _KEYS = {
     "fetch its results": "E", "resubmit it on a different number of nodes": "+",
     "find out why it failed": "d", "check the proof": "p", "follow its log": "l",
@@ -65,6 +61,7 @@ _KEYS = {
 """The keys of next steps."""
 _STEP = re.compile("|".join(_KEYS), re.IGNORECASE)
 _Drawn = tuple[object, ...]
+_Rows = Sequence[run_facts.Row]
 
 
 class OverviewPane(Scroll):
@@ -91,19 +88,15 @@ class OverviewPane(Scroll):
         self._asked: _Drawn = ()
         self._timer: Timer | None = None
         self._found: RunOverview | None = None
-        self._drawn: _Drawn = ()
-        """All that the pane shows; it is redrawn only when this changes."""
+        self._drawn: _Drawn = ()  # all that the pane shows; it is redrawn only when this changes
         self._why: RenderableType | None = None
-        self._why_of = ""
-        """The state that `_why` explains."""
-        self._explained = False
-        """Whether it shows why the run failed."""
+        self._why_of = ""  # the state that `_why` explains
+        self._explained = False  # whether it shows why the run failed
         self.remedy: HelpfulResubmission | None = None
         """The suggested resubmission, if the cause is shown."""
         self.causes: tuple[str, ...] = ()
         """The ids of the displayed causes."""
-        self._line = ""
-        """The text of the log line that shows why the run failed."""
+        self._line = ""  # the text of the log line that shows why the run failed
 
     def compose(self) -> ComposeResult:
         """Yield the reasons, then the facts."""
@@ -234,19 +227,13 @@ class OverviewPane(Scroll):
 
 
 def page(
-    run: Run,
-    found: RunOverview | None,
-    now: float,
-    width: int,
-    told: Sequence[run_facts.Row],
-    facts: Sequence[run_facts.Row],
+    run: Run, found: RunOverview | None, now: float, width: int, told: _Rows, facts: _Rows
 ) -> RenderableType:
     """Return a run's overview in `width` cells: its progress, facts and origin."""
     state = plain(run_facts.state(run, now), styled.COLOURS[run.state])
     if (share := row_words.share(run, now)) is not None:
-        state.append("  ").append_text(
-            styled.bar([(share, "━", "green"), (1 - share, "─", "dim")], _BAR)
-        )
+        bar = styled.bar([(share, "━", "green"), (1 - share, "─", "dim")], _BAR)
+        state.append("  ").append_text(bar)
     top: list[tuple[str, str | Text]] = [("state", state)]
     for label, text in told:
         if label == "proof" and found:

@@ -17,8 +17,7 @@ from lumitui.app.tui.panes.compose.node_map_pane import map_line
 from lumitui.app.tui.widgets.styled import VERDICTS, plain, rank_colour
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
-_MOST_RANKS = 1024
-"""Maximum ranks of a drawn node."""
+_MOST_RANKS = 1024  # maximum ranks of a drawn node
 _NODE = Binding.Group("Node", compact=True)
 
 

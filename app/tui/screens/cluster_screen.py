@@ -76,8 +76,7 @@ class ClusterScreen(FullScreen):
         self._sites: list[str] = []
         self._at = 0
         self._asking: set[str] = set()
-        self._tried: dict[str, float] = {}
-        """When each site was last queried, in epoch seconds."""
+        self._tried: dict[str, float] = {}  # when each site was last queried, in epoch seconds
         self._errors: dict[str, LumiError] = {}
         self._drawn: dict[str, object] = {}
 
@@ -341,8 +340,7 @@ class PartRows(OptionList):
         super().__init__(markup=False, classes="frame")
         self._chooses = chooses
         self._part, self._bars = OverviewPart(""), tuple[Nodes, ...]()
-        self._width = 0
-        """Width of the displayed lines, in cells."""
+        self._width = 0  # width of the displayed lines, in cells
 
     def show(self, part: OverviewPart, bars: tuple[Nodes, ...] = ()) -> None:
         """Show a part; `bars` are the nodes of its rows."""

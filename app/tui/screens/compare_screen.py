@@ -65,12 +65,9 @@ class CompareScreen(FullScreen):
         self.query_one("#compare").focus()
         self.query_one("#compare-runs").border_title = "What differs"
         self.query_one("#compare-notes").border_title = "Code and scripts"
-        ask(
-            self,
-            lambda runs: runs.comparisons.of(self.run_ids),
-            self._compared,
-            failed=lambda _: self._show("legend", Text("lumitui could not compare them.")),
-        )
+        said = Text("lumitui could not compare them.")
+        ask(self, lambda runs: runs.comparisons.of(self.run_ids), self._compared,
+            failed=lambda _: self._show("legend", said))  # fmt: skip
 
     def _show(self, part: str, content: RenderableType) -> None:
         self.query_one(f"#{part}", Static).update(content)

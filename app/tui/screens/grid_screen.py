@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 _Known = tuple[float, int]
 MOST_LINES = 4
 """Maximum number of curves drawn over each other: the lowest losses, or else the highest values."""
-_CURVE = 9
-"""Cells of a curve in the table."""
+_CURVE = 9  # cells of a curve in the table
 SPEED = "samples_per_s"
 ALIKE = 0.05
 """Values that differ by a smaller share of the largest one count as the same."""
@@ -88,11 +87,9 @@ class GridScreen(FullScreen):
         super().__init__(runs)
         self._run_id = run_id
         self._seen: tuple[int, ...] = ()
-        self._lines: dict[str, PlotLine] = {}
-        """The drawn curves, by the ids of their runs."""
+        self._lines: dict[str, PlotLine] = {}  # the drawn curves, by the ids of their runs
         self._found: GridFigures | None = None
-        self._metric = ""
-        """The drawn metric, once the user has chosen one."""
+        self._metric = ""  # the drawn metric, once the user has chosen one
 
     def body(self) -> ComposeResult:
         """Yield the grid's conclusions, a row for each run, and the best curves."""
@@ -113,13 +110,9 @@ class GridScreen(FullScreen):
         self.title_text("Grid", Text(self._run_id.rpartition("-")[0] or self._run_id, "bold"))
         if (stamp := self.runs.history.stamp()) != self._seen:
             self._seen = stamp
-            ask(
-                self,
-                lambda runs: gather(runs, self._run_id),
-                self._gathered,
-                failed=lambda _: self.action_back(),  # keep the error about a run without a grid
-                key="grid",
-            )
+            # An error, such as that the run has no grid, closes the screen.
+            ask(self, lambda runs: gather(runs, self._run_id), self._gathered,
+                failed=lambda _: self.action_back(), key="grid")  # fmt: skip
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the choice of a metric if there are two."""

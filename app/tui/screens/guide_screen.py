@@ -20,24 +20,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from lumitui.app.runs import InputError, LumiError, Runs, Settings, Site, job_form, write_whole
-from lumitui.app.runs.guide import (
-    DEMO_FOLDER,
-    FIRST_LINE,
-    GuideStep,
-    Surroundings,
-    first_job,
-    keep_progress,
-    kept_progress,
-    keys_in,
-    login_of,
-    missing,
-    own_profile,
-    own_script,
-    prepare_demo,
-    profile_text,
-    steps,
-)
+from lumitui.app.runs import InputError, LumiError, Runs, guide, job_form, write_whole
 from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
@@ -46,7 +29,7 @@ from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.scroll import Scroll
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Finding
+    from lumitui.app.runs import Finding, Settings, Site
 
 LEAVE = "your answers are kept"
 DEMO = "Trains a small network here for a minute. Contacts no cluster."
@@ -93,28 +76,22 @@ class GuideScreen(FullScreen):
         """Continue at the step where the user stopped."""
         super().__init__(runs)
         self._settings = settings
-        self._progress = kept_progress(settings)
-        self._script = own_script(Path.cwd())
-        self._keys = keys_in(Path.home() / ".ssh")
-        self._here = ""
-        """The row of the cursor."""
+        self._progress = guide.kept_progress(settings)
+        self._script = guide.own_script(Path.cwd())
+        self._keys = guide.keys_in(Path.home() / ".ssh")
+        self._here = ""  # the row of the cursor
         self._checking = self._differs = False
         """Whether a check is running, and whether the last one found a difference."""
-        self._then = ""
-        """The step to continue with after the check."""
+        self._then = ""  # the step to continue with after the check
 
     def body(self) -> ComposeResult:
         """Yield the demo, a line for each step, and the other screens."""
-        keys = [(str(key.path), key.path.name) for key in self._keys]
+        kept, keys = self._progress, [(str(key.path), key.path.name) for key in self._keys]
         fields: dict[str, Widget] = {
             "site": Button(Text(NOTHING), id="site", action="screen.site", compact=True),
-            "user": LineInput(
-                self._progress.user, placeholder="your name there", id="user", compact=True
-            ),
+            "user": LineInput(kept.user, placeholder="your name there", id="user", compact=True),
             "key": ChoiceButton([("", NOTHING), *keys], id="key"),
-            "project": LineInput(
-                self._progress.account, placeholder="who pays", id="project", compact=True
-            ),
+            "project": LineInput(kept.account, placeholder="who pays", id="project", compact=True),
             "check": _button("Check the site", "F3", "check"),
             "measure": _button("Measure a node", "F5", "measure"),
             "job": _button("Make a job", "F4", "job"),
@@ -212,9 +189,8 @@ class GuideScreen(FullScreen):
         key.choose(next(own, ""))
         if around.foreign:
             key.label = Text(login[1])
-            if around.site and not any(login):
-                site = around.site
-                ask(self, lambda _: login_of(site), self._show_login, quietly=True, key="login")
+        if around.foreign and (site := around.site) and not any(login):
+            ask(self, lambda _: guide.login_of(site), self._show_login, quietly=True, key="login")
 
     def _is_cluster(self, name: str) -> bool:
         site = self._loaded(name)  # the Sites screen shows why it cannot be read
@@ -225,14 +201,15 @@ class GuideScreen(FullScreen):
             return self.runs.sites.load(name)
         return None
 
-    def _around(self) -> Surroundings:
+    def _around(self) -> guide.Surroundings:
         name = self._progress.site
-        profile = own_profile(self._settings, name or "NAME")
-        foreign, run = profile.exists() and not _is_ours(profile), self.runs.surveys.under_way(name)
-        return Surroundings(self._loaded(name), profile, foreign, self._keys, self._script, run)
+        site, run = self._loaded(name), self.runs.surveys.under_way(name)
+        profile = guide.own_profile(self._settings, name or "NAME")
+        foreign = profile.exists() and not _is_ours(profile)
+        return guide.Surroundings(site, profile, foreign, self._keys, self._script, run)
 
-    def _steps(self) -> tuple[GuideStep, ...]:
-        return steps(self._progress, self._around())
+    def _steps(self) -> tuple[guide.GuideStep, ...]:
+        return guide.steps(self._progress, self._around())
 
     def draw(self) -> None:
         """Show the steps, and the effect of the cursor's."""
@@ -259,7 +236,7 @@ class GuideScreen(FullScreen):
             self.query_one("#results").display = False
         self._progress = changed
         try:
-            keep_progress(self._settings, changed)
+            guide.keep_progress(self._settings, changed)
         except OSError as error:
             warning = f"Could not save your answers: {self._settings.guide}: {error.strerror}."
             self.notify(warning, severity="warning", markup=False)
@@ -283,7 +260,7 @@ class GuideScreen(FullScreen):
 
         lumitui does a missing check, then continues with `step`.
         """
-        lacking = missing(self._steps(), step)
+        lacking = guide.missing(self._steps(), step)
         if lacking == "check":
             self._then = step
             self.action_check()
@@ -301,7 +278,7 @@ class GuideScreen(FullScreen):
         try:
             if not around.foreign:
                 around.profile.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(around.profile, profile_text(self._progress, around.profile))
+                write_whole(around.profile, guide.profile_text(self._progress, around.profile))
         except OSError as error:
             message = f"{around.profile} cannot be written: {error.strerror}."
             show_error(self, LumiError(message, "Check its folder."))
@@ -340,13 +317,13 @@ class GuideScreen(FullScreen):
 
     def action_demo(self) -> None:
         """Open the demo's job on the New screen."""
-        self._open(lambda: prepare_demo(Path.cwd() / DEMO_FOLDER), demo=True)
+        self._open(lambda: guide.prepare_demo(Path.cwd() / guide.DEMO_FOLDER), demo=True)
 
     def action_job(self) -> None:
         """Create a first job for the site, and open it on the New screen."""
-        site = self._loaded(self._progress.site)
+        site, account = self._loaded(self._progress.site), self._progress.account
         if not self._stop_at("job") and site is not None:
-            self._open(lambda: first_job(site, self._progress.account, Path.cwd(), self._script))
+            self._open(lambda: guide.first_job(site, account, Path.cwd(), self._script))
 
     def _open(self, make: Callable[[], Path], *, demo: bool = False) -> None:
         try:
@@ -380,6 +357,6 @@ def _is_ours(profile: Path) -> bool:
     """Return whether the guide wrote the profile, so that it may overwrite it."""
     try:
         with profile.open(encoding="utf-8", errors="replace") as file:
-            return file.readline(200).strip() == FIRST_LINE
+            return file.readline(200).strip() == guide.FIRST_LINE
     except OSError:
         return False

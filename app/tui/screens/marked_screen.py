@@ -118,10 +118,8 @@ class MarkedPage(RunScreenBase):
         from lumitui.app.tui.dialogs.line_dialog import folder_line
 
         several = len(runs) > 1
-        text = "The folder on this laptop" + (
-            ", which gets a subfolder for each run." if several else "."
-        )
-        asked = (f"Fetch the results of {self._named(runs)}", text)
+        each = ", which gets a subfolder for each run" * several
+        asked = (f"Fetch the results of {self._named(runs)}", f"The folder on this laptop{each}.")
         value = "." if several else runs[0]
         self._ask(asked, value, folder_line, lambda line: self._fetch(runs, line))
 

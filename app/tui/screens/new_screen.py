@@ -19,9 +19,6 @@ from textual.widgets import Button, Input, Static
 from lumitui.app.explain.run_phrases import Outlook
 from lumitui.app.explain.words import count
 from lumitui.app.runs import (
-    CheckedDraft,
-    Draft,
-    FixedDraft,
     InputError,
     LumiError,
     Runs,
@@ -44,18 +41,15 @@ from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
 from lumitui.app.tui.widgets.launch_text import cost_line, series_terms, terms
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Inquired, Preview, StartPlace
+    from lumitui.app.runs import CheckedDraft, Draft, FixedDraft, Inquired, Preview, StartPlace
 
 START = "Choose a starting point below, or type the path of a job file here."
 
 PLACES = 100
 """Minimum columns for the job file's folder, site and partition in the title bar."""
-
 _BAD: tuple[Literal["error", "warning"], ...] = ("error", "warning")
 """What the label before the price counts, the worst first."""
-
-_NEWER = 50
-"""Number of recent runs whose sites are compared with the job's own."""
+_NEWER = 50  # number of recent runs whose sites are compared with the job's own
 
 
 class NewScreen(FullScreen):
@@ -94,8 +88,7 @@ class NewScreen(FullScreen):
         super().__init__(runs)
         self._job = job
         self._draft: Draft | None = None
-        self._opened = ""
-        """The draft's initial text, which is not an unsaved edit."""
+        self._opened = ""  # the draft's initial text, which is not an unsaved edit
         self._checked: CheckedDraft | None = None
         self._price: Outlook | None = None
         self._asked = 0
@@ -244,11 +237,8 @@ class NewScreen(FullScreen):
             origin = path.name if self.size.width < PLACES else f"{path.parent.name}/{path.name}"
         parts = (origin, checked.where) if self.size.width >= PLACES else (origin,)
         self.title_text("2 New", *filter(None, parts))
-        line, text = self.query_one("#cost", Static), Text()
-        verdict, found = (
-            self.query_one("#verdict", Static),
-            [one.severity for one in checked.problems],
-        )
+        verdict, text = self.query_one("#verdict", Static), Text()
+        found = [one.severity for one in checked.problems]
         worst = next((one for one in _BAD if one in found), None)
         verdict.update(count(found.count(worst), worst) if worst else "valid")
         verdict.set_classes(worst or "success")
@@ -259,7 +249,7 @@ class NewScreen(FullScreen):
             width = self.size.width - self.query_one("#send Button").outer_size.width
             width -= cell_len(str(verdict.content)) + 3  # of the label's padding and margin
             text.append_text(cost_line(checked.previews, self._price, width))
-        line.update(text)
+        self.query_one("#cost", Static).update(text)
 
     def _enable(self) -> None:
         """Enable Submit only for a checked and valid draft."""

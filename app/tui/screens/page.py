@@ -69,9 +69,8 @@ class FullScreen(Screen[None]):
         """Begin, unless the app exits: a screen that opens then is never composed."""
         if self.query("#title"):
             self.begin()
-            self.watch(self.app, "sub_title", self._draw_title_bar)
-            self.watch(self.app, "links", self._draw_title_bar)
-            self.watch(self.app, "absence", self._draw_title_bar)
+            for name in ("sub_title", "links", "absence"):
+                self.watch(self.app, name, self._draw_title_bar)
 
     def begin(self) -> None:
         """Draw the screen for the first time."""
@@ -194,10 +193,8 @@ class RunScreenBase(FullScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "pane('log')", "Log", id="run.log", tooltip="Follow the log of the run"),
-        Binding(
-            "plus,equals_sign", "resubmit(2)", "Resubmit x2", key_display="+", id="run.scale",
-            tooltip="Resubmit it on twice the nodes; shows the changes first",
-        ),
+        Binding("plus,equals_sign", "resubmit(2)", "Resubmit x2", key_display="+", id="run.scale",
+                tooltip="Resubmit it on twice the nodes; shows the changes first"),
         Binding("R", "resubmit(1)", "Resubmit", show=False, id="run.again",
                 tooltip="Resubmit it on the same number of nodes; shows the changes first"),
         Binding("c", "cancel", "Cancel", id="run.cancel",
@@ -301,10 +298,8 @@ class RunScreenBase(FullScreen):
                     failure = as_lumi_error(error)
                 _end_without_terminal()
         except SuspendNotSupported:
-            failure = InputError(
-                "lumitui cannot open a shell in this terminal.",
-                f"Run `lumitui shell {self.chosen}` in another one.",
-            )
+            hint = f"Run `lumitui shell {self.chosen}` in another one."
+            failure = InputError("lumitui cannot open a shell in this terminal.", hint)
         if failure is not None:
             show_error(self, failure)
         tui(self).tick(asked=True)

@@ -40,11 +40,7 @@ class RequestsScreen(FullScreen):
 
     def draw(self) -> None:
         """Show the requests if they have changed."""
-        found = [
-            (site, request)
-            for site, requests in self.runs.requests().items()
-            for request in requests
-        ]
+        found = [(site, one) for site, every in self.runs.requests().items() for one in every]
         found.sort(key=lambda row: row[1].began, reverse=True)
         if found == self._shown:
             return

@@ -100,12 +100,9 @@ class RunScreen(MarkedPage):
         self._run_id, self._wanted = run_id, pane
         self._open = False
         first = _name(pane)
-        self._panes: dict[str, Pane] = {first: made(first, runs, run_id)}
-        """The panes opened so far."""
-        self._sought = ""
-        """The text to find in the log when it opens."""
-        self._read: tuple[int, ...] = ()
-        """The history's stamp when the run was read."""
+        self._panes: dict[str, Pane] = {first: made(first, runs, run_id)}  # the panes opened so far
+        self._sought = ""  # the text to find in the log when it opens
+        self._read: tuple[int, ...] = ()  # the history's stamp when the run was read
 
     @property
     def chosen(self) -> str:

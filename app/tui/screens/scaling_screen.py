@@ -38,8 +38,7 @@ FIELDS = (("deadline", "such as 6h"), ("budget", "such as 500"), ("samples", "as
 """The fields and their placeholders: an example or the default."""
 TALL = 20
 """Minimum rows of a terminal to show the chart."""
-_LEAST_ID = 12
-"""Minimum cells of a run's id; its end distinguishes runs of the same name."""
+_LEAST_ID = 12  # minimum cells of a run's id; its end distinguishes runs of the same name
 ROOMY = 34
 """Maximum rows of the text below table and chart."""
 
@@ -62,13 +61,11 @@ class ScalingScreen(RunScreenBase):
         """Show the scaling of the run `run_id`."""
         super().__init__(runs)
         self._run_id = run_id
-        self._seen: tuple[int, ...] = ()
-        """The history's stamp when the study was requested."""
+        self._seen: tuple[int, ...] = ()  # the history's stamp when the study was requested
         self._waits = False
         """Whether a study is running: for a large lineage it takes more than a second."""
         self._found: Scaling | None = None
-        self._advised: int | None = None
-        """The number of nodes that is recommended."""
+        self._advised: int | None = None  # the number of nodes that is recommended
 
     @property
     def chosen(self) -> str:
@@ -122,8 +119,7 @@ class ScalingScreen(RunScreenBase):
         self._advise(error)
 
     def _studied(self, found: Scaling) -> None:
-        self._waits = False
-        self._found = found
+        self._waits, self._found = False, found
         places = {float(size.gpus): f"{size.nodes:,}" for size in found.sizes}
         self.query_one(Chart).show(scaling_lines(found), nodes=places)
         self._show_advice()
@@ -214,9 +210,7 @@ def scaling_lines(found: Scaling) -> list[PlotLine]:
         for size in found.sizes
         if size.speed is not None and (size.measured or not size.refused)
     ]
-    drawn = [
-        (x, speed.likely, measured) for x, speed, measured in known if speed.likely is not None
-    ]
+    drawn = [(x, speed.likely, own) for x, speed, own in known if speed.likely is not None]
     ideal = PlotLine("ideal", [(x, rate * x) for x, _, _ in known], "bright_black")
     likely = PlotLine("likely", [(x, y) for x, y, _ in drawn], styled.SERIES[0])
     name = "range" if all(measured for *_, measured in drawn) else "predicted"

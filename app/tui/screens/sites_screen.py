@@ -58,8 +58,7 @@ class SitesScreen(FullScreen):
         self._own: Collection[str] = ()
         self._known: dict[str, Site | None] = {}
         """The profiles in row order; None for an unreadable profile."""
-        self._page: str | None = None
-        """The site whose profile is shown below the list."""
+        self._page: str | None = None  # the site whose profile is shown below the list
 
     def body(self) -> ComposeResult:
         """Yield the filter, the list, and the profile of the site under the cursor."""

@@ -19,8 +19,7 @@ from lumitui.app.tui.app import LumiApp, run_app
 from lumitui.app.tui.tour.tour_line import TourLine
 from lumitui.app.tui.tour.tour_stops import STOPS, place_of
 
-_LOOK = 0.25
-"""Seconds between two checks of the user's position."""
+_LOOK = 0.25  # seconds between two checks of the user's position
 
 
 class TourApp(LumiApp):
@@ -43,8 +42,7 @@ class TourApp(LumiApp):
     def __init__(self, runs: RecordedRuns) -> None:
         """Show `runs`."""
         super().__init__(runs.own, runs=runs)
-        self._reached = False
-        """Whether the user has reached the stop's destination."""
+        self._reached = False  # whether the user has reached the stop's destination
 
     def on_mount(self) -> None:
         """Start with the first stop."""

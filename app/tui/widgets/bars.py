@@ -21,10 +21,8 @@ class Keys(Footer):
     rebuilds itself.
     """
 
-    _made: tuple[object, ...] | None = None
-    """The displayed keys; None before the first build."""
-    _room = 0
-    """Cells of the terminal at the last build."""
+    _made: tuple[object, ...] | None = None  # the displayed keys; None before the first build
+    _room = 0  # cells of the terminal at the last build
 
     def bindings_changed(self, screen: Screen[object]) -> None:
         """Rebuild the keys of `screen` if they differ from the displayed ones.

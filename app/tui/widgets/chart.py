@@ -19,8 +19,7 @@ MARKS = "abcd"
 """The letters that distinguish several lines without colours."""
 SMOOTHING = (0.0, 0.6, 0.9, 0.97)
 """Weights of the moving average, as in TensorBoard's slider."""
-_LEAST_NAME = 14
-"""Minimum cells of a name in the legend; with less room, only its letter is shown."""
+_LEAST_NAME = 14  # minimum cells of a name in the legend; with less room, only its letter is shown
 _CROSSHAIR = Binding.Group("Read values", compact=True)
 _METRIC = Binding.Group("Metric", compact=True)
 METRIC_KEYS: list[BindingType] = [

@@ -92,9 +92,7 @@ def findings_text(preview: Preview) -> list[Text]:
         return [Text("The check found nothing to change.", style="green")]
     return [
         Text.assemble(
-            (finding.severity, SEVERITY[finding.severity]),
-            styled.plain(f"  {finding.message} "),
-            styled.plain(finding.do),
+            (one.severity, SEVERITY[one.severity]), styled.plain(f"  {one.message} {one.do}")
         )
-        for finding in preview.findings
+        for one in preview.findings
     ]

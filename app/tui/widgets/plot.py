@@ -17,15 +17,11 @@ _COLUMNS = {
     for side in range(2) for top in range(4) for bottom in range(4)
 }  # fmt: skip
 """The bits between two dots of a column, cached: summing them took half of a drawing."""
-_GRID = 4
-"""Cells between two dots of a grid line, and of a dash where lines coincide."""
-_PIECE = 8
-"""Number of cells of a row drawn as one text."""
+_GRID = 4  # cells between two dots of a grid line, and of a dash where lines coincide
+_PIECE = 8  # number of cells of a row drawn as one text
 _BLANK = (" ", "")
-_TALL = 12
-"""Minimum rows of a plot to draw a single line thicker."""
-_END = 2
-"""Cells to the right of all lines, for each line's letter."""
+_TALL = 12  # minimum rows of a plot to draw a single line thicker
+_END = 2  # cells to the right of all lines, for each line's letter
 _BARS = "▁▂▃▄▅▆▇"
 _LARGEST = 1e300
 """Sums and differences of larger numbers would be infinite, so these leave gaps in a line."""

@@ -9,8 +9,7 @@ from textual.geometry import Region
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-_KEPT = 512
-"""Maximum number of cached rows: most rows reappear after a key."""
+_KEPT = 512  # maximum number of cached rows: most rows reappear after a key
 
 
 class RowView(ScrollView):
@@ -23,14 +22,12 @@ class RowView(ScrollView):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         """Show nothing."""
         super().__init__(id=id)
-        self._base = Style()
-        """The style of all rows during a drawing."""
+        self._base = Style()  # the style of all rows during a drawing
         self._sides: tuple[tuple[Segment, ...], tuple[Segment, ...]] = ((), ())
         """The frame and padding to the left and right of each row."""
         self._look: object = None  # what they depend on
         self._strips: LRUCache[Hashable, Strip] = LRUCache(_KEPT)
-        self._thumb = (0, 0)
-        """Position and length of the scroll bar's thumb, in cells."""
+        self._thumb = (0, 0)  # position and length of the scroll bar's thumb, in cells
 
     def strip(self, key: Hashable, segments: Callable[[], list[Segment]]) -> Strip:
         """Return a row from the cache, or draw it; `key` contains everything it depends on."""

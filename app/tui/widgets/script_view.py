@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from rich.cells import chop_cells
 from rich.text import Text
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -18,12 +19,9 @@ from lumitui.app.runs import JOB_SCRIPT, Run, count_changes, log_line, script_ch
 from lumitui.app.tui.widgets.scroll import Scroll
 
 _OPTIONS = re.compile("^#SBATCH .*$", re.MULTILINE)
-_WRAPS = 70
-"""Minimum columns to wrap lines while another view has the focus."""
-_CONTINUES = "╰ "
-"""The mark before the continuation of a long line."""
-_ENDS = (" ", "/=:,", "-_.")
-"""Where such a line is broken, the best first."""
+_WRAPS = 70  # minimum columns to wrap lines while another view has the focus
+_CONTINUES = "╰ "  # the mark before the continuation of a long line
+_ENDS = (" ", "/=:,", "-_.")  # where such a line is broken, the best first
 
 
 class HangingText(Static):
@@ -106,9 +104,7 @@ class ScriptView(Scroll):
         With `base`, another job.sh, mark the changes against it; `since` describes it.
         """
         self._files, self._base, self._since = files, base, since
-        words = (
-            word.rpartition("/")[2] if word[:1] == "/" else word for word in command.split(" ")
-        )
+        words = (one.rpartition("/")[2] if one[:1] == "/" else one for one in command.split(" "))
         self.query_one("#command", Static).update(Text(log_line(f"$ {' '.join(words)}"), "dim"))
         self._draw_files()
 
@@ -117,16 +113,11 @@ class ScriptView(Scroll):
         if not self._files:
             self.show(run.command, run.files)
 
-    def on_focus(self) -> None:
-        """Wrap long lines for reading."""
-        self.on_resize()
-
-    def on_blur(self) -> None:
-        """Cut long lines again."""
-        self.on_resize()
-
-    def on_resize(self) -> None:
-        """Cut long lines in a narrow column beside another view."""
+    @on(events.Focus)
+    @on(events.Blur)
+    @on(events.Resize)
+    def _fit(self) -> None:
+        """Cut long lines in a narrow column beside another view; wrap them for reading."""
         cuts = not self.has_focus and self.size.width < _WRAPS
         self.query_one("#text", HangingText).cut(cuts=cuts)
 

@@ -19,8 +19,7 @@ class Steady(Static):
         """Show nothing yet."""
         super().__init__(classes=classes, markup=False)
         self._shown: RenderableType = ""
-        self._drawn: tuple[int, int] = (0, 0)
-        """The displayed width and number of lines."""
+        self._drawn: tuple[int, int] = (0, 0)  # the displayed width and number of lines
 
     def show(self, content: RenderableType) -> None:
         """Show `content`."""

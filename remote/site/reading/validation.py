@@ -158,11 +158,8 @@ def validate(
         count = f"{max(len(details), 2)} mistakes" if len(lines) > 1 else "a mistake"
         if len(details) > _MOST_MISTAKES:
             lines.append(f"  … and {len(details) - _MOST_MISTAKES} more")
-        raise Mistakes(
-            f"{document.name} has {count}:\n" + "\n".join(lines),
-            keys,
-            mistakes,
-        ) from error
+        said = f"{document.name} has {count}:\n" + "\n".join(lines)
+        raise Mistakes(said, keys, mistakes) from error
 
 
 def _follows(detail: Mapping[str, object]) -> bool:

@@ -70,14 +70,12 @@ class DraftViews(Vertical):
         """Show no draft."""
         super().__init__(id="draft")
         self._text = ""
-        self._base: str | None = None
-        """The job.sh to compare the script with."""
+        self._base: str | None = None  # the job.sh to compare the script with
         self._since = ""
         self._view: View = "form"
         self._edited: View = "form"
         self._typing: Timer | None = None
-        self._stale = False
-        """Whether script and node map belong to an earlier text."""
+        self._stale = False  # whether script and node map belong to an earlier text
         self._saved = Content()
 
     def compose(self) -> ComposeResult:
@@ -122,11 +120,9 @@ class DraftViews(Vertical):
 
     def mark(self, *, saved: bool, unsaved: bool) -> None:
         """Show whether the draft is in its file, or has edits that nothing has."""
-        words = (
-            Content("not saved").stylize("$text-warning") if unsaved else Content("saved" * saved)
-        )
-        if words != self._saved:
-            self._saved = words
+        said = Content.styled("not saved", "$text-warning") if unsaved else Content("saved" * saved)
+        if said != self._saved:
+            self._saved = said
             self._draw_names()
 
     # -- edits
@@ -169,13 +165,11 @@ class DraftViews(Vertical):
         for view, pane in self._panes().items():
             pane.add_class("frame")
             pane.display = view in shown
-        many, views, text = len(shown), self.query_one("#views"), "yaml" in shown
-        views.set_class("node" in shown and many > 1, "-two-rows")
-        views.set_class("script" in shown and many > 1, "-two-columns")
-        views.set_class(many == 3, "-three")
-        views.set_class(text, "-text")
-        node = self.query_one(NodePane)
-        node.set_class("node" in shown and many > 1, "below")
+        many, text, node = len(shown), "yaml" in shown, self.query_one(NodePane)
+        rows, columns = (many > 1 and view in shown for view in ("node", "script"))
+        classes = {"-two-rows": rows, "-two-columns": columns, "-three": many == 3, "-text": text}
+        self.query_one("#views").update_classes(classes)
+        node.set_class(rows, "below")
         most = self.size.height * (6 if text else 5) // 10
         node.styles.max_height = None if many == 1 else most
         node.shows_ranks = "form" not in shown and self.app.size.width >= WIDE
@@ -185,13 +179,10 @@ class DraftViews(Vertical):
     def _draw_names(self) -> None:
         """Show the views' names: in a line if there are no frames, else in the frames' titles."""
         panes = self._panes()
-        names = {
-            view: Content.assemble(
-                (f"F{key}", "$text-accent"),
-                (f" {name}", "bold $text" if view == self._view else "$text 60%"),
-            )
-            for key, (view, name) in enumerate(VIEWS.items(), 1)
-        }
+        names = {}
+        for key, (view, name) in enumerate(VIEWS.items(), 1):
+            style = "bold $text" if view == self._view else "$text 60%"
+            names[view] = Content.assemble((f"F{key}", "$text-accent"), (f" {name}", style))
         line = Content("   ").join(names.values())
         node = self.query_one(NodePane)
         stale = Content("of the last valid text" * self._stale).stylize("$text-warning")

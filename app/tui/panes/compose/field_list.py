@@ -31,8 +31,7 @@ COMMON = frozenset((
 SOUGHT = {"grid": "sweep", "chain": "longer run"}
 """Fields that people look for: the first to be shown if there is room; else the fold names them."""
 _LABEL = 15  # cells: `gpus_per_node`
-_INDENT = "  "
-"""Indentation below a heading: room for a field's sign."""
+_INDENT = "  "  # indentation below a heading: room for a field's sign
 _NAMES = {"container.image": "image", "container.generation": "generation"}
 
 
@@ -164,10 +163,8 @@ class FieldList(ScrollView, can_focus=True):
             self._to_error()
             return
         own = here.field, here.problem, here.fold
-        same = (
-            at for at, row in enumerate(self._rows) if (row.field, row.problem, row.fold) == own
-        )
-        self._at = next(same, self._at)
+        rows = [(row.field, row.problem, row.fold) for row in self._rows]
+        self._at = rows.index(own) if own in rows else self._at
         self.action_move(0)
 
     def _lay_out(self) -> None:
@@ -286,11 +283,8 @@ class FieldList(ScrollView, can_focus=True):
             line = Text.assemble(line[:1], "▶", line[2:])
         if shown and row.is_field and row.field and row.field.steps:
             line = line.copy().append("  - +", "dim")
-        segments = [
-            Segment(part.text, own + part.style if part.style else own)
-            for part in line.render(self.app.console)
-            if part.text
-        ]
+        parts = [part for part in line.render(self.app.console) if part.text]
+        segments = [Segment(part.text, own + part.style if part.style else own) for part in parts]
         return Strip(segments).crop_extend(0, self.size.width, base)
 
     # -- keys

@@ -15,13 +15,9 @@ from lumitui.app.tui.widgets.styled import plain
 
 Beginning = Literal["file", "script", "example", "run"]
 """A starting point of a draft."""
-
-_FEW = 5
-"""Number of newest runs that precede the examples; the others follow them."""
-_QUIT = "q"
-"""The only letter that keeps its binding on the list."""
-_PATH = "./~_-"
-"""Characters besides letters that may begin a path; digits open other screens."""
+_FEW = 5  # number of newest runs that precede the examples; the others follow them
+_QUIT = "q"  # the only letter that keeps its binding on the list
+_PATH = "./~_-"  # characters besides letters that may begin a path; digits open other screens
 _RUN, _EXAMPLE, _SCRIPT = "run:", "example:", "script:"
 
 

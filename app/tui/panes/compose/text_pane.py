@@ -72,12 +72,8 @@ class TextEditor(TextArea):
         """Underline the 1-based `lines`, and show `hints`, each behind the line of its key."""
         if (lines, hints) != (self._wrong, self._hints):
             self._wrong, self._hints = lines, hints
-            keyed = (
-                line
-                for line in self.text.split("\n")
-                if (key := _KEY.match(line)) and key[0] in hints
-            )
-            self._column = max(map(len, keyed), default=0)
+            keys = filter(None, map(_KEY.match, self.text.split("\n")))
+            self._column = max((len(key.string) for key in keys if key[0] in hints), default=0)
             self.notify_style_update()  # drops the lines already drawn
             self.refresh()
 
@@ -104,9 +100,8 @@ class TextEditor(TextArea):
         width = self.size.width - begin
         if not hint or width < _LEAST:
             return drawn
-        words = Strip([Segment(hint := phrase(hint, width), _HINT)]).apply_style(
-            list(drawn)[-1].style or _HINT
-        )
+        hint = phrase(hint, width)
+        words = Strip([Segment(hint, _HINT)]).apply_style(list(drawn)[-1].style or _HINT)
         rest = drawn.crop(begin + cell_len(hint), self.size.width)
         return Strip.join([drawn.crop(0, begin), words, rest])
 
@@ -121,8 +116,7 @@ class TextPane(Vertical, can_focus=True):
         """Show no draft."""
         super().__init__(id="yaml")
         self._checked: CheckedDraft | None = None
-        self._fields: Sequence[Field] = ()
-        """The fields of the last valid text."""
+        self._fields: Sequence[Field] = ()  # the fields of the last valid text
 
     def compose(self) -> ComposeResult:
         """Yield the text, then the errors and the help."""

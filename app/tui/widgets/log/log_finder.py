@@ -95,11 +95,8 @@ class LogFinder(LineInput):
 
     def __init__(self, run_id: str) -> None:
         """Search the log of a run."""
-        super().__init__(
-            placeholder="search the log; `rank 12` shows only that rank",
-            id="log-search",
-            compact=True,
-        )
+        hint = "search the log; `rank 12` shows only that rank"
+        super().__init__(placeholder=hint, id="log-search", compact=True)
         self._run_id = run_id
         self.attempt: int | None = None
         self.label_is_rank = True

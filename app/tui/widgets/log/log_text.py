@@ -18,8 +18,7 @@ from lumitui.app.tui.widgets.log.line_kinds import ShownLine
 
 MAX_LINE = 8000
 """Maximum bytes of a line; a longer one is split, so that it cannot fill the memory."""
-_PIECE = 1024
-"""Bytes of a task's output after which srun inserts a newline."""
+_PIECE = 1024  # bytes of a task's output after which srun inserts a newline
 # The label that srun --label writes.
 _LABEL = re.compile(r" *\d{1,6}: ?")
 _FULL = re.compile(r"\b100 ?%")
@@ -91,9 +90,7 @@ class LogText:
 
     def forget_bars(self, before: int) -> None:
         """Forget the bars of dropped lines, those that begin before byte `before`."""
-        self._bars = {
-            source: bar for source, bar in self._bars.items() if bar.line.offset >= before
-        }
+        self._bars = {key: bar for key, bar in self._bars.items() if bar.line.offset >= before}
 
     def _pieces(self, data: bytes) -> list[ShownLine]:
         """Return a line, split if long; empty for a piece of an already displayed bar."""

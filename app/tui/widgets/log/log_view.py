@@ -66,8 +66,7 @@ class LogView(RowView, can_focus=True):
         self.found = ""
         """The search text."""
         self._rows: list[LogRow] = []
-        self._tail: list[LogRow] = []
-        """Rows of the unfinished last line."""
+        self._tail: list[LogRow] = []  # rows of the unfinished last line
         self._note = ""
         self._widest = 0
         self._drawn, self._is_due = 0.0, False

@@ -15,8 +15,7 @@ KEPT_LINES = 10_000
 """Maximum number of lines in a window."""
 PAGE = 65_536
 """Bytes to read at a time before or after the window; pages begin at multiples."""
-_SLACK = 500
-"""Lines above KEPT_LINES to drop at once: dropping single lines costs more."""
+_SLACK = 500  # lines above KEPT_LINES to drop at once: dropping single lines costs more
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from lumitui.app.explain.log_words import RankMark
 
 _KEYS = {"log.rank_before": ",", "log.rank_next": "."}
 """The bindings that choose a rank, and their default keys."""
-_WIDE = 60
-"""Minimum cells for a heading."""
+_WIDE = 60  # minimum cells for a heading
 _Places = list[tuple[int, int, int | None]]
 
 
@@ -66,18 +65,14 @@ def chips(
     ranks, those around the chosen one are shown. `keys` choose the previous and the next rank.
     """
     text, places = Text(f"ranks ({keys}) " if width >= _WIDE else "ranks "), _Places()
-    marked = mark.rank if mark else None
 
     def chip(rank: int | None, words: str) -> None:
-        is_chosen = rank == chosen
+        is_chosen, style = rank == chosen, ""
         if mark is not None and rank == mark.rank:
-            words = f"{'●' if mark.failed else ''}{rank} {mark.words}"
+            words, style = f"{'●' if mark.failed else ''}{rank} {mark.words}", "bold"
         words = f"[{words}]" if is_chosen else f" {words} "
-        style = (
-            "bold reverse" if is_chosen else "bold" if rank is not None and rank == marked else ""
-        )
         places.append((cell_len(text.plain), cell_len(text.plain) + cell_len(words), rank))
-        text.append(words, style)
+        text.append(words, "bold reverse" if is_chosen else style)
 
     chip(None, "all")
     failed = mark.rank if mark is not None and mark.failed else None

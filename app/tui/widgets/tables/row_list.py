@@ -58,8 +58,7 @@ class RowList(AtOnce, RowView, can_focus=True):
         self._table: TitledRows | None = None
         self._widths: tuple[int, ...] = ()
         self._wrapped: list[Text] = []
-        self._height = self._above = 0
-        """Number of rows in one block of the table."""
+        self._height = self._above = 0  # number of rows in one block of the table
 
     def show(self, lines: Sequence[Text], table: TitledRows | None = None) -> None:
         """Show `lines`, wrapped, and `table` below them; no text in them is markup."""

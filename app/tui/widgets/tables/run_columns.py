@@ -106,8 +106,7 @@ def _is_series(line: TreeLine) -> bool:
 
 _WIDEST_RUN = 40
 _LEAST_ID = 12
-_LEAST_CHIP = 8
-"""Minimum cells left for tags after a long id."""
+_LEAST_CHIP = 8  # minimum cells left for tags after a long id
 _LEAST = {"run": 20, "note": 16}
 """Minimum cells of these columns before less important columns get any."""
 _COLUMNS = (

@@ -84,10 +84,8 @@ class RunTable(ScrollView, can_focus=True):
         self._sites: set[str] = set()
         self._cells: tuple[int, ...] = ()
         """The cells that each column needs for the runs displayed so far."""
-        self._measured: dict[str, Run] = {}
-        """The runs counted in these needs."""
-        self._all_due = 0.0
-        """When to update the rows of ended runs next, in epoch seconds."""
+        self._measured: dict[str, Run] = {}  # the runs counted in these needs
+        self._all_due = 0.0  # when to update the rows of ended runs next, in epoch seconds
         self._drawn: dict[int, tuple[int, list[Part]]] = {}
         """The contents of the displayed rows: position in the list, and cells."""
         self.marks: dict[str, None] = {}
@@ -316,9 +314,8 @@ class RunTable(ScrollView, can_focus=True):
         columns, width = self._shown_columns(), self.scrollable_content_region.width
         if y == 0:
             style = self.get_component_rich_style("run-table--heading")
-            return styled.strip(
-                run_columns.heading(columns, self._window.listing.order), width, style
-            )
+            titles = run_columns.heading(columns, self._window.listing.order)
+            return styled.strip(titles, width, style)
         at = self._top + y - 1
         if at >= self.row_count:
             return Strip.blank(width, self.get_component_rich_style("run-table--row"))

@@ -96,16 +96,12 @@ class SizeLadder(OptionList):
             self.replace_option_prompt_at_index(at, text)
 
     def _prompts(self) -> list[Text]:
-        ticked = self.marked or {self._pointed}
-        return [
-            Text.assemble(
-                "[x]" if rung.nodes in ticked and not rung.refused else ("[ ]", "dim"),
-                self._aligned(rung.cells),
-                no_wrap=True,
-                overflow="ellipsis",
-            )
-            for rung in self._rungs
-        ]
+        ticked, prompts = self.marked or {self._pointed}, []
+        for rung in self._rungs:
+            box = ("[x]", "") if rung.nodes in ticked and not rung.refused else ("[ ]", "dim")
+            text = Text.assemble(box, self._aligned(rung.cells), no_wrap=True, overflow="ellipsis")
+            prompts.append(text)
+        return prompts
 
     def _aligned(self, cells: Sequence[str]) -> str:
         rows = [self._titles, *(rung.cells for rung in self._rungs)]
