@@ -16,7 +16,7 @@ from lumitui.app.explain.words import count
 from lumitui.app.history.run import Run
 from lumitui.app.job import examples
 from lumitui.app.job.settings import Settings, install_hint, write_whole
-from lumitui.app.launch.from_script.own_scripts import files_here
+from lumitui.app.launch.from_script.own_scripts import files_here, program_text
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
@@ -46,10 +46,11 @@ def prepare_demo(folder: Path) -> Path:
             "The demo needs PyTorch, which this Python lacks.",
             f"{install_hint('torch')} Or set LUMITUI_PYTHON to a Python with torch.",
         )
-    return _job_in(folder, this_machine(), examples.Beginning("demo"), "Choose another with --to.")
+    text = examples.text_for(this_machine(), examples.Beginning("demo"))
+    return _job_in(folder, text, "Choose another with --to.")
 
 
-def _job_in(folder: Path, site: Site, choices: examples.Beginning, do: str) -> Path:
+def _job_in(folder: Path, text: str, do: str) -> Path:
     """Return the job file in `folder`; create it if it is missing."""
     job = folder / "job.yaml"
     try:
@@ -57,7 +58,7 @@ def _job_in(folder: Path, site: Site, choices: examples.Beginning, do: str) -> P
     except OSError as error:
         raise LumiError(f"Cannot create the folder {folder}: {error.strerror}.", do) from error
     if not job.exists():
-        examples.write_new(job, examples.text_for(site, choices))
+        examples.write_new(job, text)
     return job
 
 
@@ -77,10 +78,15 @@ def first_job(site: Site, account: str, folder: Path, script: str = "") -> Path:
     Raises:
         LumiError: it cannot be written.
     """
-    name = Path(script).stem if script else "first"
-    choices = examples.Beginning(name, account=account or None, script=script or None)
-    own = folder if script else folder / FIRST_FOLDER
-    return _job_in(own, site, choices, "Start lumitui in one of your own folders.")
+    do = "Start lumitui in one of your own folders."
+    if script:
+        try:
+            text = program_text(folder / script, site, account)
+        except OSError as error:
+            raise LumiError(f"Cannot read {folder / script}: {error.strerror}.", do) from error
+        return _job_in(folder, text, do)
+    text = examples.text_for(site, examples.Beginning("first", account=account or None))
+    return _job_in(folder / FIRST_FOLDER, text, do)
 
 
 class GuideAnswers(BaseModel):

@@ -105,6 +105,15 @@ def apply_fixes(text: str, problems: Iterable[Finding]) -> tuple[str, tuple[Find
     return text, tuple(done.values())
 
 
+def with_printed_series(text: str, program: str) -> str:
+    """Return the job file's `text` with `metrics:` for each series that `program` prints."""
+    patterns = ""
+    while found := next(undrawn_series(program, patterns), None):
+        assert found.fix is not None
+        text, patterns = apply_fix(text, found.fix), f"{patterns} {found.fix.value}"
+    return text
+
+
 Kind = Literal["text", "number", "choice", "words", "pairs", "lists"]
 
 

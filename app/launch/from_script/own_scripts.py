@@ -15,6 +15,7 @@ from lumitui.app.knowledge.program.program_facts import ProgramOption
 from lumitui.app.knowledge.program.python_reader import read_python
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.deepspeed_batch import argument_words
+from lumitui.app.launch.draft.job_form import with_printed_series
 from lumitui.app.launch.from_script.from_script import spec_of
 from lumitui.app.launch.from_script.import_report import ImportReport, import_report, job_file_text
 from lumitui.app.launch.from_script.notes import ImportNote
@@ -40,6 +41,7 @@ _SIGNS = {
 
 
 _LARGEST_WRAPPER = 100_000
+LARGEST_SCRIPT = 4 << 20
 _LARGEST_CONFIG = 1_000_000
 _PACKAGES = ("requirements.txt", "uv.lock", "pyproject.toml")
 """Files of a project with its packages, as `venv:` takes them."""
@@ -194,8 +196,15 @@ def _site_of(text: str, sites: Sites, site_name: str) -> tuple[Site, str]:
     return guess.site, guess.because
 
 
-def program_text(source: str, program: Path, site: Site, account: str) -> str:
-    """Return a job file that runs a Python program with the arguments that argparse requires."""
+def program_text(program: Path, site: Site, account: str) -> str:
+    """Return a job file that runs a Python program with the arguments that argparse requires.
+
+    Its `metrics:` find the series that the program prints.
+
+    Raises:
+        OSError: the program cannot be read.
+    """
+    source = read_plain(program, LARGEST_SCRIPT).decode("utf-8", "replace")
     beginning = examples.Beginning(program.stem, account=account or None, script=program.name)
     text = examples.text_for(site, beginning)
     options = read_python(source, program.name).options
@@ -204,7 +213,8 @@ def program_text(source: str, program: Path, site: Site, account: str) -> str:
     optional = [f"{one.flags[-1]} {one.default.text}" for one in options
                 if one.default is not None and not _required(one)]  # fmt: skip
     line = f"# {program.name} also reads: {', '.join(optional)}"
-    return text.replace("\nargs:", f"\n{comment(line)}\nargs:", 1) if optional else text
+    text = text.replace("\nargs:", f"\n{comment(line)}\nargs:", 1) if optional else text
+    return with_printed_series(text, source)
 
 
 def _required(option: ProgramOption) -> tuple[str, ...]:

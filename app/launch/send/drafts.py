@@ -43,7 +43,6 @@ _FILES = attrgetter("project", "trainer", "strategy", "script", "secrets", "work
 _STAND_INS = {"name": "job", "time": "00:01:00"}
 """Placeholders for invalid required keys, so that the other keys can be checked."""
 
-_LARGEST_SCRIPT = 4 << 20
 """Maximum size of a script, in bytes: Slurm refuses larger ones."""
 LOOK_SECONDS = 5.0
 """Seconds for which a check reuses an earlier scan of the project's files: 2,000 of them take half
@@ -291,19 +290,19 @@ class Drafts:
         Raises:
             InputError: the script cannot be read, or is not a job script.
         """
+        from lumitui.app.launch.from_script import own_scripts
         from lumitui.app.launch.from_script.import_report import import_parts
-        from lumitui.app.launch.from_script.own_scripts import import_script, program_text
 
-        data, origin = read_plain(path, _LARGEST_SCRIPT), path.name
         if path.suffix == ".py":
-            text = program_text(data.decode("utf-8", "replace"), path, *self._last_used())
-            return Draft(text, path.parent, origin)
-        script = import_script(data, path, self.sites)
+            text = own_scripts.program_text(path, *self._last_used())
+            return Draft(text, path.parent, path.name)
+        data = read_plain(path, own_scripts.LARGEST_SCRIPT)
+        script = own_scripts.import_script(data, path, self.sites)
         parts = import_parts(script.report)
         if script.because:
             parts["site"] = (script.chosen,)
         report = tuple((fate, text) for fate, texts in parts.items() for text in texts)
-        return Draft(script.text, path.parent, origin, imported=report)
+        return Draft(script.text, path.parent, path.name, imported=report)
 
     def at_site(self, text: str, name: str) -> str:
         """Return a job file's text for another site, with an account and a partition of that site.

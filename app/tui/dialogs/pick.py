@@ -41,19 +41,20 @@ class PickDialog(DialogBox[str | None]):
 
     @on(Input.Changed)
     def _filter(self) -> None:
-        """Offer the values that contain all typed words, with the cursor on the current one."""
+        """Offer the values that contain all typed words, those whose name begins so first."""
         self.typed = self.query_one(Input).value.strip()
         typed = self.typed.casefold().split()
         menu, values = self.query_one(OptionList), []
         menu.clear_options()
-        for choice in self._choices:
+        typed_text = self.typed.casefold()
+        for choice in sorted(self._choices, key=lambda one: distance(one.value, typed_text)):
             line = f"{choice.value:<{self._width}}  {choice.words}".rstrip() or "none"
             if all(word in line.casefold() for word in typed):
                 menu.add_option(Option(plain(line), id=f"={choice.value}"))
                 values.append(choice.value)
         if self._other:
             menu.add_option(Option(plain(self._other), id="="))
-        now = values.index(self._now) if self._now in values else 0
+        now = values.index(self._now) if self._now in values and not typed else 0
         menu.highlighted = now if menu.option_count else None
 
     def on_mount(self) -> None:
@@ -72,3 +73,9 @@ class PickDialog(DialogBox[str | None]):
     def action_move(self, way: str) -> None:
         """Move the cursor."""
         getattr(self.query_one(OptionList), f"action_cursor_{way}")()
+
+
+def distance(value: str, typed: str) -> int:
+    """Return 0 if a value begins with the typed text, 1 if it contains it, else 2."""
+    at = value.casefold().find(typed)
+    return 2 if at < 0 else min(at, 1)

@@ -64,7 +64,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 tooltip="Show the keys that work here"),
         Binding("ctrl+o", "code", "Code", id="resubmit.code",
                 tooltip="Send the code of this run, or the project's current code"),
-        Binding("ctrl+n", "name", "Name", show=False, id="resubmit.name",
+        Binding("ctrl+n", "name", "Name", id="resubmit.name",
                 tooltip="Name the script's arguments for the batch size and the learning rate"),
     ]  # fmt: skip
     KIND = "resubmit"
@@ -205,6 +205,11 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         """Switch to the other code."""
         self.query_one("#code", ChoiceButton).press()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Show the key that names the arguments only while the plan proposes them."""
+        plan = self._plans.get(self._typed or 0) if self.query("#nodes") else None
+        return action != "name" or bool(isinstance(plan, Resubmission) and plan.naming)
+
     def action_name(self) -> None:
         """Name the script's arguments for the batch and the rate, if the plan proposes any."""
         plan = self._plans.get(self._typed or 0)
@@ -232,6 +237,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
 
     def _draw(self) -> None:
         """Show the plan for the size in the field, and the button's action."""
+        self.refresh_bindings()
         nodes, button = self._typed, self.query_one("#yes", Button)
         shown = self._plans.get(nodes or 0)
         if nodes is None:

@@ -64,6 +64,8 @@ class NewScreen(FullScreen):
                 id="new.next", tooltip="Go to the next view: form, YAML, script, node map"),
         Binding("left_square_bracket", "next_view(-1)", "View before", show=False,
                 id="new.previous", tooltip="Go to the previous view"),
+        Binding("down", "list", "The list", show=False, id="new.list",
+                tooltip="Go from the path to the starting points"),
         Binding("Q", "ask_cluster", "Ask the cluster", show=False, id="new.cluster",
                 tooltip="Query the cluster: image, folders, quotas, limits, budget, start"),
         Binding("P", "places", "Where it starts", show=False, id="new.places",
@@ -158,6 +160,10 @@ class NewScreen(FullScreen):
         path.cursor_position = len(path.value)
         path.insert_text_at_cursor(text)
         self.set_focus(path)
+
+    def action_list(self) -> None:
+        """Focus the starting points."""
+        self.query_one(StartList).focus()
 
     @on(Input.Submitted, "#path")
     def _typed(self, event: Input.Submitted) -> None:
@@ -281,6 +287,8 @@ class NewScreen(FullScreen):
                  "again")  # fmt: skip
         if action == "imported":
             return bool(self._draft and self._draft.imported)
+        if action == "list":
+            return self._draft is None
         return action not in needs or self._draft is not None
 
     def _show_parts(self) -> None:

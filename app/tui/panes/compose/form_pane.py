@@ -99,6 +99,7 @@ class FormPane(Vertical):
     @on(FieldList.FixWanted)
     def _fix(self, event: FieldList.FixWanted) -> None:
         self._edit(lambda now: apply_fix(now, event.fix))
+        self.notify(f"Fixed: {event.fix.words}.", markup=False)
 
     @on(FieldList.Stepped)
     def _stepped(self, event: FieldList.Stepped) -> None:

@@ -9,6 +9,7 @@ from lumitui.app.job.settings import Settings
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs, StartPlace
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.pick import distance
 from lumitui.app.tui.dialogs.start_dialog import StartDialog
 from lumitui.app.tui.panes.compose.text_pane import TextEditor
 from lumitui.app.tui.screens.new_screen import NewScreen
@@ -99,3 +100,9 @@ async def test_no_place_is_taken_over_after_esc_or_an_edit(
         screen._offer_places(screen._asked - 1, OWN)
         await pilot.pause()
         assert app.screen is screen
+
+
+def test_names_that_begin_with_the_typed_text_come_first() -> None:
+    names = ["minilumi", "mycosmos", "cosmos"]
+    names.sort(key=lambda name: distance(name, "co"))
+    assert names == ["cosmos", "mycosmos", "minilumi"]

@@ -125,7 +125,7 @@ async def test_the_first_job_runs_the_users_own_script_if_it_is_clear_which(
 ) -> None:
     monkeypatch.setattr(Runs, "doctor", lambda *_: [Finding("Slurm", "note", "22.05.8")])
     for name in files:
-        Path(name).write_text("#SBATCH --nodes=1\nimport torch\ntrain()\n")
+        Path(name).write_text("#SBATCH --nodes=1\nimport torch\nprint(f'loss {train()}')\n")
     answers = GuideAnswers(site="far", user="me", key=str(Path.home() / ".ssh" / "id_far"),
                            account="project_462000001")  # fmt: skip
     first.guide.parent.mkdir(parents=True, exist_ok=True)
@@ -138,6 +138,7 @@ async def test_the_first_job_runs_the_users_own_script_if_it_is_clear_which(
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the first job")
         job = Path("job.yaml" if script else "lumitui-first/job.yaml").read_text()
         assert "site: far" in job and (not script or f"script: {script}" in job)
+        assert not script or "metrics:" in job, "the loss that the script prints is drawn"
     app.runs.close()
 
 

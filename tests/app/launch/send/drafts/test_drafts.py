@@ -1,6 +1,7 @@
 """A draft says what is wrong with it at its field, fixes it, and is saved whole."""
 
 import os
+import re
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -282,10 +283,12 @@ def test_a_program_of_the_users_own_is_a_beginning_with_the_arguments_it_demands
     program.write_text(
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('--lr', default=0.1)\n"
         "p.add_argument('--data', required=True)\np.add_argument('out')\np.parse_args()\n"
+        "print(f'loss {loss:.3f} samples/s {speed:.0f}')\n"
     )
     (tmp_path / "notes.py").write_text("x = 1\n")
     draft = runs.drafts.script(program)
     assert "script: train.py" in draft.text and "args: [--data, DATA, OUT]" in draft.text
+    assert re.search(r"metrics:\n? *{?loss: .*\n? *samples_per_s: ", draft.text), "what it prints"
     assert "# train.py also reads: --lr 0.1\nargs:" in draft.text
     assert not runs.drafts.check(draft).errors and draft.folder == tmp_path
     (tmp_path / "data.py").write_text("import torch\n\n\ndef load():\n    return torch.zeros(3)\n")
