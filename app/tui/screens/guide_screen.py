@@ -86,7 +86,7 @@ class GuideScreen(FullScreen):
         Binding("f4", "job", "Job", show=False, id="guide.job",
                 tooltip="Create a first job for the site"),
         Binding("f5", "measure", "Measure", show=False, id="guide.measure",
-                tooltip="Measure a node of the site with a short job; the price comes first"),
+                tooltip="Measure a node of the site with a short job, after showing its price"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, settings: Settings) -> None:
@@ -109,7 +109,7 @@ class GuideScreen(FullScreen):
         fields: dict[str, Widget] = {
             "site": Button(Text(NOTHING), id="site", action="screen.site", compact=True),
             "user": LineInput(
-                self._progress.user, placeholder="your name there", id="user", compact=True
+                self._progress.user, placeholder="your user name", id="user", compact=True
             ),
             "key": ChoiceButton([("", NOTHING), *keys], id="key"),
             "project": LineInput(
@@ -117,7 +117,7 @@ class GuideScreen(FullScreen):
             ),
             "check": _button("Check the site", "F3", "check"),
             "measure": _button("Measure a node", "F5", "measure"),
-            "job": _button("Make a job", "F4", "job"),
+            "job": _button("Create a job", "F4", "job"),
         }
         with Scroll(id="guide"):
             with Vertical(id="steps"):
@@ -289,7 +289,7 @@ class GuideScreen(FullScreen):
             self.action_check()
         elif lacking:
             words = next(found.words for found in self._steps() if found.name == lacking)
-            show_error(self, InputError(f"The step `{lacking}` comes first.", words))
+            show_error(self, InputError(f"Complete the step `{lacking}` first.", words))
             self._go_on()
         return bool(lacking)
 

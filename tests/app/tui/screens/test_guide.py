@@ -194,7 +194,7 @@ async def test_a_host_that_ssh_knows_is_surveyed_and_its_project_taken_over(
         await pilot.press("enter")
         await sees(pilot, r"(?s)✔ 1 site +rare.*✔ 4 project +▌ project_465000001")
         await sees(pilot, r"(?s)2 user.* from .*3 key.*✔ 5 check.*▶ 7 job")  # the survey checked
-        assert "your name there" not in shown(pilot)
+        assert "your user name" not in shown(pilot)
 
 
 def test_the_check_names_the_facts_that_differ_and_free_space_is_none() -> None:
