@@ -65,7 +65,7 @@ NAMES: tuple[NameRule, ...] = (
              f"{_GITROB}; gitleaks, config/gitleaks.toml, pkcs12-file; keytool(1); kinit(1)",
              "*.key *.keypair *.pvk wallet.dat *.p12 *.pkcs12 *.pfx *.p8 *.jks *.jceks *.bks "
              "*.keystore *.keytab .gnupg/* secring.* krb5cc_* *.snk"),
-    NameRule("a PEM file that is not only public certificates", f"RFC 7468; {_GITROB}",
+    NameRule("a PEM file that contains more than public certificates", f"RFC 7468; {_GITROB}",
              "*.pem", _not_only_public),
     NameRule("a password store", f"{_GITROB}; keepass.info, File Formats",
              "*.kdb *.kdbx *.psafe3 *.agilekeychain *.opvault .password-store/* *.keychain "

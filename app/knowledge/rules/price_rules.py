@@ -89,7 +89,7 @@ def _memory(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield Hit(
             f"The job takes {asked:,.0f} GiB of each node for {some(gpus, 'GPU')}, whose share is "
             f"{share:,.0f}{_billed(queue, asked, 'memory')}.",
-            f"Write {right}, or request as many GPUs.",
+            f"Write {right}, or request more GPUs.",
             option.at,
             rewrite(option, right),
             cure=Cure(option.name, right.partition("=")[2]),
