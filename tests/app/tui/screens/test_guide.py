@@ -70,7 +70,7 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         ):
             await sees(pilot, words)
         await pilot.press("f3")
-        await sees(pilot, "The step `site` comes first")
+        await sees(pilot, "Complete the step `site` first")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "what is missing")
         await pilot.press("escape")
         # Arrows move the cursor, also to the demo, and enter acts on its row.
@@ -84,7 +84,7 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         await pilot.press(*getpass.getuser(), "enter", "enter", "down")
         await sees(pilot, "▶ 4 project")
         await pilot.press(*"nonsense", "enter")
-        await sees(pilot, "(?s)▶ 4 project.*This is not a project of the site")
+        await sees(pilot, "(?s)▶ 4 project.*This is not a valid project name")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the runs")
     app.runs.close()

@@ -43,7 +43,7 @@ NAMES = [
     (".ssh/config", ".ssh", "a private SSH key"),
     (".aws/config", ".aws", "cloud credentials"),
     (".config/gcloud/config", ".config/gcloud", "cloud credentials"),
-    ("data/key.pem", "data/key.pem", "not only public certificates"),
+    ("data/key.pem", "data/key.pem", "more than public certificates"),
 ]
 
 
