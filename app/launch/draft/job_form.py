@@ -155,12 +155,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("args", "words", "none", "the program's arguments, quoted as for a shell"),
     ("grid", "lists", "no sweep", "a sweep, KEY=VALUE,VALUE …: one run per combination"),
     ("container.image", "text", "the site's", "the container image in which the ranks run"),
-    (
-        "container.generation",
-        "choice",
-        "the site's",
-        "the group of images: its modules and command",
-    ),
+    ("container.generation", "choice", "the site's", "the image's group: modules and command"),
     ("modules", "words", "none", "modules to load after the site's own"),
     ("python", "text", "the site's", "the path of the Python that starts the program"),
     ("activate", "words", "none", "environments to activate: folders, or conda names"),
