@@ -18,7 +18,7 @@ _PLACES = {
     "Priority": "others ahead",
     "Dependency": "waits for another job",
     "DependencyNeverSatisfied": "can never start: cancel it",
-    "BeginTime": "not before its time",
+    "BeginTime": "waits for its start time",
     "JobHeldUser": "you hold it",
     "JobHeldAdmin": "held by the site",
     "Reservation": "waits for a reservation",

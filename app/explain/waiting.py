@@ -24,24 +24,24 @@ REASONS = {
     "NodeDown": "a node it needs is down",
     "PartitionDown": "the partition accepts jobs but currently starts none",
     "PartitionInactive": "the partition currently accepts no jobs",
-    "PartitionNodeLimit": "it requests more nodes than the partition has: cancel it, use fewer",
-    "PartitionTimeLimit": "it requests more time than the partition allows: cancel it, use less",
+    "PartitionNodeLimit": "it requests more nodes than the partition has: cancel it and use fewer",
+    "PartitionTimeLimit": "it requests more time than the partition allows: cancel it and use less",
     "InvalidAccount": "its account cannot be billed: cancel it and check `account:`",
     "InvalidQOS": "you may not use its quality of service",
-    "MaxJobsPerAccount": "the account runs as many jobs at a time as it may",
-    "JobArrayTaskLimit": "its array runs as many jobs at a time as it may",
+    "MaxJobsPerAccount": "the account already runs as many jobs as it may",
+    "JobArrayTaskLimit": "its array already runs as many jobs as it may",
     "Prolog": "its nodes are being prepared",
     "Cleaning": "it was requeued: its last attempt is being cleaned up",
 }
 """The scheduler's reason, and its meaning."""
 BEGINNINGS = {
     "ReqNodeNotAvail": REASONS["ReqNodeNotAvail"],
-    "QOSGrp": "all jobs of its quality of service together are at its limit",
-    "QOSMaxGRESPerJob": "it requests more GPUs than a job may have there: cancel it, use fewer",
-    "QOSMax": "your jobs are at the limit of its quality of service",
-    "AssocGrp": "the account's jobs are at its limit: others must end first, or the project has no "
-    "hours left",
-    "AssocMax": "your jobs are at the account's limit for each user",
+    "QOSGrp": "the jobs of its quality of service have reached its limit",
+    "QOSMaxGRESPerJob": "it requests more GPUs than a job may have there: cancel it and use fewer",
+    "QOSMax": "your jobs have reached the limit of its quality of service",
+    "AssocGrp": "the account's jobs have reached its limit: others must end first, or the project "
+    "has no hours left",
+    "AssocMax": "your jobs have reached the account's limit per user",
     "Nodes required": REASONS["ReqNodeNotAvail"],
 }
 """Families of reasons, by prefix."""

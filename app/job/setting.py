@@ -60,7 +60,7 @@ def rate_argument(spec: JobSpec) -> str | None:
 def no_number(name: str, text: str | None) -> InputError:
     """Return the error for a batch argument that is missing or not a number of samples."""
     return InputError(
-        f"`args:` lacks the argument {name} with the batch size."
+        f"`args:` lacks the argument {name}, which sets the batch size."
         if text is None
         else f"The argument {name} is {text!r}, not a number of samples.",
         f"Set it to 1 to 99,999,999, like {name} 32: lumitui recomputes it for other node counts.",
@@ -124,7 +124,7 @@ def half_batch(spec: JobSpec) -> str:
     name = batch_argument(spec)
     if name is None:
         raise InputError(
-            "The job file does not name the argument with the batch size.",
+            "The job file does not name the argument that sets the batch size.",
             "Set `scale: {batch: {arg: --batch-size}}`. For DeepSpeed, edit its configuration.",
         )
     text = argument_value(spec.args, name)

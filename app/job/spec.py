@@ -102,7 +102,7 @@ class JobSpec(MappingField):
     """Runs at the same site that must be done before the job starts, as a Slurm dependency:
     `after: vit-1n`. A resubmission does not wait."""
     relaunch: Annotated[int, Field(ge=0, le=MOST_RELAUNCHES)] = 0
-    """How often to restart a failed program in the same allocation, from its checkpoint:
+    """How many times to restart a failed program in the same allocation, from its checkpoint:
     `relaunch: 2`."""
     launcher: Line = "srun"
     """The program that starts the ranks, one of the site's launchers: `launcher: torchrun`."""
@@ -126,7 +126,7 @@ class JobSpec(MappingField):
     """sbatch's `--signal`, if the script saves on that signal; the number gives the seconds before
     the time limit: `signal: USR1@120`."""
     hang: Hang | None = None
-    """End a bundled training after a rank has hung this long, at least a minute, in the form
+    """End bundled training after a rank has hung this long, at least a minute, in the form
     hours:minutes:seconds: `hang: 00:10:00`. Default: the log only names the hung rank."""
     debug: Hang | None = None
     """Hold the nodes without running the program, for `lumitui shell`, and end once no shell has
@@ -172,7 +172,7 @@ class JobSpec(MappingField):
     project: Line = "."
     """The folder to send, relative to the job file's folder: `project: ..`."""
     ship_secrets: tuple[Inside, ...] = ()
-    """Files to send although they look like secrets, as paths from the root of the project or of a
+    """Files to send even if they look like secrets, as paths from the root of the project or of a
     staged folder; `*`, `**` and folders as in .gitignore: `ship_secrets: [config/dev.env]`."""
     follow_links: tuple[Inside, ...] = ()
     """Links that lead out of the project or a staged folder, whose targets lumitui sends; it

@@ -150,7 +150,7 @@ def refusal(
 
     `left` are the remaining GPU-hours, and `file` is the settings file with the allowance.
     """
-    ask = f"Ask the user, who may change `agents:` in {file}."
+    ask = f"Ask the user, who can change `agents:` in {file}."
     if "submit" not in allowance.may:
         return InputError("Agents may not submit: `agents.may` does not list it.", ask)
     for one in previews:

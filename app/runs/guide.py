@@ -268,7 +268,7 @@ def _measure_words(around: Surroundings) -> str:
         return f"{run.id} is {run.state}. When it has ended, its report opens here."
     if around.site and is_measured(around.site):
         return "The profile has the cores near each GPU: runs on whole nodes can be `proved`."
-    return "Needed for `proved`: a job of at most five minutes. Its price comes first."
+    return "Needed for `proved`: a job of at most five minutes. You see its price first."
 
 
 def _about(site: Site | None) -> str:
@@ -285,7 +285,7 @@ def _key_words(progress: GuideAnswers, around: Surroundings) -> str:
         )
     for key in around.keys:
         if str(key.path) == progress.key:
-            return f"{key.kind} {key.comment}. The site must know {key.path.name}.pub."
+            return f"{key.kind} {key.comment}. Register {key.path.name}.pub at the site."
     return f"Choose yours: ~/.ssh has {count(len(around.keys), 'key')}. The guide creates none."
 
 
@@ -294,7 +294,7 @@ def _account_words(progress: GuideAnswers, site: Site | None) -> str:
     if site and not site.account.required:
         return f"{site.title} needs none."
     if site and progress.account and not has_account(progress, site):
-        return "This is not a project of the site." + (example and f" One looks like {example}.")
+        return "This is not a valid project name." + (example and f" Example: {example}.")
     return f"The project to bill, like {example}." if example else "The project to bill."
 
 

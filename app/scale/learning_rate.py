@@ -146,7 +146,7 @@ def with_rate(
     rate = argument_value(spec.args, name)
     if rate is None or not is_number(rate):
         raise InputError(
-            f"The argument {name} with the learning rate is not in `args:`.",
+            f"The argument {name}, which sets the learning rate, is not in `args:`.",
             f"Add it ({name} 0.001), so that `scale.lr` can change it.",
         )
     if argument_value(before.args, name) != rate:

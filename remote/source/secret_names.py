@@ -61,13 +61,13 @@ NAMES: tuple[NameRule, ...] = (
     NameRule("a private SSH key", f"ssh-keygen(1); {_GITROB}",
              "id_rsa* id_dsa* id_ecdsa* id_ed25519* id_xmss* *_rsa *_dsa *_ed25519 *_ecdsa "
              "ssh_host_*_key *.ppk .ssh/*"),
-    NameRule("a private key or a store of keys",
+    NameRule("a private key or a key store",
              f"{_GITROB}; gitleaks, config/gitleaks.toml, pkcs12-file; keytool(1); kinit(1)",
              "*.key *.keypair *.pvk wallet.dat *.p12 *.pkcs12 *.pfx *.p8 *.jks *.jceks *.bks "
              "*.keystore *.keytab .gnupg/* secring.* krb5cc_* *.snk"),
-    NameRule("a PEM file that is not only public certificates", f"RFC 7468; {_GITROB}",
+    NameRule("a PEM file that contains more than public certificates", f"RFC 7468; {_GITROB}",
              "*.pem", _not_only_public),
-    NameRule("a store of passwords", f"{_GITROB}; keepass.info, File Formats",
+    NameRule("a password store", f"{_GITROB}; keepass.info, File Formats",
              "*.kdb *.kdbx *.psafe3 *.agilekeychain *.opvault .password-store/* *.keychain "
              "*.keychain-db *.kwallet *.1pif *.1pux logins.json key4.db"),
     NameRule("logins and passwords for servers",
@@ -77,7 +77,7 @@ NAMES: tuple[NameRule, ...] = (
              "*.ovpn *.rdp sftp-config.json .vscode/sftp.json .ftpconfig filezilla.xml "
              "recentservers.xml sitemanager.xml gh/hosts.yml hub/config .config/hub "
              "glab-cli/config.yml"),
-    NameRule("credentials of a cloud",
+    NameRule("cloud credentials",
              f"AWS CLI, Google Cloud CLI, Azure CLI, s3cmd and rclone manuals; {_GITROB}",
              ".aws/* aws/credentials .config/gcloud/* gcloud/legacy_credentials/* gcloud/*.db "
              ".azure/* .oci/* .s3cfg .s3cfg-* s3cfg .boto rclone.conf .rclone.conf .passwd-s3fs "
@@ -87,12 +87,12 @@ NAMES: tuple[NameRule, ...] = (
              "*service-account*.json *service_account*.json *serviceaccount*.json *accesskeys.csv "
              "*.publishsettings openrc.sh *-openrc.sh clouds.yaml .databrickscfg .snowsql/config "
              ".bluemix/* doctl/config.yaml"),
-    NameRule("credentials of a cluster or a registry of images",
+    NameRule("credentials for a cluster or an image registry",
              "kubectl and docker-login manuals; containers-auth.json(5)",
              ".kube/* kubeconfig kubeconfig.* *.kubeconfig .docker/config.json .dockercfg "
              ".dockerconfigjson containers/auth.json .singularity/docker-config.json "
              ".apptainer/docker-config.json .singularity/remote.yaml .apptainer/remote.yaml"),
-    NameRule("a token of a machine learning service",
+    NameRule("a token for a machine learning service",
              "manuals of huggingface_hub, wandb, Kaggle, Comet, ClearML, MLflow, Modal, Streamlit, "
              "cdsapi",
              ".huggingface/* huggingface/token huggingface/stored_tokens hf_token* .hf_token* "
@@ -100,11 +100,11 @@ NAMES: tuple[NameRule, ...] = (
              ".mlflow/credentials .modal.toml .streamlit/secrets.toml .cdsapirc .renviron "
              ".sentryclirc jupyter_server_config.json jupyter_notebook_config.json .ecmwfapirc "
              ".openai .openai/*"),
-    NameRule("a token for a registry of packages",
+    NameRule("a token for a package registry",
              "packaging.python.org, The .pypirc file; cargo, RubyGems, Composer and Maven manuals",
              ".pypirc pypoetry/auth.toml .cargo/credentials* .gem/credentials composer/auth.json "
              ".m2/settings.xml .m2/settings-security.xml anaconda_token"),
-    NameRule("a token for a registry of packages", "docs.npmjs.com, npmrc; yarnpkg.com, yarnrc",
+    NameRule("a token for a package registry", "docs.npmjs.com, npmrc; yarnpkg.com, yarnrc",
              ".npmrc .yarnrc .yarnrc.yml",
              re.compile(rb"_auth(?:Token)?\b|_password|npmAuth(?:Token|Ident)").search),
     NameRule("a password in an address",
@@ -112,10 +112,10 @@ NAMES: tuple[NameRule, ...] = (
              "pip.conf pip.ini .condarc condarc .gitmodules", re.compile(_LOGIN_IN_ADDRESS).search),
     NameRule("a token in git's configuration", "git-config(1), url and http.extraHeader; hub(1)",
              ".gitconfig .config/git/config", _GIT_TOKEN.search),
-    NameRule("an API key of Weights & Biases",
+    NameRule("a Weights & Biases API key",
              "docs.wandb.ai, wandb login: the key is 40 hexadecimal digits",
              "*wandb*", re.compile(rb"\s*(?:local-)?[0-9a-f]{40}\s*").fullmatch),
-    NameRule("the state or the variables of Terraform",
+    NameRule("Terraform's state or variables",
              f"{_TEMPLATES}, Terraform.gitignore; Terraform manual, Sensitive data in state",
              "*.tfstate *.tfstate.* *.tfvars *.tfvars.json .terraformrc terraform.rc "
              ".terraform.d/* .terraform/*"),
@@ -123,7 +123,8 @@ NAMES: tuple[NameRule, ...] = (
              ".pgpass config/database.yml pgpass.conf pgpass .my.cnf .mylogin.cnf "
              ".pg_service.conf .mongorc.js .dbshell .redisclirc .rediscli_history "
              ".clickhouse-client/* robomongo.json dbeaver-data-sources.xml"),
-    NameRule("a key of a secret manager", "manuals of Vault, Ansible, age, SOPS, Doppler and Rails",
+    NameRule("a key for a secret manager",
+             "manuals of Vault, Ansible, age, SOPS, Doppler and Rails",
              ".vault-token .vault_pass* vault_pass*.txt .vault-pass* vault-password* "
              ".vault_password* sops/age/keys.txt *.agekey .doppler.yaml master.key"),
     NameRule("a file with the name of a secrets file",
@@ -135,7 +136,7 @@ NAMES: tuple[NameRule, ...] = (
              "*[_-]token *[_-]token.txt *[_-]token.json auth_token* .auth_token* creds creds.* "
              ".creds *[_-]creds.* pass.txt *api[_-]key *api[_-]key.* *api[_-]keys.* *apikey "
              "*apikey.* *apikeys.* *.apikey *.token"),
-    NameRule("a history of commands, which may show passwords", f"{_GITROB}; {_TEMPLATES}, Global",
+    NameRule("a command history, which may show passwords", f"{_GITROB}; {_TEMPLATES}, Global",
              ".bash_history .zsh_history .sh_history .history .python_history .mysql_history "
              ".psql_history .sqlite_history .node_repl_history .rdb_history .viminfo"),
 )  # fmt: skip

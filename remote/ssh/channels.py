@@ -119,7 +119,7 @@ class RequestExchange:
             )
         raise LinkLost(
             f"The connection to {place} was lost during a request.",
-            "If it was to change something, lumitui checks the result once the site answers.",
+            "If it was meant to change something, lumitui checks the result once the site answers.",
         )
 
 
@@ -379,7 +379,7 @@ class Requests:
             link.open(min(link.timeout, _SETTLE)).close()
         raise LinkLost(
             f"{link.address} did not answer within {timeout:g} s.",
-            "If the request was to change something, lumitui checks later whether it did.",
+            "If the request was meant to change something, lumitui checks later whether it did.",
         )
 
 

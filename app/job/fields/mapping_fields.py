@@ -132,8 +132,8 @@ class BatchRule(MappingField):
     """How the batch changes with the number of ranks."""
 
     arg: Line | None = None
-    """The argument with the samples of a step: `scale: {batch: {arg: --batch-size}}`. Default: the
-    trainer's, or DeepSpeed's."""
+    """The argument that sets the samples per step: `scale: {batch: {arg: --batch-size}}`. Default:
+    the trainer's, or DeepSpeed's."""
     arg_is: Literal["per_gpu", "global"] = "per_gpu"
     """Whether the value of `arg` is the samples of each rank (`per_gpu`) or of all ranks together
     (`global`): `scale: {batch: {arg: --batch-size, arg_is: global}}`."""
@@ -152,8 +152,8 @@ class LearningRateRule(MappingField):
     """How the learning rate changes with the global batch."""
 
     arg: Line | None = None
-    """The argument with the learning rate: `scale: {lr: {arg: --lr}}`. Default: the trainer's, or
-    DeepSpeed's."""
+    """The argument that sets the learning rate: `scale: {lr: {arg: --lr}}`. Default: the trainer's,
+    or DeepSpeed's."""
     rule: Literal["none", "linear", "sqrt"] = "none"
     """How the learning rate follows the global batch: unchanged (`none`), in proportion
     (`linear`), or as its square root (`sqrt`): `scale: {lr: {rule: linear}}`."""

@@ -118,7 +118,7 @@ def check_requirement(line: str) -> None:
     """Raise InputError if `line` cannot be part of an environment that runs share."""
     if _PASSWORD.search(line):
         raise InputError(
-            "A requirement has a password in its address, which the script would contain.",
+            "The address of a requirement contains a password, which would appear in the script.",
             "Keep such packages as wheels in a folder of the project: `venv: {wheels: …}`.",
             field="venv",
         )

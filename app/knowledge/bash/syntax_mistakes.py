@@ -211,7 +211,7 @@ def _open(heredoc: _Heredoc, lines: list[str], start: int, tree: Tree) -> Troubl
         "them."
     )
     if nearly is not None:
-        message = f"There are spaces beside the `{word}` on line {nearly + 1}, so it does not end "
+        message = f"There are spaces around the `{word}` on line {nearly + 1}, so it does not end "
         message += "the heredoc: bash runs none of the lines below."
     return Trouble("heredoc-open", message, at, "" if nearly is None else str(nearly + 1))
 

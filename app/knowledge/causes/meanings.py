@@ -76,7 +76,7 @@ EXIT_CODES: Mapping[int, Meaning] = {
     ),
     87: Meaning(
         "overtaken",
-        "A later attempt works in the run's folder, so this one ended without saving.",
+        "A later attempt is using the run's folder, so this one ended without saving.",
         "Follow the later attempt; nothing is lost.",
     ),
     126: Meaning(

@@ -175,7 +175,7 @@ HUNG = 88
 """The bundled trainers' exit code when they ended because a rank hung (`hang:`)."""
 HANG = Meaning(
     "hung",
-    "A rank made no progress for longer than `hang:` allows, so the training ended itself.",
+    "A rank made no progress for longer than `hang:` allows, so training ended itself.",
     "Resubmit from the checkpoint; if the same node hangs again, exclude it with "
     "`sbatch: [--exclude=NODE]`.",
 )

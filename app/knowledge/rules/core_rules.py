@@ -284,7 +284,7 @@ def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "numa-binding-shared",
     "warning",
-    "--numa-binding of torchrun on shared nodes",
+    "torchrun's --numa-binding on shared nodes",
     why="If the job gets no core near its GPU, torchrun fails with `Must bind to a non-empty "
     "set of CPU indices`.",
     source="pytorch, torch/numa/binding.py; LUMI user guide, distribution-binding",

@@ -68,7 +68,7 @@ _LONG = 4 * 3600  # seconds of work worth a checkpoint
 @rule(
     "no-checkpoint",
     "warning",
-    "a long training that never writes a checkpoint",
+    "a long training job that never writes a checkpoint",
     why="If a node fails or the job reaches its time limit, everything is lost.",
     source="docs.csc.fi, Machine learning: checkpoints; slurm.schedmd.com, --time",
 )

@@ -117,7 +117,7 @@ def _place(job: ScriptJob, text: str) -> str:
     "runs-in-home",
     "warning",
     "a job that works in home",
-    why="Output fills the small quota of home; at some sites, compute nodes cannot write to it.",
+    why="Output fills the small home quota; at some sites, compute nodes cannot write to it.",
     source="LUMI user guide, storage; docs.csc.fi, disk",
 )
 def _runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -145,7 +145,8 @@ def _runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "outside-the-project",
     "note",
     "a path relative to the folder where sbatch is called",
-    why="From another folder, or from a snapshot of the project, the job does not find the file.",
+    why="Submitted from another folder, or from a snapshot of the project, the job does not find "
+    "the file.",
     source="sbatch(1) --chdir",
 )
 def _outside_the_project(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -45,8 +45,9 @@ def _billed(queue: NamedPartition, amount: float, share: str) -> str:
 @rule(
     "share-cores",
     "warning",
-    "more cores than the share of the GPUs",
-    why="The site bills the larger of the two shares, or other jobs lack cores for their GPUs.",
+    "more cores than the GPUs' share",
+    why="Some sites bill the larger share (cores or GPUs). At others, other jobs lack cores for "
+    "their GPUs.",
     source="LUMI-training-materials User-Updates/Update-202308, responsible-use; csc-user-guide, "
     "ml-multi.md",
 )
@@ -72,8 +73,9 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "share-memory",
     "warning",
-    "more memory than the share of the GPUs",
-    why="The site bills the larger of the two shares, or other jobs lack memory for their GPUs.",
+    "more memory than the GPUs' share",
+    why="Some sites bill the larger share (memory or GPUs). At others, other jobs lack memory for "
+    "their GPUs.",
     source="LUMI user guide, runjobs/lumi_env/billing; csc-user-guide, gpu-ml.md",
 )
 def _memory(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -87,7 +89,7 @@ def _memory(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield Hit(
             f"The job takes {asked:,.0f} GiB of each node for {some(gpus, 'GPU')}, whose share is "
             f"{share:,.0f}{_billed(queue, asked, 'memory')}.",
-            f"Write {right}, or request as many GPUs.",
+            f"Write {right}, or request more GPUs.",
             option.at,
             rewrite(option, right),
             cure=Cure(option.name, right.partition("=")[2]),

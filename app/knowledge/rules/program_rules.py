@@ -121,7 +121,7 @@ def _one_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if named and _ONE_GPU.fullmatch(value.known):
                 yield Hit(
                     f"{flag} {value.known} puts all {per_node} ranks of a node on one GPU.",
-                    "Omit it, and make the program use the GPU of its LOCAL_RANK.",
+                    "Omit it, and make each rank use the GPU numbered LOCAL_RANK.",
                     value.at,
                 )
 

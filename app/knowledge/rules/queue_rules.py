@@ -102,11 +102,9 @@ def _partition_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     names = one_of(site.partitions)
     if site.partition_required:
-        message = (
-            f"The job names no partition, but {site.name} has no default one: sbatch refuses it."
-        )
+        message = f"The job names no partition, but {site.name} has no default: sbatch refuses it."
     else:
-        message = f"The job names no partition: {site.name} uses its default one."
+        message = f"The job names no partition: {site.name} uses its default."
     yield Hit(
         message,
         f"Write #SBATCH --partition= with {names}.",

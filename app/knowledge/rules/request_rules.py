@@ -414,7 +414,7 @@ def _memory_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "memory-zero",
     "note",
-    "--mem=0, which takes any node",
+    "--mem=0, which accepts nodes with faulty memory",
     why="Slurm may choose a node that has lost memory; with a number, it skips such a node.",
     source="LUMI-training-materials 2day-20260422/201-Slurm",
 )

@@ -63,7 +63,7 @@ def _bad_shebang(job: ScriptJob, trouble: Trouble) -> Hit:
 def _windows_line_ends(job: ScriptJob, trouble: Trouble) -> Hit:
     lines = job.text.split("\n")
     whole = Position(1, 1, len(lines), len(lines[-1]) + 1)
-    edit = Fix("write Unix line ends", whole, job.text.replace("\r\n", "\n"))
+    edit = Fix("write Unix line endings", whole, job.text.replace("\r\n", "\n"))
     return Hit(trouble.message, "Convert it with dos2unix.", trouble.at, edit)
 
 
@@ -391,8 +391,8 @@ _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)")
     "placeholder",
     "error",
     "a placeholder copied from an example",
-    why="bash interprets `<name>` as redirections, so the command does not start. An example's "
-    "path does not exist.",
+    why="bash interprets `<name>` as redirections, so the command does not start. A path "
+    "copied from an example does not exist.",
     source="bash(1), REDIRECTION; HPC4AIbook, Chapter.12/ddp_job_template.slurm",
 )
 def _placeholder(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -50,7 +50,7 @@ def main_step(job: ScriptJob) -> JobStep:
     """
     if not job.training:
         raise InputError(
-            "The script starts no program that looks like a training.",
+            "The script starts no program that looks like training.",
             "Start with `lumitui new`, or write `script:` and `args:` yourself.",
         )
     return job.training[-1]
@@ -346,9 +346,9 @@ def launcher_options(before: ScriptJob, after: ScriptJob, binding: str, notes: N
         ours = theirs.get(option.name)
         nodes = _value(option, before).rpartition(":")[2] if option.name in _NODES else ""
         if nodes.isdecimal() and int(nodes) == after.nodes:
-            notes.derive(what, "the launch has the job's nodes")
+            notes.derive(what, "the launch uses the job's number of nodes")
         elif option.name in _COUNTS and before.rank.world_size == after.rank.world_size:
-            notes.derive(what, "the launch has the job's ranks")
+            notes.derive(what, "the launch uses the job's number of ranks")
         elif option.name in _MEANT - set(_NODES):
             notes.derive(what, "the launch sets how its processes find each other")
         elif ours is None:
@@ -359,7 +359,7 @@ def launcher_options(before: ScriptJob, after: ScriptJob, binding: str, notes: N
                 words = "this site's profile binds no rank of torchrun; `launcher: srun` binds each"
             notes.lose(what, words)
         elif _value(option, before) == _value(ours, after):
-            notes.derive(what, "the new launch has the same")
+            notes.derive(what, "the new launch sets the same")
         else:
             new = with_numbers(ours.value or "", after)
             notes.change(what, option.value or "set", new or "set")
@@ -376,20 +376,20 @@ def _srun(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
         elif option.name == "kill-on-bad-exit" and same and (option.value or "1") != same.value:
             notes.change(what, option.value or "1", same.value or "1")
         elif option.name in _PLAIN:
-            notes.derive(what, "the launch has its own")
+            notes.derive(what, "the launch sets its own value")
         elif option.name in ("output", "error"):
             notes.derive(what, "the log is in the run's folder")
         elif option.name == "export":
             if (option.value or "").partition(",")[0] == "ALL":
                 notes.derive(what, "the program gets the job script's variables")
         elif option.name in _REQUEST and option.value == before.options.value(option.name):
-            notes.derive(what, "the job has the same")
+            notes.derive(what, "the job requests the same")
         elif option.name in ("gpus-per-task", "gpu-bind"):
             notes.lose(
-                what, "each rank sees all GPUs of its node, and uses the one of its LOCAL_RANK"
+                what, "each rank sees all GPUs of its node, and uses the one numbered LOCAL_RANK"
             )
         elif same is not None and _masks(same.value) == _masks(option.value):
-            notes.derive(what, "the new launch has the same")
+            notes.derive(what, "the new launch sets the same")
         elif option.name == "cpu-bind":
             cores = "the profile's cores of each GPU" if same else "the launch binds no rank"
             notes.change(what, option.value or "set", cores)

@@ -36,8 +36,8 @@ _LOST = {
     "comment": "lumitui writes its own",
     "chdir": "each run has its own folder, with a copy of the project",
     "cpus-per-gpu": "the job gets the profile's cores per GPU; `cpus_per_task:` sets others",
-    "gpu-bind": "each rank sees all GPUs of its node, and uses the one of its LOCAL_RANK",
-    "gpus-per-task": "each rank sees all GPUs of its node, and uses the one of its LOCAL_RANK",
+    "gpu-bind": "each rank sees all GPUs of its node, and uses the one numbered LOCAL_RANK",
+    "gpus-per-task": "each rank sees all GPUs of its node, and uses the one numbered LOCAL_RANK",
 }
 _SIGNAL = re.compile(r"(?:(?P<to>[BR]+):)?(?:SIG)?(?P<name>[A-Z0-9]{1,12})(?:@(?P<lead>\d{1,5}))?$")
 _GUESSED_TIME = "01:00:00"

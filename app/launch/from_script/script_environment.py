@@ -204,7 +204,7 @@ def _one(
             notes.derive(setting.written or name, "the launch sets it")
         return
     if VISIBLE.match(name) and "SLURM_LOCALID" in setting.last.value:
-        notes.derive(setting.written or name, "each rank uses the GPU of its LOCAL_RANK")
+        notes.derive(setting.written or name, "each rank uses the GPU numbered LOCAL_RANK")
         return
     if setting.value is not None and profile.get(name) == setting.value and not setting.doubt:
         notes.derive(name, f"the profile also sets it to {setting.value}")

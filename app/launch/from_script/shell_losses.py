@@ -21,7 +21,7 @@ _LOST = {
     "piped in": ("{} |", "a job cannot pipe data into the program"),
     "piped out": ("| {}", "the run's log has the program's output"),
     "redirection": ("{}", "a job file has no redirections; the run's log has the output"),
-    "negation": ("{}", "a run has its program's exit code, not the opposite"),
+    "negation": ("{}", "a run keeps its program's exit code, so `!` is dropped"),
     "background": ("{}", "the program runs in the foreground"),
 }
 _SHOWS = {

@@ -99,9 +99,9 @@ def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"The nodes of {site.name} have no {site.python}, so a job without a container or "
             "modules immediately exits with 127.",
             "Load a module that has Python (`modules: [NAME]`), run in an image (`container: "
-            f"{named}`), or use your own environment (`activate: FOLDER`). What every job loads "
-            "goes into the profile: `modules: [module load NAME]`. If the nodes do have a Python, "
-            "write its path there (`python:`).",
+            f"{named}`), or use your own environment (`activate: FOLDER`). To load one in "
+            "every job, add it to the profile: `modules: [module load NAME]`. If the nodes do have "
+            "Python, write its path there (`python:`).",
         )
     elif spec.container.none and not spec.venv:
         yield hit(

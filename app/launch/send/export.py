@@ -147,7 +147,7 @@ def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
             yield f"- {path} (bound into the container)"
     if spec.venv:
         yield f"- {', '.join(spec.venv.lines)} (the job installs them once, into venvs/)"
-        yield "  To install them without cost, run `bash venv.sh venvs` on a login node first."
+        yield "  To install them at no cost, run `bash venv.sh venvs` on a login node first."
     for link, to in spec.links.items():
         yield f"- {to} (the code's link {link})"
     for key, one in spec.stage.items():

@@ -135,7 +135,7 @@ _HINTS = (
     ),
     (
         r"QOSMax\w*PerJob",
-        "One job may not request so much there: `lumitui site show` lists the limits of each "
+        "One job may not request that much there: `lumitui site show` lists the limits of each "
         "partition, such as the GPUs of a job.",
     ),
     (

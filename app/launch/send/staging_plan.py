@@ -48,7 +48,7 @@ class Staging:
     sources: Mapping[str, Path]
     """The paths on the laptop, by name."""
     allowed: tuple[str, ...]
-    """Files to send although they look like secrets."""
+    """Files to send even if they look like secrets."""
     follow: tuple[str, ...]
     """Links out of staged folders to follow."""
     site: Site
@@ -197,7 +197,7 @@ def _origin(staged: StagedFiles, place: Path) -> str:
     links = [f"{path} to {real}" for path, real in list(taken.items())[:_MOST_LINKS]]
     more = len(taken) - len(links)
     also = f" and {count(more, 'more file')}" if more else ""
-    return f"{place}, where links lead out: {', '.join(links)}{also}"
+    return f"{place}, with links to files outside it: {', '.join(links)}{also}"
 
 
 _COUNTED = 20_000  # maximum number of files that a preview counts, since it runs at each key press

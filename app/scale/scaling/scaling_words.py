@@ -108,7 +108,7 @@ def basis(scaling: Scaling) -> str:
         (best, nodes), (last, most) = max(speeds), speeds[-1]
         return (
             f"More nodes make it slower: {short(best)} samples/s on {words.count(nodes, 'node')}, "
-            f"{short(last)} on {most:,}. So larger sizes are a range up to the latter speed."
+            f"{short(last)} on {most:,}. Larger sizes are therefore a range up to the latter speed."
         )
     percent = float(f"{100 * share:.2g}")  # 100, where `.2g` alone says 1e+02
     still = f"{percent:g} % of the time on {words.count(scaling.measured[0].nodes, 'node')}"
@@ -158,8 +158,8 @@ def recommendation(scaling: Scaling, advice: SizeAdvice) -> str:
     # The steps of a short trial may scale well without making the whole faster.
     idle = scaling.overhead > 0.5 * chosen.whole.seconds.middle
     little = (
-        " Most of this is start, evaluation and checkpoints: so many nodes pay off only for "
-        "longer training."
+        " Most of this is start, evaluation and checkpoints: this many nodes pay off only "
+        "for longer training."
     ) * (idle and chosen.nodes > 1)
     return (
         f"Take {words.count(chosen.nodes, 'node')}. {advice.sentence} {takes} "

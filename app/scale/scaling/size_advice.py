@@ -114,7 +114,7 @@ def _worthwhile(scaling: Scaling, sizes: Sequence[ScalingSize]) -> SizeAdvice:
     if alone:
         why = "It is the only measured size: run one more before you use more nodes."
     elif chosen == base:
-        why = f"No larger size surely keeps an efficiency of {WORTHWHILE:.0f} %."
+        why = f"No larger size is certain to keep an efficiency of {WORTHWHILE:.0f} %."
     more = _too_dear(next((size for size in efficient if size.nodes > chosen.nodes), None), base)
     if more and chosen == base:
         why = ""  # it is efficient enough, but the run is too short for it
@@ -171,7 +171,7 @@ def _unknown(sizes: Sequence[ScalingSize]) -> str:
     if not open_:
         return ""
     low, high = min(each.low for each in open_), max(each.high for each in open_)
-    return f"It is unknown whether larger sizes reach this: it may be {low:.0f} to {high:.0f} %."
+    return f"Larger sizes may also reach this: the prediction is {low:.0f} to {high:.0f} %."
 
 
 def _nothing_fits(sizes: Sequence[ScalingSize], goal: SizeGoal) -> str:

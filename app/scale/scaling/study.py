@@ -303,5 +303,5 @@ def _works(run: Run, family: Sequence[MeasuredRun], samples: int | None) -> tupl
         return part, Work(own.samples, f"the {own.samples:,} samples that {run.id} trained")
     if own and own.speed and run.state is State.DONE and run.attempt == 1 and not run.resumed_from:
         rough = max(1, round(own.speed * run.elapsed(run.updated)))
-        return part, Work(rough, f"about {rough:,} samples, the speed of {run.id} times its time")
+        return part, Work(rough, f"about {rough:,} samples, speed times duration of {run.id}")
     return part, part

@@ -113,7 +113,7 @@ class Environments:
         for name in names:
             if run := used.get(name.partition("-")[0]):
                 raise InputError(
-                    f"The unfinished run {run} of another computer uses the environment {name}.",
+                    f"The unfinished run {run} from another computer uses the environment {name}.",
                     "Wait for its end, or cancel it on that computer.",
                 )
         transport = self._connections.get(site).transport

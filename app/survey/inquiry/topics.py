@@ -64,7 +64,7 @@ TOPICS: tuple[Topic, ...] = (
     ),
     _topic(
         "cluster-budget", "warning", "a budget that the job could use up",
-        "Slurm refuses jobs of an account without hours, or starts them after all others.",
+        "Slurm refuses jobs from an account with no hours left, or starts them after all others.",
         "the site's own command for the budget (`commands: balance:` of its profile)",
     ),
     _topic(

@@ -22,7 +22,7 @@ class MeasuredDialog(DialogBox[str | None]):
         Binding("s", "answer('save')", "Save", id="measured.save",
                 tooltip="Write the measured values into your own profile"),
         Binding("f5", "answer('again')", "Measure", id="measured.again",
-                tooltip="Measure a node again; the price comes first"),
+                tooltip="Measure a node again, after showing its price"),
     ]  # fmt: skip
     AUTO_FOCUS = "Scroll"
     KIND = "help"

@@ -166,7 +166,7 @@ def _note(what: str, mark: str, lines: Sequence[str], unknown: str = "") -> list
     """Return the differences of files or script between run `mark` and run a."""
     title = Text.assemble((f"{what} of ", "dim"), (mark, SERIES[MARKS.index(mark)]))
     if not lines:
-        return [title.append(f": {unknown or 'the same as of a'}", "dim")]
+        return [title.append(f": {unknown or 'the same as for a'}", "dim")]
     return [title.append(", compared with a", "dim"), _bounded(lines), Text()]
 
 

@@ -38,7 +38,7 @@ PLACES = (
     ("2 New", "a job file as a form, with its script and its price"),
     ("3 Sites", "all clusters with a profile, and lumitui's requests to each"),
     ("4 Cluster", "idle nodes, your queue and your budget at a site"),
-    ("`proved`", "needs whole nodes, and a measured node of the site (step 6)"),
+    ("proved", "needs whole nodes, and a measured node of the site (step 6)"),
 )
 HERE = ("▶", "bold magenta")
 """The sign of the cursor's row, and its style."""
@@ -69,7 +69,7 @@ class GuideScreen(FullScreen):
         Binding("f4", "job", "Job", show=False, id="guide.job",
                 tooltip="Create a first job for the site"),
         Binding("f5", "measure", "Measure", show=False, id="guide.measure",
-                tooltip="Measure a node of the site with a short job; the price comes first"),
+                tooltip="Measure a node of the site with a short job, after showing its price"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, settings: Settings) -> None:
@@ -89,12 +89,12 @@ class GuideScreen(FullScreen):
         kept, keys = self._progress, [(str(key.path), key.path.name) for key in self._keys]
         fields: dict[str, Widget] = {
             "site": Button(Text(NOTHING), id="site", action="screen.site", compact=True),
-            "user": LineInput(kept.user, placeholder="your name there", id="user", compact=True),
+            "user": LineInput(kept.user, placeholder="your user name", id="user", compact=True),
             "key": ChoiceButton([("", NOTHING), *keys], id="key"),
             "project": LineInput(kept.account, placeholder="who pays", id="project", compact=True),
             "check": _button("Check the site", "F3", "check"),
             "measure": _button("Measure a node", "F5", "measure"),
-            "job": _button("Make a job", "F4", "job"),
+            "job": _button("Create a job", "F4", "job"),
         }
         with Scroll(id="guide"):
             with Vertical(id="steps"):
@@ -266,7 +266,7 @@ class GuideScreen(FullScreen):
             self.action_check()
         elif lacking:
             words = next(found.words for found in self._steps() if found.name == lacking)
-            show_error(self, InputError(f"The step `{lacking}` comes first.", words))
+            show_error(self, InputError(f"Complete the step `{lacking}` first.", words))
             self._go_on()
         return bool(lacking)
 

@@ -430,7 +430,7 @@ class NewScreen(FullScreen):
 
     def action_places(self) -> None:
         """Compare the job's start at its own site and at those of newer runs."""
-        every = self._asked_of("Querying when the job would start")
+        every = self._asked_of("Checking when the job would start")
         draft, number = self._draft, self._asked
         if every and draft:
             ask(self, lambda runs: _places(runs, every[0], draft.folder),

@@ -177,8 +177,8 @@ def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[
     unassigned = shape.usable - frozenset[int]().union(*parts)
     if unassigned:
         notes.append(
-            f"The cores {format_cores(unassigned)} are near no GPU, so masks leave them idle. If "
-            "your programs need more cores, share them out in `node.gpu_cores`."
+            f"The cores {format_cores(unassigned)} are not near any GPU, so masks leave them idle. "
+            "If your programs need more cores, share them out in `node.gpu_cores`."
         )
     if gpus[0].maker == "amd":
         yield ProfileChange(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "the GPUs are AMD's")

@@ -200,9 +200,9 @@ def find(
     if staged.refused:
         raise InputError(
             f"stage: {name} cannot be sent: {some(staged.refused)}.",
-            "Remove or repair them, or stage a folder without them. In the job file, list files "
-            "to send although they look like secrets under `ship_secrets:`, and links out of "
-            "the folder to follow under `follow_links:`.",
+            "Remove or repair them, or stage a folder without them. To send files that look like "
+            "secrets, list them under `ship_secrets:` in the job file; to follow links out of the "
+            "folder, list them under `follow_links:`.",
         )
     if enough is None and staged.full:
         raise InputError(

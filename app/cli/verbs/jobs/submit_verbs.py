@@ -168,7 +168,7 @@ def submit(
     if when and not after:
         raise InputError("--when works only with --after.", "Add --after RUN.")
     if first is not None and (after or rest):
-        raise InputError("--first excludes --after and --rest.", "Choose one of them.")
+        raise InputError("--first, --after and --rest cannot be combined.", "Choose one of them.")
     changes: Mapping[str, object] | None = None
     if after:
         changes = {"after": {"run": after, "when": when or "done"}}
@@ -213,7 +213,7 @@ def _first_site(runs: "Runs", job: Path, sites: str) -> "Mapping[str, object]":
     """
     accounts = accounts_of(sites)
     if not accounts:
-        raise InputError("--first has no sites.", "Pass some, like --first lumi,roihu.")
+        raise InputError("--first needs a site.", "Pass some, like --first lumi,roihu.")
     places = runs.start_places(job, sites=accounts)
     say_rows(places_table(places))
     place = first_place(places)

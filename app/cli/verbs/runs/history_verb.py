@@ -132,7 +132,7 @@ def _check(reply: Reply, runs: "Runs") -> None:
         )
     if facts.lost_texts:
         raise HistoryError(
-            f"{words.count(facts.lost_texts, 'text')} of the history {facts.path} cannot be read.",
+            f"{words.count(facts.lost_texts, 'text')} in the history {facts.path} cannot be read.",
             "`lumitui history --recover SITE` restores whatever the runs' folders still contain.",
         )
 

@@ -148,5 +148,5 @@ def test_without_a_site_it_compares_nothing_and_sends_nothing(
     here: Here, tmp_path: Path, sites: str
 ) -> None:
     path = str(write(tmp_path / "job.yaml", LAPTOP))
-    told(here("submit", path, "--first", sites, "--yes"), 2, "--first has no sites")
+    told(here("submit", path, "--first", sites, "--yes"), 2, "--first needs a site")
     assert json.loads(here("history", "--json").stdout)["data"] == []

@@ -47,7 +47,7 @@ def test_a_row_says_why_a_run_waits_or_failed(run: Run, words: str) -> None:
         (State.QUEUED, "Priority", "others ahead (Priority)"),
         (State.QUEUED, "DependencyNeverSatisfied",
          "can never start: cancel it (DependencyNeverSatisfied)"),
-        (State.QUEUED, "QOSMaxGRES", "your jobs are at the limit of its quality of service "
+        (State.QUEUED, "QOSMaxGRES", "your jobs have reached the limit of its quality of service "
          "(QOSMaxGRES)"),
         (State.QUEUED, "SomethingNew", "SomethingNew"),
         (State.QUEUED, "None", ""),

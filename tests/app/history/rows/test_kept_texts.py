@@ -186,7 +186,7 @@ def test_a_check_counts_lost_texts(home: Home, here: Here) -> None:
     spoil(home.settings.history, "script")
     done = here("history", "--check")
     assert "1 text lost" in done.stdout
-    told(done, 1, "1 text of the history", "history --recover SITE")
+    told(done, 1, "1 text in the history", "history --recover SITE")
     listed = here("history", "--json")
     assert (listed.returncode, listed.stderr) == (0, "")
     shown = here("show", "last")

@@ -42,7 +42,7 @@ def test_a_training_that_ended_itself_names_the_rank_that_hung(rc: int) -> None:
     log += "srun: error: nid005001: task 0: Exited with exit code 88\n"
     found = why(log, rc=rc, rank=0, spec=BUNDLED)[0]
     assert (found.id, found.rank) == ("hung", 9)
-    assert found.sentence.endswith(f"the training ended itself. {SENTENCE}")
+    assert found.sentence.endswith(f"so training ended itself. {SENTENCE}")
 
 
 def test_a_collective_that_timed_out_names_the_rank_that_hung() -> None:

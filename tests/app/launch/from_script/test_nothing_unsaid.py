@@ -127,7 +127,7 @@ def test_the_program_finds_the_arguments_and_variables_that_it_found_or_it_is_sa
 @pytest.mark.parametrize(
     ("name", "what", "words"),
     [
-        ("turned round and timed", "!", "not the opposite"),
+        ("turned round and timed", "!", "so `!` is dropped"),
         ("timed", "time -p", "the new launch does not have it"),
         ("a program in a heredoc", "cat > train.py", "put the file it writes into"),
         ("left before the launch", "[ -f done.txt ] && exit 0", "has no conditions"),

@@ -83,7 +83,7 @@ def test_a_job_for_nodes_without_python_is_warned(changes: dict[str, object], sp
         assert "The nodes of lumi have no python3" in one.message and "127" in one.message
         assert "`container: {generation: laif}`" in one.do and "`modules:" in one.do
         assert (one.severity, one.at.field) == ("warning", "modules"), "`f` opens this row"
-        assert "goes into the profile: `modules:" in one.do
+        assert "add it to the profile: `modules:" in one.do
 
 
 def test_an_image_that_the_nodes_lack_is_not_advised() -> None:

@@ -31,7 +31,7 @@ def test_more_gpus_than_a_qos_allows_and_a_full_disk_are_named(home: Home, tmp_p
     with running_cluster("mahti") as cluster:
         home.add_cluster(cluster, "mini-mahti", "mini-mahti")
         done = lt(home, "submit", str(job), "--yes", "--force")
-        assert "QOSMaxGRESPerJob" in done.stderr and "may not request so much" in done.stderr
+        assert "QOSMaxGRESPerJob" in done.stderr and "may not request that much" in done.stderr
         profile = home.config / "sites" / "mini-mahti.yaml"
         profile.write_text(f"{profile.read_text()}\nwork_root: {cluster.small}/{{user}}/lumitui\n")
         fill = Path(cluster.small) / "fill-refused"

@@ -287,7 +287,7 @@ def test_nothing_is_recommended_that_nobody_knows() -> None:
     found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
     advice = advise_size(found, SizeGoal())
     assert (advice.nodes, advice.certainty) == (2, "measured")
-    assert "It is unknown whether larger sizes reach this: it may be 25 to 100 %" in advice.sentence
+    assert "Larger sizes may also reach this: the prediction is 25 to 100 %" in advice.sentence
     assert scaling_words.table(found).rows[3][5] == "25-100 %"
 
 

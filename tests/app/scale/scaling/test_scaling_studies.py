@@ -52,7 +52,7 @@ def test_a_run_that_reports_no_batch_has_trained_as_fast_as_it_says_for_all_its_
     runs.history.begin(trained("done", 1))
     runs.history.metrics.add("done", [b'{"step": 1, "samples_per_s": 50}'] * 9)
     found = runs.scaling.of("done")
-    assert found.whole.words == "about 5,000 samples, the speed of done times its time"
+    assert found.whole.words == "about 5,000 samples, speed times duration of done"
     assert [rung.cells[2] for rung in rungs.rungs_of(found)][:2] == ["1m40", "50s-1m40"]
 
 

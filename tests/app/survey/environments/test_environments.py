@@ -179,7 +179,7 @@ def test_what_a_run_of_another_computer_uses_stays(
     other = Runs(elsewhere.settings)
     try:
         ((folder, (found,)),) = [item for item in other.environments.venvs("laptop").items()]
-        with pytest.raises(InputError, match=f"{run.id} of another computer uses"):
+        with pytest.raises(InputError, match=f"{run.id} from another computer uses"):
             other.environments.remove("laptop", [found.name])
         kept = other.environments.remove("laptop")
         assert removed_text(kept) == f"{folder}: 0 environments, 0 B"

@@ -66,11 +66,11 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
             "▶ 1 site",
             "· 4 project",
             "7 job",
-            "`proved` +needs whole nodes, and a measured node",
+            "proved +needs whole nodes, and a measured node",
         ):
             await sees(pilot, words)
         await pilot.press("f3")
-        await sees(pilot, "The step `site` comes first")
+        await sees(pilot, "Complete the step `site` first")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "what is missing")
         await pilot.press("escape")
         # Arrows move the cursor, also to the demo, and enter acts on its row.
@@ -84,7 +84,7 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         await pilot.press(*getpass.getuser(), "enter", "enter", "down")
         await sees(pilot, "▶ 4 project")
         await pilot.press(*"nonsense", "enter")
-        await sees(pilot, "(?s)▶ 4 project.*This is not a project of the site")
+        await sees(pilot, "(?s)▶ 4 project.*This is not a valid project name")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the runs")
     app.runs.close()
@@ -195,7 +195,7 @@ async def test_a_host_that_ssh_knows_is_surveyed_and_its_project_taken_over(
         await pilot.press("enter")
         await sees(pilot, r"(?s)✔ 1 site +rare.*✔ 4 project +▌ project_465000001")
         await sees(pilot, r"(?s)2 user.* from .*3 key.*✔ 5 check.*▶ 7 job")  # the survey checked
-        assert "your name there" not in shown(pilot)
+        assert "your user name" not in shown(pilot)
 
 
 def test_the_check_names_the_facts_that_differ_and_free_space_is_none() -> None:

@@ -436,11 +436,11 @@ async def test_the_key_under_the_cursor_is_explained(settings: Settings, project
         await sees(pilot, "name +the job's name in the queue")
         assert "account +project_462000001" not in shown(pilot), "the form is not beside it"
         pilot.app.screen.query_one(TextEditor).move_cursor((9, 0))
-        await sees(pilot, r"container.image +the container image of the ranks")
+        await sees(pilot, r"container.image +the container image in which the ranks run")
         area = pilot.app.screen.query_one(TextEditor)
         area.move_cursor(area.document.end)
         await pilot.press("enter", *"ch")
-        await sees(pilot, r"chain +the most time limits in a row")
+        await sees(pilot, r"chain +the maximum number of time limits")
         assert "relaunch" not in shown(pilot), "only keys that begin so"
         fields = [Field(key, "text", "", "", "") for key in ("c.x", "c.y", *"abcdefghi")]
         lines = [str(line) for line in possible_keys(fields, "", 40)]

@@ -111,7 +111,7 @@ def test_cores_that_are_near_no_gpu_are_still_requested(site: Site) -> None:
     facts = compare(read(text), site)
     found = values(facts)
     assert found["node.gpu_cores"] == ("13-17", "18-22", "37-41", "25-29")
-    assert "cores_per_gpu" not in found and "are near no GPU, so masks leave" in str(facts.notes)
+    assert "cores_per_gpu" not in found and "not near any GPU, so masks leave" in str(facts.notes)
     greedy = site.model_copy(update={"cores_per_gpu": 12})  # a node has 44 for 4 GPUs
     assert values(compare(read(text), greedy))["cores_per_gpu"] == "11"
 

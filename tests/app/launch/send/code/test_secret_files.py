@@ -92,7 +92,7 @@ def test_the_command_line_names_them(here: Here, tmp_path: Path) -> None:
     done = here("preview", str(job))
     assert done.returncode == 0
     assert "warning: lumitui does not send" in done.stderr and ".env" in done.stderr
-    assert "lumitui does not send conf/site.txt: line 3 looks like a token of GitHub" in done.stderr
+    assert "lumitui does not send conf/site.txt: line 3 looks like a GitHub token" in done.stderr
     assert "ship_secrets: [conf/site.txt]" in done.stderr and KEY not in done.stderr
     data = envelope(here("preview", str(job), "--json"))["data"]
     kept = {item["path"]: item["line"] for item in data["kept_back"]}

@@ -41,9 +41,9 @@ NAMES = [
     ("etc/shadow", "etc/shadow", "passwords of a machine's users"),
     ("id_ed25519", "id_ed25519", "a private SSH key"),
     (".ssh/config", ".ssh", "a private SSH key"),
-    (".aws/config", ".aws", "credentials of a cloud"),
-    (".config/gcloud/config", ".config/gcloud", "credentials of a cloud"),
-    ("data/key.pem", "data/key.pem", "not only public certificates"),
+    (".aws/config", ".aws", "cloud credentials"),
+    (".config/gcloud/config", ".config/gcloud", "cloud credentials"),
+    ("data/key.pem", "data/key.pem", "more than public certificates"),
 ]
 
 
