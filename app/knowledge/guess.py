@@ -50,8 +50,7 @@ def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[st
     scores = {site.name: facts.fit(site) + min(_marks(site, text), 4) for site in clusters}
     best = max(scores.values(), default=0)
     fits = [site for site in clusters if scores[site.name] == best]
-    if len(fits) > 1:
-        fits = [site for site in fits if not site.is_closed(today)] or fits
+    fits = [site for site in fits if not site.is_closed(today)] or fits
     as_well = [site.name for site in (fitting if new else fits)]
     added = [site for site in fits if site.name in own]
     mine = [site for site in added if facts.is_default(site)]

@@ -97,9 +97,14 @@ def test_a_profile_of_another_machine_wins_over_a_bundled_one_with_the_same_name
 ) -> None:
     """The account is not its default, and its modules and images are unknown."""
     mahti = KNOWN.load("mahti")
-    bare = {"name": "hydra", "modules": (), "containers": {}, "retired": None}
     hosts = mahti.hosts.model_copy(update={"login": "hydra.example.org"})
-    hydra = mahti.model_copy(update={**bare, "hosts": hosts, "account": Account()})
+    bare: dict[str, object] = {
+        "modules": (),
+        "containers": {},
+        "retired": None,
+        "account": Account(),
+    }
+    hydra = mahti.model_copy(update={"name": "hydra", "hosts": hosts, **bare})
     text = f"#!/bin/bash\n#SBATCH -p gpumedium {more}\n"
     found = guess_site(text, [*SITES, hydra], date(2026, 11, 23), ["hydra"])
     assert found.site is hydra
