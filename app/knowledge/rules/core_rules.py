@@ -140,7 +140,7 @@ def _binds(job: ScriptJob) -> bool:
     "warning",
     "all GPUs of a node, but few of its cores",
     why="Your data loaders are slow, and no other job can use the remaining cores.",
-    source="docs.it4i.cz, resources-allocation-policy; the site's profile, cores_per_gpu",
+    source="the site's profile, cores_per_gpu; docs.it4i.cz, resources-allocation-policy",
 )
 def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
     asked, gpus, queue = cores_of_node(job), gpus_of_node(job), queue_of(job, site)
