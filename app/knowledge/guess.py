@@ -32,20 +32,26 @@ class Guess:
 def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[str] = ()) -> Guess:
     """Return the site that a script's partition, account, paths and modules fit best.
 
-    `own` names the profiles that the user has added. If any fit as well as a bundled profile, the
-    first of the user's wins whose default account is the script's, or else the first that has
-    modules or containers and no default account. Otherwise the bundled profile wins, because a
-    profile from `init --host` may contain nothing but partitions.
+    `own` names the added profiles, the user's or the machine's. One whose partitions and GPUs fit
+    wins over all bundled profiles, except over one of the same cluster. If any fit as well as that
+    one, the first wins whose default account is the script's, or else the first that has modules or
+    containers and no default account. Otherwise the bundled profile wins, because a profile from
+    `init --host` may contain nothing but partitions. A closed site wins only if no other fits.
     """
     clusters = [site for site in sites if site.scheduler == "slurm"]
     options = read_directives(text).options
     facts = _Facts.of(options)
+    fitting = [site for site in clusters if facts.indicate(site) and not site.is_closed(today)]
+    if fitting:
+        clusters = [site for site in clusters if not site.is_closed(today)]
+    bundled = {site.hosts.login for site in clusters if site.name not in own}
+    new = [site for site in fitting if site.name in own and site.hosts.login not in bundled]
+    clusters = new or clusters
     scores = {site.name: facts.fit(site) + min(_marks(site, text), 4) for site in clusters}
     best = max(scores.values(), default=0)
     fits = [site for site in clusters if scores[site.name] == best]
-    if len(fits) > 1:
-        fits = [site for site in fits if not site.is_closed(today)] or fits
-    as_well = [site.name for site in fits]
+    fits = [site for site in fits if not site.is_closed(today)] or fits
+    as_well = [site.name for site in (fitting if new else fits)]
     added = [site for site in fits if site.name in own]
     mine = [site for site in added if facts.is_default(site)]
     complete = [site for site in added if site.modules or site.containers]
@@ -85,6 +91,11 @@ class _Facts:
     def fit(self, site: Site) -> int:
         """Return how well the facts fit a site, in points."""
         return self._partition(site) + self._account(site) + self._qos(site) + self._gpu(site)
+
+    def indicate(self, site: Site) -> bool:
+        """Return whether partition and GPUs fit a site, and one of them is a site's own name."""
+        sure, gpu = self._partition(site), self._gpu(site)
+        return bool(sure) and sure + gpu >= 3 and gpu >= 0 and self._account(site) >= 0
 
     def is_default(self, site: Site) -> bool:
         """Return whether the account is the default in a user's profile."""

@@ -337,12 +337,7 @@ class Interpreter(ShellState):
         inner.walk()
         return inner.candidates
 
-    def _call(
-        self,
-        name: str,
-        arguments: Sequence[ExpandedWord],
-        prefixes: Sequence[Node],
-    ) -> None:
+    def _call(self, name: str, arguments: Sequence[ExpandedWord], prefixes: Sequence[Node]) -> None:
         tree, body = self.scope.functions[name]
         for node in prefixes:
             self.assign(node)
@@ -374,11 +369,7 @@ class Interpreter(ShellState):
     # Shell builtins.
 
     def _builtin(
-        self,
-        name: str,
-        arguments: list[ExpandedWord],
-        given: Mapping[str, Pieces],
-        at: Position,
+        self, name: str, arguments: list[ExpandedWord], given: Mapping[str, Pieces], at: Position
     ) -> bool:
         """Execute a shell builtin; return False for any other program."""
         words = [each.text for each in arguments[1:]]

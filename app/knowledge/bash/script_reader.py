@@ -30,10 +30,7 @@ from lumitui.app.knowledge.script_job import (
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import Position
 
-_COUNTS = {
-    "torchrun": "nproc-per-node",
-    "deepspeed": "num-gpus",
-}
+_COUNTS = {"torchrun": "nproc-per-node", "deepspeed": "num-gpus"}
 _ASKED = ("$SLURM_NTASKS", "${SLURM_NTASKS}", "$SLURM_NPROCS")
 _NODES = ("$SLURM_NNODES", "${SLURM_NNODES}", "$SLURM_JOB_NUM_NODES", "${SLURM_JOB_NUM_NODES}")
 _PER_NODE = ("$SLURM_NTASKS_PER_NODE", "${SLURM_NTASKS_PER_NODE}")

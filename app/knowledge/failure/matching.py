@@ -268,10 +268,7 @@ def _about_the_end(rule: LogRule, number: int, evidence: Evidence, *, only_slurm
 
 
 def diagnosis_of(
-    rule: LogRule,
-    match: re.Match[str],
-    line: LogLine,
-    evidence: Evidence,
+    rule: LogRule, match: re.Match[str], line: LogLine, evidence: Evidence
 ) -> Diagnosis:
     """Return the diagnosis of a line by the rule that it matches."""
     groups = match.groupdict()

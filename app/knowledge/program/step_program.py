@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Literal
 
 from lumitui.app.knowledge.program.deepspeed_config import Config, is_config, read_config
 from lumitui.app.knowledge.program.program_facts import (
@@ -18,7 +19,7 @@ from lumitui.app.knowledge.program.program_facts import (
     Value,
 )
 from lumitui.app.knowledge.program.python_reader import read_python
-from lumitui.app.knowledge.script_job import JobStep, ScriptJob
+from lumitui.app.knowledge.script_job import GPU_LISTS, JobStep, ScriptJob
 from lumitui.remote.site.source_position import Position
 
 _NAMES = (
@@ -181,6 +182,34 @@ def runs(job: ScriptJob) -> Iterator[StepProgram]:
         yield StepProgram(
             job, step, program, modules, tuple(_configs(job, step, (program, *modules)))
         )
+
+
+_SEVERAL_GPUS = re.compile(
+    r"(?i)device_(count|map|ids)|spawn|multiproc|subproc|popen|parallel|cuda:[1-9]|pmap|jax|vllm|mpi"
+    r"|\bray\b|distribut|accelerat|trainer|lightning|set_device|horovod|_rank|visible_dev|mirrored"
+    r"|os\.exec|os\.system|num_gpus|n_gpu"
+)
+"""Words of a program that uses several GPUs, or starts processes that do."""
+_GPU_WORDS = re.compile(r"(?i)gpu|device|parallel|proc|cuda|strategy|vllm|ray\b|run\b|launch|[\[{]")
+"""Words of a command line that may make a program use several GPUs."""
+
+
+def one_gpu_of(job: ScriptJob, step: JobStep) -> Literal["yes", "perhaps", "no"]:
+    """Return whether a step is a lone process that leaves all GPUs but one idle.
+
+    `perhaps`: nothing speaks against it, but not all of the program's text is available.
+    """
+    alone = job.rank.world_size == 1 and step.launcher in ("srun", "plain") and step.python
+    words = (step.program, *step.arguments)
+    told = any(word and _GPU_WORDS.search(word.known) for word in words)
+    own = step.srun is not None and any("gpu" in f"{one.name}{one.value}" for one in step.srun.all)
+    beside = step.background or step.repeated or len(job.training) > 1
+    if not alone or told or own or beside or any(job.settings(*GPU_LISTS)):
+        return "no"
+    run = next((run for run in runs(job) if run.step is step), None)
+    if run and any(_SEVERAL_GPUS.search(job.files[one.file]) for one in run.files):
+        return "no"
+    return "yes" if run and run.closed else "perhaps"
 
 
 def configurations(job: ScriptJob) -> Iterator[tuple[StepProgram, Config]]:

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.masks import Bind, MaskMistake, Starter, mistakes, read_bind
+from lumitui.app.knowledge.program.step_program import one_gpu_of
 from lumitui.app.knowledge.rule import Hit, Rule, rule
-from lumitui.app.knowledge.rules.phrases import removal, rewrite, some
+from lumitui.app.knowledge.rules.phrases import INHERIT, removal, rewrite, some
 from lumitui.app.knowledge.script_job import NO_OPTIONS, JobStep, Option, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import (
     cores_of_node,
@@ -111,22 +112,20 @@ def _few(job: ScriptJob, site: Site) -> Iterator[Hit]:
     cores, gpus, queue = cores_of_node(job), gpus_of_node(job), queue_of(job, site)
     if queue is None or cores is None or not gpus or site.cores_fixed or is_exclusive(job):
         return
-    if job.options.has("cpus-per-gpu", "mincpus") or cores >= 2 * gpus or _binds(job):
+    given = job.options.has("cpus-per-gpu", "mincpus") or cores >= 2 * gpus or _binds(job)
+    if given or (site.cores_with_gpus and not job.options.has("cpus-per-task")):
         return
-    if site.cores_with_gpus and not job.options.has("cpus-per-task"):
+    srun = [step.srun for step in job.training if step.srun is not None]
+    own = any(options.has("cpus-per-task") for options in srun)
+    if own or (queue.partition.allocation == "node" and not srun):
         return
-    srun = [step for step in job.training if step.srun is not None]
-    if any(step.srun and step.srun.has("cpus-per-task") for step in srun):
-        return
-    if queue.partition.allocation == "node" and not srun:
-        return
-    tasks = job.tasks_per_node
-    right = f"--cpus-per-task={site.cores_per_gpu * gpus // tasks or 1}"
+    right = f"--cpus-per-task={site.cores_per_gpu * gpus // job.tasks_per_node or 1}"
     option = job.options.get("cpus-per-task")
+    not_inherited = srun and site.srun_has_cpus is False and not job.variable("SRUN_CPUS_PER_TASK")
     yield Hit(
         f"The ranks of a node get {some(cores, 'core')} for {some(gpus, 'GPU')}; the share of one "
         f"GPU is {site.cores_per_gpu}.",
-        f"Write #SBATCH {right}.",
+        f"Write #SBATCH {right}{' and, before srun, ' + INHERIT if not_inherited else ''}.",
         _where(job),
         rewrite(option, right) if option else None,
     )
@@ -141,30 +140,33 @@ def _binds(job: ScriptJob) -> bool:
     "warning",
     "all GPUs of a node, but few of its cores",
     why="Your data loaders are slow, and no other job can use the remaining cores.",
-    source="docs.it4i.cz, resources-allocation-policy; the site's profile, cores_per_gpu",
+    source="the site's profile, cores_per_gpu; docs.it4i.cz, resources-allocation-policy",
 )
 def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
     asked, gpus, queue = cores_of_node(job), gpus_of_node(job), queue_of(job, site)
     if queue is None or asked is None or gpus != site.node.gpus or site.cores_fixed:
         return
-    if is_exclusive(job) or asked < 2 * gpus or _threads(job):
+    lone = gpus > 1 and any(one_gpu_of(job, step) != "no" for step in job.training)
+    if is_exclusive(job) or _threads(job) or lone:  # more cores would not use more of its GPUs
         return
-    usable = len(site.node.usable_cores)
-    if asked >= site.cores_per_gpu * gpus // 2 and not queue.partition.whole_when_full:
-        return
-    if asked >= min(usable, site.cores_per_gpu * gpus):
-        return
-    right, option = (
-        f"--cpus-per-task={usable // job.tasks_per_node}",
-        job.options.get("cpus-per-task"),
-    )
-    yield Hit(
-        f"The job takes all {gpus} GPUs of each node and {asked} of its {usable} cores.",
-        f"Write {right}.",
-        _where(job),
-        rewrite(option, right) if option else None,
-        severity="note" if asked > usable // 4 or whole_nodes(job, site) else None,
-    )
+    usable, right = len(site.node.usable_cores), site.cores_per_gpu * gpus
+    least = min(usable, right) if queue.partition.whole_when_full else right // 2
+    told = f"--cpus-per-task={usable // job.tasks_per_node}"
+    places = [(asked, job.options.get("cpus-per-task"), _where(job), "The job takes")]
+    for step in job.training if len(job.training) == 1 else ():
+        own = step.srun.get("cpus-per-task") if step.srun else None
+        if own and step.srun and tasks_per_node_of(job, step) == job.tasks_per_node:
+            cores = (step.srun.number("cpus-per-task") or usable) * job.tasks_per_node
+            places.append((cores, own, own.at, "The ranks have"))
+    for cores, option, at, words in places:
+        if 2 * gpus <= cores < least:
+            yield Hit(
+                f"{words} all {gpus} GPUs of each node and {cores} of its {usable} cores.",
+                f"Write {told}.",
+                at,
+                rewrite(option, told) if option else None,
+                severity="note" if cores > usable // 4 or whole_nodes(job, site) else None,
+            )
 
 
 @rule(
@@ -251,7 +253,8 @@ def _mistake(name: str, severity: Severity, title: str, why: str, source: str = 
     def check(job: ScriptJob, site: Site) -> Iterator[Hit]:
         for option, mistake in _judged(job, site):
             if mistake.id == name:
-                yield Hit(mistake.message, mistake.do, option.at, severity=mistake.severity)
+                do = mistake.do.replace("bind SITE", f"bind {site.name}")
+                yield Hit(mistake.message, do, option.at, severity=mistake.severity)
 
     return Rule(name, severity, title, why, source, check=check)
 
@@ -310,12 +313,7 @@ mask_unreadable = _mistake(
     "srun refuses the step: `Failed to validate number`.",
     "srun(1) --cpu-bind; tried with srun of Slurm 24.11",
 )
-mask_empty = _mistake(
-    "mask-empty",
-    "error",
-    "a mask without a core",
-    "srun refuses the step.",
-)
+mask_empty = _mistake("mask-empty", "error", "a mask without a core", "srun refuses the step.")
 mask_outside = _mistake(
     "mask-outside",
     "error",

@@ -82,6 +82,14 @@ def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
 def _one_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if (job.rank.per_node or 1) < 2 or job.rank.visible_gpus == "one" or site.node.on_cpu:
         return
+    local = job.variable("LOCAL_RANK")
+    if local and local.value.isdecimal() and not local.conditional and _reads_local_rank(job):
+        yield Hit(
+            f"LOCAL_RANK is {local.value} in all {job.rank.per_node} ranks of a node, so all use "
+            f"GPU {local.value}.",
+            "Set it inside srun: srun bash -c 'export LOCAL_RANK=$SLURM_LOCALID; …'.",
+            local.at,
+        )
     for run in runs(job):
         if not run.by_hand or any(True for _ in run.environment("CUDA_VISIBLE_DEVICES")):
             continue
@@ -97,6 +105,13 @@ def _one_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
                     'Use the rank\'s own: torch.device("cuda", int(os.environ["LOCAL_RANK"])).',
                     call.at,
                 )
+
+
+def _reads_local_rank(job: ScriptJob) -> bool:
+    """Return whether srun starts the ranks, and nothing else seems to tell them their GPU."""
+    starts = {(step.srun is not None, step.launcher in ("srun", "plain")) for step in job.training}
+    other = any("SLURM_LOCALID" in text for text in job.files.values())
+    return starts == {(True, True)} and not other and job.rank.visible_gpus == "all"
 
 
 def _is_first(call: Call, text: str) -> bool:

@@ -327,11 +327,7 @@ def _missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
             )
 
 
-_RANKS = {
-    "RANK": "$SLURM_PROCID",
-    "LOCAL_RANK": "$SLURM_LOCALID",
-    "WORLD_SIZE": "$SLURM_NTASKS",
-}
+_RANKS = {"RANK": "$SLURM_PROCID", "LOCAL_RANK": "$SLURM_LOCALID", "WORLD_SIZE": "$SLURM_NTASKS"}
 """Slurm's names for the rank variables."""
 _OTHER_WAYS = ("SLURM_", "OMPI_", "PMI", "MV2_", "FLUX_")
 _MAKES_ENVIRONMENT = ("lightning", "pytorch_lightning", "accelerate", "deepspeed", "mpi4py", "ray",

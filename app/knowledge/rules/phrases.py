@@ -7,6 +7,9 @@ from lumitui.app.knowledge.script_job import Option, ScriptJob, Variable
 from lumitui.remote.site.finding import Fix
 from lumitui.remote.site.source_position import Position
 
+INHERIT = "`export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK`"
+"""What makes srun pass sbatch's cores on."""
+
 
 def some(number: float, noun: str) -> str:
     """Return `1 node`, `4 nodes`, `1.5 nodes`."""

@@ -175,7 +175,7 @@ def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "note",
     "all GPUs of shared nodes",
     why="Slurm chooses the cores, so masks are impossible.",
-    source="LUMI user guide, distribution-binding; slurm.conf(5), OverSubscribe",
+    source="slurm.conf(5), OverSubscribe; LUMI user guide, distribution-binding",
 )
 def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
     part, own = _part(job, site), job.origin == "job file"

@@ -350,8 +350,8 @@ def _gpus_of_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if queue is None or each is None or queue.partition.max_gpus is None:
         return
     gpus, most = each * job.nodes, queue.partition.max_gpus
-    if gpus > most and job.nodes <= queue.partition.max_nodes:
-        room, fits = _room(job, site, queue), most // job.nodes
+    if each * (nodes := min(job.nodes, queue.partition.max_nodes)) > most:
+        room, fits = _room(job, site, queue), most // nodes
         yield Hit(
             f"{some(gpus, 'GPU')} are more than a job may have on {queue.name} ({most}).",
             f"Use {room.value}." if room else f"Request at most {most} in all.",

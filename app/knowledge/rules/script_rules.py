@@ -324,11 +324,7 @@ def _arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in job.training:
         for word in step.arguments:
             if word.text in ("$*", "${*}") or (word.text in ("$@", "${@}") and not word.quotes):
-                yield Hit(
-                    f"{word.text} splits arguments at their spaces.",
-                    'Write "$@".',
-                    word.at,
-                )
+                yield Hit(f"{word.text} splits arguments at their spaces.", 'Write "$@".', word.at)
 
 
 @_about(
@@ -400,9 +396,7 @@ def _placeholder(job: ScriptJob, site: Site) -> Iterator[Hit]:
         for found in (*_angles(line), *_PATH.finditer(line)):
             at = Position(number, found.start() + 1, number, found.end() + 1)
             yield Hit(
-                f"{found[0]} is a placeholder for your own value.",
-                "Replace it with your own.",
-                at,
+                f"{found[0]} is a placeholder for your own value.", "Replace it with your own.", at
             )
 
 

@@ -4,9 +4,9 @@ import math
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.program.step_program import runs
+from lumitui.app.knowledge.program.step_program import one_gpu_of, runs
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.rules.phrases import some
+from lumitui.app.knowledge.rules.phrases import INHERIT, some
 from lumitui.app.knowledge.script_job import CommandOptions, JobStep, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import whole_nodes
 from lumitui.app.knowledge.site_facts.process_counts import (
@@ -91,7 +91,7 @@ def _unshared(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield Hit(
             f"At {site.name}, srun does not inherit --cpus-per-task={cores} from sbatch: each "
             "task gets one core.",
-            "Write `export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK` before srun.",
+            f"Write {INHERIT} before srun.",
             step.at,
         )
 
@@ -123,9 +123,9 @@ def _launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "more-tasks-than-gpus",
     "error",
-    "more tasks on a node than GPUs",
+    "more or fewer tasks on a node than GPUs",
     why="A task without a GPU fails with an invalid device ordinal, and the others wait for it "
-    "until the time limit.",
+    "until the time limit. A GPU without a task stays idle, but is billed.",
     source=_MATRIX,
 )
 def _more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -134,19 +134,29 @@ def _more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     ranked = any("SLURM_PROCID" in variable.value for variable in job.settings("RANK"))
     for step in job.training:
         tasks = tasks_per_node_of(job, step)
-        if not gpus or not tasks or step.launcher not in ("srun", "plain") or not step.srun:
+        if not gpus or not tasks or step.launcher not in ("srun", "plain"):
             continue
-        if tasks > gpus and step.python:
+        alone = one_gpu_of(job, step) if job.origin == "script" and not ranked else "no"
+        if gpus > 1 and alone != "no":
+            number = f"{gpus} GPUs{' on each node' if job.nodes > 1 else ''}"
+            unless = "" if alone == "yes" else " unless the program divides its work"
+            yield Hit(
+                f"The job has {number}, but starts one process, which uses one{unless}.",
+                f"Request one GPU, or start a rank on each: --ntasks-per-node={gpus} or torchrun.",
+                step.at,
+                severity="warning" if alone == "yes" else "note",
+            )
+        elif step.srun and step.python and tasks > gpus:
             yield Hit(
                 f"Each node starts {tasks} tasks, but has {some(gpus, 'GPU')}.",
                 f"Write --ntasks-per-node={gpus}.",
                 step.at,
             )
-        elif step.python and (1 < tasks < gpus or (tasks == 1 < gpus and ranked)):
+        elif step.srun and step.python and (1 < tasks < gpus or (tasks == 1 < gpus and ranked)):
             yield Hit(
                 f"Each node starts {some(tasks, 'task')} for {gpus} GPUs, so {gpus - tasks} of "
                 "them stay idle.",
-                f"Write --ntasks-per-node={gpus}, or request {tasks} GPUs.",
+                f"Write --ntasks-per-node={gpus}, or request {some(tasks, 'GPU')}.",
                 step.at,
                 severity="warning",
             )

@@ -6,6 +6,7 @@ import re
 
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.bash.other_statements import other_statements
+from lumitui.app.knowledge.program.step_program import one_gpu_of
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.own_environment import own_environments
@@ -53,7 +54,7 @@ def adopt(
     if requirements and home:
         root = posixpath.join(home, str(data.get("project", ".")))
         requirements = posixpath.relpath(posixpath.join(home, requirements), root)
-    data = _fitting(data, notes, site)
+    data = _fitting(job, data, notes, site)
     data |= _share(job, placement_of(spec_of(data), site), notes)
     place = placement_of(spec_of(data), site)
     numbers = numbers_of(layout_of(place), place.spec.account)
@@ -135,9 +136,18 @@ def spec_of(data: dict[str, object]) -> JobSpec:
     return validate(Document("", "the script's job file"), JobSpec, data)
 
 
-def _fitting(data: dict[str, object], notes: Notes, site: Site) -> dict[str, object]:
+def _fitting(
+    job: ScriptJob, data: dict[str, object], notes: Notes, site: Site
+) -> dict[str, object]:
     """Return the keys, with a launcher and a strategy that fit the number of GPUs."""
-    one = data["nodes"] == 1 and data.get("gpus_per_node", site.node.gpus) == 1
+    gpus = data.get("gpus_per_node", site.node.gpus)
+    one = data["nodes"] == 1 and gpus == 1
+    if not one and data.get("strategy") == "single" and one_gpu_of(job, main_step(job)) != "no":
+        data |= {"nodes": 1, "gpus_per_node": 1}
+        words = "the script starts one process, so the job has one GPU; for a rank on each, set "
+        words += f"`gpus_per_node: {gpus}`, `launcher: srun` and `strategy: ddp`"
+        notes.lose("the other GPUs", words)
+        return data
     if data["launcher"] == "plain" and not one:
         data["launcher"] = "srun"
     if data.get("strategy") == "single" and not one:

@@ -1,5 +1,6 @@
 """Writes a job file for a user's own sbatch script or Python program."""
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass, replace
@@ -129,21 +130,22 @@ def import_script(
 def _report(text: str, site: Site, script: Path, submit: Path, home: str = "") -> ImportReport:
     """Return the report on a script that is submitted in the folder `submit`."""
     before = read_script(text, site=site, folder=str(submit))
-    if texts := _wrappers(before, submit) | _config(before, submit):
+    if texts := _wrappers(before, submit) | _read_beside(before, submit):
         before = read_script(text, site=site, files=texts, folder=str(submit))
     beside = Path(home or submit)
     packages = next((name for name in _PACKAGES if (beside / name).is_file()), "")
     return import_report(before, site, script.stem, packages, home)
 
 
-def _config(job: ScriptJob, folder: Path) -> dict[str, str]:
-    """Return the text of the program's DeepSpeed configuration, by its path."""
-    words = [word.known for step in job.training[-1:] for word in step.arguments]
-    name, _places = argument_words(words)
-    try:
-        return {name: read_plain(folder / name, _LARGEST_CONFIG).decode()} if name else {}
-    except (OSError, ValueError):
-        return {}  # the preview reports the reason
+def _read_beside(job: ScriptJob, folder: Path) -> dict[str, str]:
+    """Return the texts of the program and of its DeepSpeed configuration, by their paths."""
+    texts, last = {}, job.training[-1:]
+    words = [word.known for step in last for word in step.arguments]
+    programs = [step.program.known for step in last if step.program and step.python]
+    for name in filter(None, (argument_words(words)[0], *programs)):
+        with contextlib.suppress(OSError, ValueError):  # the preview reports the reason
+            texts[name] = read_plain(folder / name, _LARGEST_CONFIG).decode()
+    return texts
 
 
 def _with_outside(report: ImportReport, folder: Path) -> ImportReport:

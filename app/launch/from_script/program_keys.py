@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from lumitui.app.knowledge.bash.command_line import PYTHON
 from lumitui.app.knowledge.bash.other_statements import OtherStatement
+from lumitui.app.knowledge.program.step_program import one_gpu_of
 from lumitui.app.knowledge.script_job import (
     NO_OPTIONS,
     Command,
@@ -94,7 +95,7 @@ def _launcher(job: ScriptJob, step: JobStep, site: Site, notes: Notes) -> str:
             notes.lose("no srun", "the program started its ranks itself; srun starts one per GPU")
         return "srun"
     gpus = job.resources.gpus_per_node or 1
-    if gpus * job.nodes > 1:
+    if gpus * job.nodes > 1 and one_gpu_of(job, step) == "no":
         notes.lose("no srun", "one process had all GPUs; srun starts one per GPU")
         return "srun"
     return "plain"

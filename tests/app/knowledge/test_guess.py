@@ -87,3 +87,25 @@ def test_a_surveyed_profile_of_the_users_project_wins_over_a_bundled_one() -> No
     text = "#!/bin/bash\n#SBATCH -p gpusmall -A project_2001659 --gres=gpu:a100:1\n"
     found = guess_site(text, [*SITES, hydra], date(2026, 11, 23), ["hydra"])
     assert found.site is hydra
+
+
+@pytest.mark.parametrize(
+    "more", ["-A project_2009999", "-A project_2009999 --gres=gpu:a100:4", "--gpus-per-node=4"]
+)
+def test_a_profile_of_another_machine_wins_over_a_bundled_one_with_the_same_names(
+    more: str,
+) -> None:
+    """The account is not its default, and its modules and images are unknown."""
+    mahti = KNOWN.load("mahti")
+    hosts = mahti.hosts.model_copy(update={"login": "hydra.example.org"})
+    bare: dict[str, object] = {
+        "modules": (),
+        "containers": {},
+        "retired": None,
+        "account": Account(),
+    }
+    hydra = mahti.model_copy(update={"name": "hydra", "hosts": hosts, **bare})
+    text = f"#!/bin/bash\n#SBATCH -p gpumedium {more}\n"
+    found = guess_site(text, [*SITES, hydra], date(2026, 11, 23), ["hydra"])
+    assert found.site is hydra
+    assert ("the profile roihu also fits" in found.because) == ("a100" not in more)

@@ -44,3 +44,15 @@ def test_a_profile_with_too_many_cores_for_a_gpu_is_blamed_itself() -> None:
         None,
         None,
     )
+
+
+def test_the_limits_of_nodes_and_of_gpus_are_told_in_one_round() -> None:
+    site = SITES.load("roihu")
+    small = site.partitions["gpumedium"].model_copy(update={"max_nodes": 1, "max_gpus": 2})
+    site = site.model_copy(update={"partitions": {**site.partitions, "gpumedium": small}})
+    text = REQUEST.replace("{option}", "#SBATCH --partition=gpumedium")
+    told = {item.rule: item for item in findings(read_script(text, site=site), site)}
+    assert told["nodes"].do.startswith("Request at most 1")
+    assert "8 GPUs are more than a job may have on gpumedium (2)" in told["job-gpus"].message
+    fits = read_script(text.replace("gpus-per-node=4", "gpus-per-node=2"), site=site)
+    assert "job-gpus" not in {item.rule for item in findings(fits, site)}

@@ -554,3 +554,28 @@ def test_the_verb_writes_the_job_file_once_and_never_over_one(
     assert {"kept", "derived", "changed", "lost"} <= set(data["data"])
     script.write_text("")
     told(here("import", str(script), "--site", "lumi"), 2, "is empty")
+
+
+@pytest.mark.parametrize(
+    ("program", "ranks"),
+    [
+        (None, 1),
+        ("import torch\ntorch.nn.Linear(1, 1).to('cuda')\n", 1),
+        ("import lightning\nlightning.Trainer(devices=8, num_nodes=1)\n", 8),
+    ],
+)
+@pytest.mark.parametrize("launch", ["srun python3 t.py", "python3 t.py"])
+def test_one_process_stays_one_process_unless_its_program_makes_ranks(
+    program: str | None, ranks: int, launch: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "job.sh"
+    text = "#!/bin/bash\n#SBATCH -A project_462000001 -p small-g -N 1 -n 1 -c 8 -t 1:00:00\n"
+    script.write_text(f"{text}#SBATCH --gpus-per-node=8 --mem=60G\n{launch}\n")
+    if program is not None:
+        (tmp_path / "t.py").write_text(program)
+    found = import_script(script.read_bytes(), script, Sites([BUILT_IN]), "lumi", tmp_path).report
+    assert (found.spec.gpus_per_node or 8) == ranks
+    assert (found.spec.strategy == "single") == (ranks == 1)
+    if ranks == 1:
+        assert "the script starts one process" in lost(found)
+        assert "`gpus_per_node: 8`, `launcher: srun` and `strategy: ddp`" in lost(found)
