@@ -154,6 +154,11 @@ class GuideScreen(FullScreen):
         (self.focus_next if way == "next" else self.focus_previous)("Button, Input")
 
     @on(Input.Submitted)
+    def _entered(self, event: Input.Submitted) -> None:
+        """Go on, or show the earlier step that this field needs."""
+        if not self._stop_at(event.input.id or ""):
+            self._go_on()
+
     def _go_on(self) -> None:
         """Move the cursor to the next step."""
         name = next(step.name for step in self._steps() if step.mark == "next")
