@@ -22,6 +22,7 @@ from lumitui.remote.ssh.dialog import Kept
 from lumitui.remote.ssh.link import BROKEN, Link, SshTransport
 from lumitui.remote.ssh.prompts import Ask, LoginQuestion, answer_needed, is_attended
 from lumitui.remote.ssh.trust.host_trust import contradictions
+from lumitui.remote.ssh.trust.known_hosts import HostKey
 
 # Without a handler, Python prints the library's warnings over the screen.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -50,6 +51,7 @@ class Ssh(Requests):
         self.bytes_down = 0
         self._ask = ask
         self._peer: str | None = None
+        self.host_key: HostKey | None = None  # of the last connection
         self._hops: list[paramiko.Transport] = []
         self._wire: tcp.Metered | None = None
         self._kept = Kept()
@@ -143,7 +145,7 @@ class Ssh(Requests):
                 socks.append(self._through(hops[-1], host) if hops else self._dial(host, stopped))
                 transport = SshTransport(socks[-1])
                 hops.append(transport)
-                shake_hands(transport, host, published, self._question)
+                self.host_key = shake_hands(transport, host, published, self._question)
                 LogIn(host, self._ask, self._kept).authenticate(hops[-1])
                 needs.append(self._kept.needs)
                 hops[-1].set_keepalive(host.alive)
@@ -171,15 +173,13 @@ class Ssh(Requests):
     def _route(self, login: Login, depth: int = 0) -> _Route:
         """Return the hosts to log in to, in order, with their published fingerprints."""
         if depth > 4:
-            raise LinkError(
-                f"ProxyJump of {login.host} forms a circle.",
-                "Correct it in the ssh configuration.",
-            )
+            words = f"ProxyJump of {login.host} forms a circle."
+            raise LinkError(words, "Correct it in the ssh configuration.")
         host = _host(login)
+        host = replace(host, trust=replace(host.trust, sure=login.sure))
         jumps = [jump_login(login, jump) for jump in host.jumps]
         route = self._route(jumps[0], depth + 1) if jumps else []
-        for jump in jumps[1:]:
-            route.append(self._route(jump, depth + 1)[-1])
+        route += [self._route(jump, depth + 1)[-1] for jump in jumps[1:]]
         return [*route, (host, dict(login.fingerprints))]
 
     def _dial(self, host: HostConfig, stopped: Callable[[], bool]) -> tcp.Metered:

@@ -109,9 +109,12 @@ class Surveys:
         """
         path = self._new_file(name)
         site = unprofiled(name, host)
-        cluster = ask(self._connections().get(site).transport)
+        connection = self._connections().get(site)
+        cluster = ask(connection.transport)
         choice = choose(cluster, partition, gpus)
-        proposal = propose(name, host, cluster, choice)
+        proposal = propose(
+            name, replace(host, fingerprints=connection.host_keys()), cluster, choice
+        )
         text = text_of(proposal, host.login, datetime.now(UTC).date())
         document = Document(text, str(path))
         described = validate(document, Site, document.data, "`lumitui schema site` lists the keys.")
