@@ -111,10 +111,8 @@ class Surveys:
         site = unprofiled(name, host)
         connection = self._connections().get(site)
         cluster = ask(connection.transport)
-        choice = choose(cluster, partition, gpus)
-        proposal = propose(
-            name, replace(host, fingerprints=connection.host_keys()), cluster, choice
-        )
+        choice, keys = choose(cluster, partition, gpus), connection.host_keys()
+        proposal = propose(name, replace(host, fingerprints=keys), cluster, choice)
         text = text_of(proposal, host.login, datetime.now(UTC).date())
         document = Document(text, str(path))
         described = validate(document, Site, document.data, "`lumitui schema site` lists the keys.")

@@ -448,10 +448,8 @@ def _rest(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
     gres = sample_of(cluster, choice).get("Gres", "")
     if disk := re.search(r"\b(\w*(?:nvme|ssd|disk|tmp)\w*):(\d+)", gres):
         line = f"{{request: '{disk[1]}:{{gib}}', max_gib: {disk[2]}, variable: NAME}}"
-        words = (
-            f"the nodes have the gres {disk[0]}; if jobs request a disk with it, write here (not "
-        )
-        words += f"below `node`, where `local_disk` is only a description) `local_disk: {line}`"
+        words = f"the nodes have the gres {disk[0]}; if a job requests it, write here (not"
+        words += f" below `node`, where `local_disk` is only a description) `local_disk: {line}`"
         yield MissingFact(("local_disk",), words)
     yield ProfileLine(("launchers",), ("srun", "torchrun", "plain"), "they need nothing but Slurm")
     if (requeue := cluster.config.get("JobRequeue")) in ("0", "1"):
