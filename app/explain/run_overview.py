@@ -172,21 +172,16 @@ def relative(
     """Return the cells of one run of a lineage, one per title."""
     speed_up = beside_parent.speed_up if beside_parent else None
     efficiency = beside_parent.efficiency if beside_parent else None
-    return (
-        f"{'  ' * min(depth, MOST_DEPTH)}{run.id}",
-        str(run.state),
-        str(run.layout.nodes),
-        words.number(_rounded(totals.samples_per_s)),
-        "-" if speed_up is None else f"{words.number(_rounded(speed_up))} x",
-        "-" if efficiency is None else f"{efficiency:.0f} %",
-    )
+    faster = "-" if speed_up is None else f"{words.number(_rounded(speed_up))} x"
+    return (f"{'  ' * min(depth, MOST_DEPTH)}{run.id}", str(run.state), str(run.layout.nodes),
+            words.number(_rounded(totals.samples_per_s)), faster,
+            "-" if efficiency is None else f"{efficiency:.0f} %")  # fmt: skip
 
 
 def with_grid(rows: list[Row], advice: Sequence[str]) -> list[Row]:
     """Return the overview with the grid's verdict before the next step."""
     grid = [("grid", " ".join(advice))] if advice else []
-    last = [row for row in rows if row[0] == "next"]
-    return [*(row for row in rows if row[0] != "next"), *grid, *last]
+    return sorted([*rows, *grid], key=lambda row: row[0] == "next")
 
 
 def rows(

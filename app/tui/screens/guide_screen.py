@@ -155,7 +155,6 @@ class GuideScreen(FullScreen):
 
     @on(Input.Submitted)
     def _entered(self, event: Input.Submitted) -> None:
-        """Go on, or show the earlier step that this field needs."""
         if not self._stop_at(event.input.id or ""):
             self._go_on()
 
