@@ -180,7 +180,7 @@ def _head(name: str, host: HostAddress, cluster: Cluster) -> Iterator[ProfileLin
     if host.ssh_config:
         yield ProfileLine(("hosts", "ssh_config"), host.ssh_config, "you")
     for kind, text in host.fingerprints.items():
-        why = "the key of this login; compare it with the site's pages, then remove it below"
+        why = "the key of this login; compare it with the site's pages, then trim `unverified`"
         yield ProfileLine(("hosts", "fingerprints", kind), text, why, guess=True)
     if not host.fingerprints:
         what = "the site's published host keys, which lumitui verifies on the first login: "

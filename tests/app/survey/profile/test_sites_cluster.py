@@ -63,7 +63,7 @@ def test_a_site_like_mahti_is_described_so_that_a_good_script_has_no_finding(
         # Half of the node is near no GPU, but belongs to its jobs.
         assert (site.cores_per_gpu, len(site.node.cores_of_gpu[0])) == (32, 16)
         assert site.containers["singularity"].image == ""
-        assert "write here (not below `node`" in " ".join(profile.read_text().split())
+        assert "(not below `node`" in profile.read_text().replace("\n# ", " ")
         script = tmp_path / "good.sh"
         script.write_text(SCRIPT)
         assert "Nothing found" in (found := lt(home, "lint", "--site", "hydra", str(script))).stderr
