@@ -6,7 +6,7 @@ import getpass
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,6 +48,8 @@ class Connection:
     """Returns sentences for the user about the connection's configuration; usually none."""
     key_doubts: Callable[[], Sequence[str]] = tuple
     """Returns sentences on published fingerprints that differ from the known keys."""
+    host_keys: Callable[[], Mapping[str, str]] = dict
+    """Returns the key of the last login as a profile has it: its type and fingerprint."""
     log: RequestLog = field(default_factory=RequestLog)
     """Latest requests to the site."""
     sessions: Sessions | None = None
@@ -120,6 +122,7 @@ def connect(site: Site, ask: Ask) -> Connection:
         fingerprints={
             _KEY_TYPES.get(kind, kind): text for kind, text in hosts.fingerprints.items()
         },
+        sure=not any(key.startswith("hosts.fingerprints") for key in site.unverified),
         site=site.name,
     )
     ssh, log = Ssh(login, ask), RequestLog()
@@ -129,6 +132,10 @@ def connect(site: Site, ask: Ask) -> Connection:
     other = replace(login, host=hosts.transfer or "", port=None, fingerprints={})
     lines = [ssh]
     """To the login node, then those for files, of which the last may be open."""
+
+    def host_keys() -> dict[str, str]:
+        key, short = ssh.host_key, {text: kind for kind, text in _KEY_TYPES.items()}
+        return {short.get(key.type, key.type): key.fingerprint} if key else {}
 
     def for_files() -> Transport:
         lines.append(Ssh(other, ask))
@@ -144,6 +151,7 @@ def connect(site: Site, ask: Ask) -> Connection:
         silence=lambda: min(line.silence() for line in (lines[0], lines[-1])),
         notes=lambda: ssh.notes,
         key_doubts=lambda: ssh.key_doubts,
+        host_keys=host_keys,
         log=log,
         sessions=ssh,
         transfer=for_files if hosts.transfer else None,

@@ -11,7 +11,7 @@ from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.idle_words import idle
 from lumitui.app.explain.waiting import waited
 from lumitui.app.history.listing.state_filter import WENT_WRONG
-from lumitui.app.history.run import NODE_PROBE
+from lumitui.app.history.run import NODE_PROBE, SAVED_TAG
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
@@ -114,6 +114,8 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
     if run.state is State.TIMEOUT and run.spec.trainer is None and not run.spec.resume:
         return MORE_TIME
     if run.name == NODE_PROBE and run.state is State.DONE:
+        if SAVED_TAG in run.note.split():
+            return "Create a job on New (2): the profile has what this one measured."
         return f"Save what it measured: F5 in the guide (0), or {_PROBE.format(run=run)}."
     return NEXT.get(run.state, "")
 
@@ -170,21 +172,16 @@ def relative(
     """Return the cells of one run of a lineage, one per title."""
     speed_up = beside_parent.speed_up if beside_parent else None
     efficiency = beside_parent.efficiency if beside_parent else None
-    return (
-        f"{'  ' * min(depth, MOST_DEPTH)}{run.id}",
-        str(run.state),
-        str(run.layout.nodes),
-        words.number(_rounded(totals.samples_per_s)),
-        "-" if speed_up is None else f"{words.number(_rounded(speed_up))} x",
-        "-" if efficiency is None else f"{efficiency:.0f} %",
-    )
+    faster = "-" if speed_up is None else f"{words.number(_rounded(speed_up))} x"
+    return (f"{'  ' * min(depth, MOST_DEPTH)}{run.id}", str(run.state), str(run.layout.nodes),
+            words.number(_rounded(totals.samples_per_s)), faster,
+            "-" if efficiency is None else f"{efficiency:.0f} %")  # fmt: skip
 
 
 def with_grid(rows: list[Row], advice: Sequence[str]) -> list[Row]:
     """Return the overview with the grid's verdict before the next step."""
     grid = [("grid", " ".join(advice))] if advice else []
-    last = [row for row in rows if row[0] == "next"]
-    return [*(row for row in rows if row[0] != "next"), *grid, *last]
+    return sorted([*rows, *grid], key=lambda row: row[0] == "next")
 
 
 def rows(

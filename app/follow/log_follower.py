@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from lumitui.app.follow import transitions
 from lumitui.app.follow.refresh import Warn, Watcher, refresh
-from lumitui.app.follow.sites.poll_schedule import SOON
+from lumitui.app.follow.sites.poll_schedule import AGAIN_SECONDS, SOON
 from lumitui.app.follow.transitions import nobody_knows
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler import log_search, run_log
@@ -53,7 +53,7 @@ def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn:
         run = watcher.history.get(run.id)
         now = time.monotonic()
         lost = (lost or now) if transitions.nobody_knows(run) else None
-        if run.started is not None and began is None and now - moved >= SOON[-1]:
+        if run.started is not None and began is None and now - moved >= AGAIN_SECONDS:
             moved = now
         given_up = lost is not None and now - lost > transitions.ACCOUNTING_SECONDS
         rest = None if deadline is None else deadline - now

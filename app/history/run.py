@@ -36,6 +36,8 @@ SAVED = ("requeue", "used-up", "refused")
 """The ends of an attempt that saved after a stop request."""
 NODE_PROBE = "node-probe"
 """Name of the job that measures a node for its site's profile."""
+SAVED_TAG = "#saved"
+"""The tag of such a job whose measurements are in the profile."""
 AGENT_TAG = "#agent"
 """Tag in the note of each run that an agent sent; these runs count toward the agents' budget."""
 

@@ -153,6 +153,7 @@ from lumitui.app.scale.rescale import apply_settings as apply_settings
 from lumitui.app.scale.resubmission import CodeNews as CodeNews
 from lumitui.app.scale.resubmission import Resubmission as Resubmission
 from lumitui.app.scale.run_plan import StartPoint as StartPoint
+from lumitui.app.scale.run_plan import no_resubmission as no_resubmission
 from lumitui.app.scale.scaling import rungs as rungs
 from lumitui.app.scale.scaling import scaling_words as scaling_words
 from lumitui.app.scale.scaling.rungs import Rung as Rung

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lumitui.app.explain import words
-from lumitui.app.history.run import Run, saved
+from lumitui.app.history.run import NODE_PROBE, Run, saved
 from lumitui.app.job.fields.mapping_fields import When
 from lumitui.app.job.launch import Launch, LaunchFile
 from lumitui.app.job.setting import argument_value, batch_argument, is_batch_global
@@ -89,6 +89,12 @@ class RunPlan:
     """The request."""
 
 
+def no_resubmission(run: Run) -> InputError | None:
+    """Return the error for a run that trains nothing, because it measures a node."""
+    again = f"Choose another run, or measure a node with `lumitui site check {run.site} --probe`."
+    return InputError(f"{run.id} only measures a node.", again) if run.name == NODE_PROBE else None
+
+
 def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
     """Return the spec of `parent` with the settings of `request`.
 
@@ -96,6 +102,8 @@ def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
         InputError: an invalid setting, or the parent's code was requested but does not fit or
             exist.
     """
+    if refusal := no_resubmission(parent):
+        raise refusal
     if request.sets("after", "then"):
         raise InputError(
             "A resubmission cannot set a new `after:` or `then:`.",

@@ -19,6 +19,8 @@ class Login:
     """An ssh_config file that replaces the user's (`ssh -F`)."""
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     """The host keys that the site publishes: key type (`ssh-ed25519`) -> `SHA256:...`."""
+    sure: bool = True
+    """Whether these need no yes of the user; another key is refused in any case."""
     identity: Path | None = None
     """A private key to try first."""
     renew: str = ""
@@ -57,6 +59,7 @@ class Trust:
     global_files: tuple[Path, ...]
     strict: Literal["yes", "ask", "accept-new"]
     hash_names: bool
+    sure: bool = True  # as in Login
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from lumitui.remote.ssh.dialog import Kept
 from lumitui.remote.ssh.link import BROKEN, Link, SshTransport
 from lumitui.remote.ssh.prompts import Ask, LoginQuestion, answer_needed, is_attended
 from lumitui.remote.ssh.trust.host_trust import contradictions
+from lumitui.remote.ssh.trust.known_hosts import HostKey
 
 # Without a handler, Python prints the library's warnings over the screen.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -50,6 +51,7 @@ class Ssh(Requests):
         self.bytes_down = 0
         self._ask = ask
         self._peer: str | None = None
+        self.host_key: HostKey | None = None  # of the last connection
         self._hops: list[paramiko.Transport] = []
         self._wire: tcp.Metered | None = None
         self._kept = Kept()
@@ -143,7 +145,7 @@ class Ssh(Requests):
                 socks.append(self._through(hops[-1], host) if hops else self._dial(host, stopped))
                 transport = SshTransport(socks[-1])
                 hops.append(transport)
-                shake_hands(transport, host, published, self._question)
+                self.host_key = shake_hands(transport, host, published, self._question)
                 LogIn(host, self._ask, self._kept).authenticate(hops[-1])
                 needs.append(self._kept.needs)
                 hops[-1].set_keepalive(host.alive)
@@ -171,15 +173,13 @@ class Ssh(Requests):
     def _route(self, login: Login, depth: int = 0) -> _Route:
         """Return the hosts to log in to, in order, with their published fingerprints."""
         if depth > 4:
-            raise LinkError(
-                f"ProxyJump of {login.host} forms a circle.",
-                "Correct it in the ssh configuration.",
-            )
+            words = f"ProxyJump of {login.host} forms a circle."
+            raise LinkError(words, "Correct it in the ssh configuration.")
         host = _host(login)
+        host = replace(host, trust=replace(host.trust, sure=login.sure))
         jumps = [jump_login(login, jump) for jump in host.jumps]
         route = self._route(jumps[0], depth + 1) if jumps else []
-        for jump in jumps[1:]:
-            route.append(self._route(jump, depth + 1)[-1])
+        route += [self._route(jump, depth + 1)[-1] for jump in jumps[1:]]
         return [*route, (host, dict(login.fingerprints))]
 
     def _dial(self, host: HostConfig, stopped: Callable[[], bool]) -> tcp.Metered:
@@ -189,15 +189,8 @@ class Ssh(Requests):
             return self._metered(tcp.Proxy(host.proxy_command))
 
         def reach(place: str, seconds: float) -> tcp.Metered:
-            sock = tcp.dial(
-                place,
-                host.port,
-                timeout=seconds,
-                alive=host.alive,
-                stopped=stopped,
-                source=host.bind_address,
-                family=host.family,
-            )
+            sock = tcp.dial(place, host.port, timeout=seconds, alive=host.alive, stopped=stopped,
+                            source=host.bind_address, family=host.family)  # fmt: skip
             self._peer = str(sock.getpeername()[0])
             return self._metered(sock)
 
@@ -218,12 +211,9 @@ class Ssh(Requests):
     def _through(self, hop: paramiko.Transport, host: HostConfig) -> tcp.Metered:
         """Return a channel of a jump host to the next host."""
         try:
-            channel = hop.open_channel(
-                "direct-tcpip",
-                (host.hostname, host.port),
-                ("127.0.0.1", 0),
-                timeout=host.connect_timeout,
-            )
+            place = (host.hostname, host.port)
+            channel = hop.open_channel("direct-tcpip", place, ("127.0.0.1", 0),
+                                       timeout=host.connect_timeout)  # fmt: skip
             return tcp.Metered(channel)  # the first hop's socket counts its bytes
         except BROKEN as error:
             raise LinkError(
@@ -235,8 +225,8 @@ class Ssh(Requests):
 def _host(login: Login) -> HostConfig:
     """Return the configuration of a host, or of an alias for it.
 
-    An alias with the site's own name takes precedence. Trust in host keys is that of the host's
-    full name, or stricter: an alias affects only the login.
+    An alias with the site's own name takes precedence, then one with the profile's port, then its
+    user. Trust in host keys is that of the full name, or stricter: an alias affects only the login.
     """
     from lumitui.remote.ssh.options.openssh import aliases, openssh_table
     from lumitui.remote.ssh.options.resolve import resolve, stricter
@@ -248,7 +238,12 @@ def _host(login: Login) -> HostConfig:
             tables[name] = table
     if not tables:
         return resolve(login, openssh_table(login))
-    chosen = login.site if login.site in tables else next(iter(tables))
+
+    def fits(name: str) -> tuple[bool, bool, bool]:
+        own = openssh_table(replace(login, host=name, port=None, user=None)).one
+        return name == login.site, own("port") == str(login.port), own("user") == login.user
+
+    chosen = max(tables, key=fits) if len(tables) > 1 else next(iter(tables))
     host = resolve(replace(login, host=chosen), tables[chosen])
     full = replace(login, port=host.port, user=host.user)
     strict = stricter(resolve(full, openssh_table(full)).trust, host.trust)

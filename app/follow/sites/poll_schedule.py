@@ -21,8 +21,10 @@ as one can see."""
 RETRY_SECONDS = 5.0
 """Pause after the first failed connection, short because a waking laptop gets its network a little
 later. It doubles like every pause, so a site that is down is not tried more often."""
-SOON = (2.0, 5.0, 10.0, 20.0)
+SOON = (2.0, 5.0, 10.0, 20.0, 45.0)
 """Seconds after a send or start at which lumitui polls the site, because the user is watching."""
+AGAIN_SECONDS = 20.0
+"""Seconds after a send or start before another one begins the times in SOON anew."""
 SLEPT_SECONDS = 20.0
 """Seconds the clock must gain on the monotonic clock to show that the machine slept."""
 _MOST_DOUBLINGS = 20
@@ -211,7 +213,7 @@ class Schedule:
     def quicken(self, name: str, now: float) -> None:
         """Poll a site at the times in SOON, because a job was sent or has started."""
         site = self.site(name)
-        if site.failures or (site.moved_at is not None and now - site.moved_at < SOON[-1]):
+        if site.failures or (site.moved_at is not None and now - site.moved_at < AGAIN_SECONDS):
             return
         site.moved_at, site.due = now, min(site.due, now + SOON[0])
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.app.explain.words import count
-from lumitui.app.history.run import NODE_PROBE
+from lumitui.app.history.listing.tags import with_tags
+from lumitui.app.history.run import NODE_PROBE, SAVED_TAG
 from lumitui.app.survey.profile.node_job import REPORT, folder_of, node_job
 from lumitui.app.survey.profile.profile_edit import Edited, edited
 from lumitui.remote.site.errors import InputError, LumiError, RefusedError
@@ -71,6 +72,7 @@ class Looked:
 
     measured: NodeFacts
     edited: Edited
+    run: Run | None = None
 
 
 class Surveys:
@@ -107,9 +109,10 @@ class Surveys:
         """
         path = self._new_file(name)
         site = unprofiled(name, host)
-        cluster = ask(self._connections().get(site).transport)
-        choice = choose(cluster, partition, gpus)
-        proposal = propose(name, host, cluster, choice)
+        connection = self._connections().get(site)
+        cluster = ask(connection.transport)
+        choice, keys = choose(cluster, partition, gpus), connection.host_keys()
+        proposal = propose(name, replace(host, fingerprints=keys), cluster, choice)
         text = text_of(proposal, host.login, datetime.now(UTC).date())
         document = Document(text, str(path))
         described = validate(document, Site, document.data, "`lumitui schema site` lists the keys.")
@@ -188,7 +191,7 @@ class Surveys:
             raise _silent(run)
         site = self._sites.load(run.site)
         measured = compare(report, site)
-        return Looked(measured, edited(measured, site, self._folders))
+        return Looked(measured, edited(measured, site, self._folders), run)
 
     def write(self, looked: Looked) -> Path:
         """Write the changed profile into the user's own folder, and return its file.
@@ -207,6 +210,8 @@ class Surveys:
             write_whole(change.path, change.after)
         except OSError as error:
             raise _unwritten(change.path, error) from error
+        if run := looked.run:
+            self._history.update(run.id, note=with_tags(run.note, SAVED_TAG))
         return change.path
 
 

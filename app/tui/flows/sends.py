@@ -140,6 +140,7 @@ class Sends:
 
         The dialog starts with `settings`, each as `key=value`.
         """
+        from lumitui.app.runs import no_resubmission
         from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 
         def answered(plans: tuple[Resubmission, ...] | None) -> None:
@@ -152,7 +153,10 @@ class Sends:
             elif plans:
                 self.confirm_ladder(plans)
 
-        if parent := self._app.run_of(run_id):
+        parent = self._app.run_of(run_id)
+        if parent and (refusal := no_resubmission(parent)):
+            self._app.show_error(refusal)
+        elif parent:
             followers = [run.id for run, _ in self._app.runs.series.followers(parent.id)]
             dialog = ResubmitDialog(parent, parent.layout.nodes * factor, settings, followers)
             self._app.push_screen(dialog, answered)

@@ -131,6 +131,10 @@ class GuideScreen(FullScreen):
         (self.focus_next if way == "next" else self.focus_previous)("Button, Input")
 
     @on(Input.Submitted)
+    def _entered(self, event: Input.Submitted) -> None:
+        if not self._stop_at(event.input.id or ""):
+            self._go_on()
+
     def _go_on(self) -> None:
         """Move the cursor to the next step."""
         name = next(step.name for step in self._steps() if step.mark == "next")

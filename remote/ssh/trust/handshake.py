@@ -32,8 +32,8 @@ class TurnedAway(LinkError):
 
 def shake_hands(
     transport: SshTransport, host: HostConfig, published: Mapping[str, str], ask: Ask
-) -> None:
-    """Negotiate and check the host's key, before anything secret is sent.
+) -> HostKey:
+    """Negotiate, then check and return the host's key, before anything secret is sent.
 
     Raises:
         LinkError: there is no common algorithm, no answer, or no trust in the key.
@@ -53,6 +53,7 @@ def shake_hands(
             "Ask the site for a longer key, or lower RequiredRSASize for this host.",
         )
     check(host, key, published, ask)
+    return key
 
 
 def _configure(

@@ -74,7 +74,9 @@ def check(host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: A
             "Someone may be intercepting the connection, or the profile is outdated: compare "
             "both keys with the site's web pages.",
         )
-    _accept(host, shown, published=bool(expected), ask=ask, remarks=_remarks(known, bare))
+    remarks = _remarks(known, bare)
+    remarks += ["The profile has this key as unverified."] if expected and not trust.sure else []
+    _accept(host, shown, published=bool(expected) and trust.sure, ask=ask, remarks=remarks)
     remember(trust, shown)
 
 

@@ -235,7 +235,8 @@ class HostAddress:
     user: str | None = None
     port: int | None = None
     ssh_config: str | None = None
-    fingerprints: dict[str, str] = field(default_factory=dict)
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    """The key of the login; see `Connection.host_keys`."""
 
 
 def unprofiled(name: str, host: HostAddress) -> Site:

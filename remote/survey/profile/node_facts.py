@@ -264,7 +264,8 @@ def _image_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
 
 def _has_python(report: NodeReport, site: Site) -> bool | None:
     """Return whether the node has python3; None if unknown, or not needed in a profile."""
-    if site.python != "python3" or site.modules:
+    doubted = "python_on_compute_nodes" in site.unverified
+    if site.python != "python3" or (site.modules and not doubted):
         return None  # a path or a module: what the node has by itself is not what jobs use
     if report.python:
         return None if site.python_on_compute_nodes is None else True

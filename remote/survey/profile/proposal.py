@@ -179,11 +179,12 @@ def _head(name: str, host: HostAddress, cluster: Cluster) -> Iterator[ProfileLin
         yield ProfileLine(("hosts", "port"), host.port, "you")
     if host.ssh_config:
         yield ProfileLine(("hosts", "ssh_config"), host.ssh_config, "you")
-    yield MissingFact(
-        ("hosts", "fingerprints"),
-        "the site's published host keys, which lumitui verifies on the first login: "
-        "{ed25519: SHA256:...}",
-    )
+    for kind, text in host.fingerprints.items():
+        why = "the key of this login; compare it with the site's pages, then trim `unverified`"
+        yield ProfileLine(("hosts", "fingerprints", kind), text, why, guess=True)
+    if not host.fingerprints:
+        what = "the site's published host keys, which lumitui verifies on the first login: "
+        yield MissingFact(("hosts", "fingerprints"), what + "{ed25519: SHA256:...}")
     if accounts := cluster.accounts:
         listed = ", ".join(accounts[:20]) + (", ..." if len(accounts) > 20 else "")
         yield ProfileLine(("account", "required"), True, f"sacctmgr show assoc: {listed}")
@@ -249,12 +250,8 @@ def _best_place(cluster: Cluster) -> WritableFolder | None:
     def rank(place: WritableFolder) -> tuple[bool, bool, bool, bool]:
         parts = place.path.split("/")
         named = place.source.startswith("$") and cluster.user in parts
-        return (
-            place.source == "home",
-            not (account and account in parts),
-            not named,
-            cluster.user not in parts,
-        )
+        return (place.source == "home", not (account and account in parts), not named,
+                cluster.user not in parts)  # fmt: skip
 
     return min(cluster.own_places, key=rank, default=None)
 
@@ -313,16 +310,11 @@ def _memory_gib(cluster: Cluster, choice: ShapeChoice) -> int:
 
 
 def _partitions(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | MissingFact]:
-    # An example begins with the first one. Masks are right, and proved, on whole nodes alone.
-    ordered = sorted(
-        choice.queues,
-        key=lambda queue: (
-            queue.record.preempts,
-            not queue.record.exclusive,
-            not queue.record.is_default,
-        ),
-    )
-    for queue in ordered:
+    def order(queue: ProfilePartition) -> tuple[bool, bool, bool]:
+        # An example begins with the first one. Masks are right, and proved, on whole nodes alone.
+        return queue.record.preempts, not queue.record.exclusive, not queue.record.is_default
+
+    for queue in sorted(choice.queues, key=order):
         yield from _partition(queue, cluster, choice)
 
 
@@ -456,8 +448,9 @@ def _rest(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
     gres = sample_of(cluster, choice).get("Gres", "")
     if disk := re.search(r"\b(\w*(?:nvme|ssd|disk|tmp)\w*):(\d+)", gres):
         line = f"{{request: '{disk[1]}:{{gib}}', max_gib: {disk[2]}, variable: NAME}}"
-        words = f"the nodes have the gres {disk[0]}; if jobs request a disk with it, write "
-        yield MissingFact(("local_disk",), f"{words}`local_disk: {line}`")
+        words = f"the nodes have the gres {disk[0]}; if a job requests it, write here (not"
+        words += f" below `node`, where `local_disk` is only a description) `local_disk: {line}`"
+        yield MissingFact(("local_disk",), words)
     yield ProfileLine(("launchers",), ("srun", "torchrun", "plain"), "they need nothing but Slurm")
     if (requeue := cluster.config.get("JobRequeue")) in ("0", "1"):
         yield ProfileLine(("requeue",), requeue == "1", "scontrol show config: JobRequeue")

@@ -73,6 +73,8 @@ def test_every_state_says_what_to_do_or_is_waiting() -> None:
     probe = replace(done, name=NODE_PROBE)  # a job that trains nothing
     rows = dict(run_overview.rows(probe, NOW, wrong, None, None))
     assert "proof" not in rows and rows["next"].startswith("Save what it measured: F5")
+    saved = replace(probe, note="#saved")
+    assert run_overview.next_step(saved, None).startswith("Create a job on New")
 
 
 def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:

@@ -102,9 +102,9 @@ def test_a_site_is_polled_soon_after_a_send_and_a_start(
     monkeypatch.setattr(site.watcher, "sites", loads)
     wait(site.watcher, queued, timeout=250, stop=lambda: False, warn=lambda words: None)
     if answers:
-        started_at = 138  # a minute after the poll before
-        assert moments[:6] == [0, 3, 8, 18, 78, started_at]
-        assert moments[6:] == [started_at + after for after in (2, 5, 10, 20, 80)]
+        started_at = 103  # a minute after the poll before
+        assert moments[:6] == [0, 3, 8, 18, 43, started_at]
+        assert moments[6:] == [started_at + after for after in (2, 5, 10, 20, 45, 105)]
     else:
         assert moments == [0, 60, 120, 180, 240]
 

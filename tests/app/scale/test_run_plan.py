@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lumitui.app.history.run import AttemptRecord, Run
+from lumitui.app.history.run import NODE_PROBE, AttemptRecord, Run
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.setting import set_in
 from lumitui.app.job.spec import JobSpec, changed
@@ -31,6 +31,13 @@ from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.jobs.sites.rescaled_jobs import DDP, LUMI, launched
 from tests.support.jobs.small_jobs import finish, hello_project
 from tests.support.program.command_line import LAPTOP
+
+
+def test_a_job_that_measures_a_node_is_not_sent_again(runs: Runs) -> None:
+    runs.history.begin(a_run("node-probe-1", name=NODE_PROBE, site="lumi", snapshot="s"))
+    with pytest.raises(InputError, match=r"^node-probe-1 only measures a node\.") as raised:
+        runs.plan_resubmission("node-probe-1", nodes=2)
+    assert "`lumitui site check lumi --probe`" in raised.value.hint
 
 
 @pytest.mark.parametrize(

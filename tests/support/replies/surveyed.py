@@ -1,5 +1,6 @@
 """What a cluster without a profile answered (Slurm 22.05), and the profile that is made of it."""
 
+from collections.abc import Mapping
 from datetime import date
 
 from lumitui.remote.site.profile import Site
@@ -19,13 +20,19 @@ NODE = (REPLIES / "node-22.05.txt").read_text()
 """Of the script on one of its nodes."""
 
 
-def text_from(answer: str | bytes, *, partition: str = "", gpus: int = 0, name: str = "new") -> str:
-    """Return the profile's text that an answer leads to."""
+def text_from(
+    answer: str | bytes,
+    *,
+    partition: str = "",
+    gpus: int = 0,
+    name: str = "new",
+    keys: Mapping[str, str] | None = None,
+) -> str:
+    """Return the profile's text that an answer leads to; `keys`: of the login's host."""
     data = answer if isinstance(answer, bytes) else answer.encode("utf-8", "surrogateescape")
     cluster = ask(FixedAnswer(data))
-    proposal = propose(
-        name, HostAddress("login.example"), cluster, choose(cluster, partition, gpus)
-    )
+    host = HostAddress("login.example", fingerprints=keys or {})
+    proposal = propose(name, host, cluster, choose(cluster, partition, gpus))
     return text_of(proposal, "login.example", date(2026, 11, 22))
 
 

@@ -1,11 +1,13 @@
 """`lumitui site add`: writes the profile of a new cluster."""
 
+import textwrap
+from functools import partial
 from pathlib import Path
 
 import click
 
 from lumitui.app.cli.output import Reply, say
-from lumitui.app.cli.session import GivenPath, core, json_option
+from lumitui.app.cli.session import GivenPath, columns, core, json_option
 from lumitui.app.explain import words
 
 
@@ -53,17 +55,18 @@ def add(
     with core() as runs:
         written = runs.surveys.describe(site_name, place, partition=partition, gpus=gpus or 0)
     node, queues = written.site.node, written.site.partitions
-    say(
+    rows = [
         f"{written.site.title}: {node.gpus} x {node.gpu} and {node.cores} cores per node; "
-        f"{words.count(len(queues), 'partition')}: {', '.join(queues)}."
-    )
-    for one in written.left_out:
-        say(f"left out: {one}")
-    if written.image:
-        say(written.image)
+        f"{words.count(len(queues), 'partition')}: {', '.join(queues)}.",
+        *(f"left out: {one}" for one in written.left_out),
+        *filter(None, [written.image]),
+    ]
     if written.guessed:
-        say(f"guessed (check these lines): {', '.join(written.guessed)}")
+        rows.append(f"guessed (check these lines): {', '.join(written.guessed)}")
+    wrap = partial(textwrap.fill, width=columns(), subsequent_indent="  ",
+                   break_long_words=False, break_on_hyphens=False)  # fmt: skip
+    for row in rows:
+        say(wrap(row))
     data = {"path": str(written.path), "guessed": written.guessed, "left_out": written.left_out}
-    reply.give(
-        data, f"Wrote {written.path}. Read it, then run: lumitui site check {site_name} --probe"
-    )
+    done = f"Wrote {written.path}. Read it, then run: lumitui site check {site_name} --probe"
+    reply.give(data, wrap(done))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.job.settings import Settings
 from lumitui.app.runs import Runs
 from lumitui.app.survey.profile.profile_edit import Edited, edited
 from lumitui.remote.site.errors import InputError, LumiError
@@ -116,3 +117,18 @@ def test_a_probe_without_a_report_names_the_next_step(
     with pytest.raises(LumiError, match=words) as raised:
         runs.surveys.looked(run)
     assert step in raised.value.hint and "lumitui site check lumi --probe" in raised.value.hint
+
+
+def test_a_probe_whose_report_was_saved_has_a_tag(
+    runs: Runs, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = settings.profiles[0] / "new.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text_from(SURVEY))
+    monkeypatch.setattr(runs.surveys, "_transport", lambda run: FixedAnswer(NODE.encode()))
+    run = a_run("node-probe-000001", name="node-probe", site="new", note="first #a")
+    runs.history.begin(run)
+    looked = runs.surveys.looked(run)
+    assert runs.history.get(run.id).note == "first #a"
+    runs.surveys.write(looked)
+    assert runs.history.get(run.id).note == "first #a #saved"

@@ -13,6 +13,7 @@ from lumitui.app.survey.profile.surveys import Looked, Surveys
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.measured_dialog import MeasuredDialog
+from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.app.tui.screens.sites_screen import SitesScreen
 from lumitui.remote.survey.profile.node_facts import compare
 from lumitui.remote.survey.profile.node_report import read
@@ -73,4 +74,15 @@ async def test_a_node_is_measured_after_a_yes_to_the_price_and_the_result_saved(
         await sees(pilot, "The profile already contains all of this")
         await pilot.press("s")
         assert isinstance(app.screen, MeasuredDialog) and "Measure again" in shown(pilot)
+    app.runs.close()
+
+
+async def test_plus_on_a_job_that_measured_a_node_says_what_to_do(settings: Settings) -> None:
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run("node-probe-000001", name="node-probe", site="new"))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await sees(pilot, "node-probe-000001")
+        await pilot.press("+")
+        await sees(pilot, r"(?s)only measures a node.*site check new")
+        assert not isinstance(app.screen, ResubmitDialog)
     app.runs.close()

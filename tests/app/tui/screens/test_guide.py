@@ -76,7 +76,11 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         # Arrows move the cursor, also to the demo, and enter acts on its row.
         await pilot.press("up")
         await sees(pilot, "(?s)▶ demo.*· 1 site")
-        await pilot.press("down", "enter")
+        # In a field that needs an earlier step, it names the step.
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "what is missing")
+        await sees(pilot, "The step `site` comes first")
+        await pilot.press("escape", "enter")
         await until(pilot, lambda: isinstance(app.screen, PickDialog), "the clusters")
         await sees(pilot, "another cluster")
         await pilot.press(*"far", "enter")

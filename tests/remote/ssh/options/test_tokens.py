@@ -4,6 +4,7 @@ import getpass
 import os
 import pwd
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,11 @@ def test_an_alias_that_leads_to_the_host_is_used_and_named(server: Sshd) -> None
     ) in connection.notes
     # Of several, none of which is the site's name, the first counts.
     assert any("`Host old`" in note for note in Ssh(configured(server, "other")).notes)
+    # Or the one with the profile's port, then the one with its user.
+    near = replace(login, port=server.port, site="elsewhere")
+    assert any("uses `Host other`" in note for note in Ssh(near).notes)
+    near = replace(near, port=None, user=getpass.getuser())
+    assert any("uses `Host other`" in note for note in Ssh(near).notes)
     # An entry for the name itself counts before an alias.
     text = server.config.read_text()
     server.config.write_text(f"Host x localhost\n User somebody\n{text}")

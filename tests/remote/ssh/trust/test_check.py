@@ -1,6 +1,7 @@
 """Which host keys are trusted, against real servers."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,21 @@ def test_the_published_key_is_trusted_without_a_question(server: Sshd) -> None:
         connection.close()
     text = server.known_hosts.read_text()
     assert text.startswith("# no line end\n|1|") and text.count("\n") == 2
+
+
+def test_a_key_that_the_profile_has_unverified_needs_a_yes(server: Sshd) -> None:
+    answers = Answers("no", "yes")
+    unsure = replace(server.login(fingerprint(server.host_key)), sure=False)
+    with pytest.raises(LinkError, match="did not accept"):
+        Ssh(unsure, answers).run("true")
+    with pytest.raises(LinkError, match="the site publishes SHA256:other"):
+        Ssh(replace(server.login("SHA256:other"), sure=False), answers).run("true")
+    accepting = Ssh(unsure, answers)
+    assert accepting.host_key is None and accepting.run("echo in").text == "in\n"
+    assert accepting.host_key and accepting.host_key.fingerprint == fingerprint(server.host_key)
+    accepting.close()
+    assert all("has this key as unverified" in one.text for one in answers.questions)
+    assert len(answers.questions) == 2
 
 
 def test_a_published_key_that_known_hosts_contradicts_is_a_doubt(server: Sshd) -> None:

@@ -144,6 +144,10 @@ def test_the_profile_keeps_whether_a_node_has_python(site: Site) -> None:
     assert values(compare(read(has_it), lacking))[key] == "true"
     for own in ({"python": "/opt/python/bin/python3"}, {"modules": ("module load python",)}):
         assert key not in values(compare(read(NODE), site.model_copy(update=own)))
+    # A guess of the survey is settled, also beside a module.
+    guess = lacking.model_copy(update={**own, "unverified": (key,)})
+    assert values(compare(read(has_it), guess))[key] == "true"
+    assert (key,) in compare(read(NODE), guess).confirmed
 
 
 def test_a_job_of_a_whole_node_shows_reserved_cores_where_slurm_does_not(site: Site) -> None:

@@ -54,6 +54,16 @@ def test_a_profile_says_what_was_found_and_what_was_guessed() -> None:
     assert text.count("# source:") + text.count("# guess:") > 20
 
 
+def test_the_key_of_the_login_is_written_as_a_guess() -> None:
+    text = text_from(SURVEY, keys={"ed25519": "SHA256:abc", "ecdsa-sha2-nistp384": "SHA256:a+/b"})
+    site = site_of(text)
+    assert site.hosts.fingerprints == {
+        "ed25519": "SHA256:abc",
+        "ecdsa-sha2-nistp384": "SHA256:a+/b",
+    }
+    assert "hosts.fingerprints.ed25519" in site.unverified and "missing: fingerprints" not in text
+
+
 def test_a_login_node_without_python_makes_the_nodes_a_guess() -> None:
     site = site_of(text_from(with_changes(("module\nMARKER", "module\nno-python3\nMARKER"))))
     assert site.python_on_compute_nodes is False
