@@ -125,13 +125,13 @@ def _step_basis(steps: StepModel, size: ScalingSize) -> str:
     text = f"A step of {nodes} takes {_milliseconds(step.seconds)}"
     each = exchange.bytes * exchange.passes / 1e6
     in_node, between = exchange.links.in_node, exchange.links.between_nodes
-    links = f"at {in_node:g} GB/s in a node and {between:g} GB/s between nodes"
+    rates = f"{in_node:g} GB/s in a node and {between:g} GB/s between nodes"
+    links = f", at {rates}."
     if steps.measured.wire is not None:
-        text += (
-            f", of which the run waited {_milliseconds(step.exposed)} for the network, as "
-            f"measured ({_milliseconds(step.exchange)} of transfer)"
-        )
-        links += f", which takes {short(exchange.slower)} times as long, as it did here"
+        text += f", of which the run waited {_milliseconds(step.exposed)} for gradients, as "
+        text += f"measured ({_milliseconds(step.exchange)} of exchange)"
+        longer = f"{short(exchange.slower)} times as long as at {rates}"
+        links = f". This took {longer}, and lumitui expects the same of other sizes."
     elif step.exchange:
         text += (
             f", of which the exchange adds {_milliseconds(step.exposed)}, according to the "
@@ -139,7 +139,7 @@ def _step_basis(steps: StepModel, size: ScalingSize) -> str:
         )
     return (
         f"{text}; {_milliseconds(step.compute)} are computation. lumitui predicts other sizes "
-        f"from this one: each rank sends {short(each)} MB a step, {links}. 8 of 10 published "
+        f"from this one: each rank sends {short(each)} MB a step{links} 8 of 10 published "
         "training runs lie within the interval. To check it, run one more size."
     )
 
