@@ -147,8 +147,7 @@ def trainer_options(file: str) -> ParserOptions:
     functions = "".join((TRAINER_FOLDER / name).read_text() for name in shared).split("\ndef ")
     called = [text for text in functions if f"{text.partition('(')[0]}(parser)" in main]
     flags = re.findall(r'\badd(?:_argument)?\(\s*"(--?[\w-]+)"', "".join((main, *called)))
-    zero = DEEPSPEED_OPTIONS if "zero.add_arguments(parser)" in main else ()
-    return ParserOptions(file, (*flags, *zero))
+    return ParserOptions(file, (*flags, *(DEEPSPEED_OPTIONS if "zero.add_" in main else ())))
 
 
 def _unknown_argument(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -156,19 +155,13 @@ def _unknown_argument(launch: Launch, place: Placement) -> Iterator[Finding]:
         return
     options, args = trainer_options(place.trainer.file), launch.spec.args
     for number, word in enumerate(args):
-        if word == "--":
-            return
         if is_option(word) and not options.knows(word):
             flag, near = word.partition("=")[0], options.near(word)
             fixed = (*args[:number], near + word.removeprefix(flag), *args[number + 1 :])
-            yield hit(
-                "unknown-argument",
-                "args",
-                f"{options.file} does not define {flag}: each rank ends with exit code 2.",
-                f"Write {near or 'one that it defines'} instead of {flag}.",
-                severity="error",
-                fix=Fix(f"write {near}", at_key("args"), fixed) if near else None,
-            )
+            message = f"{options.file} does not define {flag}: each rank ends with exit code 2."
+            do = f"Write {near or 'one that it defines'} instead of {flag}."
+            fix = Fix(f"write {near}", at_key("args"), fixed) if near else None
+            yield hit("unknown-argument", "args", message, do, fix=fix, severity="error")
 
 
 RULES: tuple[LaunchRule, ...] = (
