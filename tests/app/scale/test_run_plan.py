@@ -188,7 +188,7 @@ def test_who_insists_on_a_checkpoint_is_refused_without_one(runs: Runs, failed: 
         (("train.py",), "train.py differs from the code that ran."),
         (("a.py", "b.py"), "a.py and b.py differ from the code that ran."),
         (tuple("abcd"), "a, b, c and 1 more file differ from the code that ran."),
-        ((), "The project has changed since this run; lumitui does not know which files."),
+        ((), "The project has changed, perhaps only a job file; lumitui does not know which."),
     ],
 )
 def test_it_names_the_files(files: tuple[str, ...], words: str) -> None:
