@@ -82,7 +82,7 @@ def lumitui(ctx: click.Context) -> int:
     """Compose, prove and scale multi-GPU training jobs on Slurm supercomputers.
 
     Without a command, the TUI opens. RUN is a run's id or the start or end of one, a Slurm job id,
-    a job name (its newest run), or `last`.
+    the name of a job or a grid (its newest run), or `last`.
 
     \b
     Exit codes:

@@ -26,7 +26,7 @@ def idle(run: Run, totals: Summary | None) -> str:
     """Return the verdict as one line; '' if neither readings nor metrics allow one."""
     use = run.gpu_use
     parts = [_readings(use)] if use else []
-    parts += [waits] if (waits := waiting(totals)) else []
+    parts += [waits] if (waits := waiting(totals, run.layout.nodes)) else []
     if use and run.layout.nodes * use.gpus > 1 and fits_on_half(use):
         parts.append("this job would fit on half the GPUs")
     return "; ".join(parts)
@@ -37,7 +37,7 @@ def idle_remark(run: Run, totals: Summary | None) -> str:
     use = run.gpu_use
     low = use is not None and use.seconds >= ENOUGH_SECONDS and use.low >= IDLE
     half = use is not None and fits_on_half(use)
-    return idle(run, totals) if low or half or waiting(totals) else ""
+    return idle(run, totals) if low or half or waiting(totals, 1) else ""
 
 
 def fits_on_half(use: GpuUse) -> bool:
@@ -63,7 +63,7 @@ def _readings(use: GpuUse) -> str:
     )
 
 
-def waiting(totals: Summary | None) -> str:
+def waiting(totals: Summary | None, nodes: int) -> str:
     """Return what the ranks wait for; '' if the trainer reports no parts or they wait little.
 
     The parts cover the last window of steps; `over_all` includes evaluation and saves between
@@ -76,9 +76,8 @@ def waiting(totals: Summary | None) -> str:
     if (data := shares.get("data_s", 0.0)) >= IDLE:
         waits.append(f"{100 * data:.0f} % of each step for data: give the trainer more --workers")
     if (wire := shares.get("exposed_s", 0.0)) >= IDLE:
-        waits.append(
-            f"{100 * wire:.0f} % of each step for other ranks: try fewer nodes, or larger batches"
-        )
+        fewer = "fewer nodes, or " if nodes > 1 else ""
+        waits.append(f"{100 * wire:.0f} % of each step for gradients: try {fewer}larger batches")
     if totals.samples_per_s and figures.over_all:
         between = 1 - figures.over_all / totals.samples_per_s
         if between >= IDLE:

@@ -26,8 +26,8 @@ Row = tuple[str, str]
 """A label and its words, which are never empty."""
 
 NO_METRICS = (
-    "No metrics yet. They appear when the program writes metrics.jsonl, as with lumitui_run.py "
-    "(`lumitui docs scripts`), or when `metrics:` of the job file finds numbers in the log."
+    "No metrics yet. A bundled trainer writes them after its first step. For your own script, use "
+    "lumitui_run.py (`lumitui docs scripts`), or `metrics:` to find numbers in the log."
 )
 
 

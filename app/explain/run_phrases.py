@@ -130,7 +130,7 @@ _PARTS = {
     "forward_backward_s": "forward and backward",
     "optimizer_s": "optimizer",
 }
-_WITHIN = {"communication_s": "on the wire", "exposed_s": "waiting for the network"}
+_WITHIN = {"communication_s": "exchanging gradients", "exposed_s": "waiting for gradients"}
 """Parts of the backward pass; the second is part of the first."""
 
 _SAME = 0.02

@@ -212,8 +212,8 @@ class History:
     def get(self, key: str) -> Run:
         """Return the run with the id `key`, or the run that `key` otherwise identifies.
 
-        `last` is the newest run, and a job's name is its newest run. Otherwise `key` is the start
-        of an id, a job's number, or the end of an id: the first of these that fits any run.
+        `last` is the newest run, and a job's or a grid's name is its newest run. Otherwise `key` is
+        the start of an id, a job's number, or the end of an id: the first of these that fits.
 
         Raises:
             InputError: no run fits, or several do; the message names them.
@@ -230,7 +230,8 @@ class History:
         ids = next((ids for where in _MEANT if (ids := self._ids_where(where, key))), [])
         if not key or not ids:
             raise InputError(f"{key!r} is not a run.", self._nearest(key))
-        if len(ids) > 1:
+        grid = all(one.startswith(f"{key}-") and self.series.of_run(one) for one in ids)
+        if len(ids) > 1 and not grid:
             more = ", …" if len(ids) > 5 else ""
             raise InputError(
                 f"{key!r} may be several runs: {', '.join(ids[:5])}{more}.", "Give more of the id."

@@ -145,7 +145,7 @@ class CodeNews:
         if not self.differs:
             return ""
         if not self.files:
-            return "The project has changed since this run; lumitui does not know which files."
+            return "The project has changed, perhaps only a job file; lumitui does not know which."
         named = list(self.files[:_MOST_NAMED])
         if more := len(self.files) - len(named):
             named.append(count(more, "more file"))

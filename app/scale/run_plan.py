@@ -161,7 +161,7 @@ def plan(basis: Basis, lineage: Sequence[Run], site: Site, request: Resubmission
         written=_config(basis, lineage, request),
         dependency=basis.dependency,
     )
-    start = choose_start(parent, launch, request.start, notes)
+    start = choose_start(parent, launch, request, notes)
     changes = changes_between(earlier, launch)
     return RunPlan(parent, launch, changes, tuple(notes), start, request)
 
@@ -235,15 +235,16 @@ def _reads_same(run: Run, other: Run) -> bool:
 
 
 def choose_start(
-    parent: Run, launch: Launch, start: StartPoint | None, notes: list[str]
+    parent: Run, launch: Launch, request: ResubmissionRequest, notes: list[str]
 ) -> StartPoint:
-    """Return the starting point: `start`, or the default for the end state of `parent`.
+    """Return the requested starting point, or the default for the end state of `parent`.
 
     Adds the reason for the default to `notes`.
 
     Raises:
         InputError: the run cannot resume from the requested checkpoint.
     """
+    start = request.start
     if start == "checkpoint" and not launch.can_resume:
         raise InputError(
             "The job file does not define how the script resumes.",
@@ -263,13 +264,14 @@ def choose_start(
     if start is None:
         start = "scratch"
         if failed and launch.can_resume and (parent.started or parent.attempts):
-            if unfit:
-                notes.append(f"It starts from scratch: {unfit}.")
+            kept = _has_checkpoint(parent, request)
+            if why := unfit or ("" if kept is not False else f"{parent.id} saved no checkpoint"):
+                notes.append(f"It starts from scratch: {why}.")
             else:
                 start = "checkpoint"
                 was = "was " if parent.state is State.CANCELLED else ""
-                words = f"{parent.id} {was}{parent.state}: it resumes from its last checkpoint."
-                notes.append(words)
+                words = f"{parent.id} {was}{parent.state}: it resumes from its last checkpoint"
+                notes.append(f"{words}{'' if kept else ', if it saved one'}.")
     ranks, after = parent.layout.world_size, launch.layout.world_size
     own_zero = launch.spec.trainer is None and has_deepspeed(launch.spec)
     if start == "checkpoint" and own_zero and ranks != after:
@@ -278,6 +280,14 @@ def choose_start(
             "universal checkpoint."
         )
     return start
+
+
+def _has_checkpoint(parent: Run, request: ResubmissionRequest) -> bool | None:
+    """Return whether `parent` has a checkpoint, which bundled trainers report; None if unknown."""
+    if request.slowest_save is not None or saved(parent.attempts):
+        return True
+    reports = parent.spec.trainer and (request.trained_batch is not None or parent.rc == 2)
+    return False if reports and parent.parent is None else None
 
 
 def _unfit(parent: Run, launch: Launch) -> str:

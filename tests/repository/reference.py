@@ -35,8 +35,8 @@ _COMMANDS = """# Verbs and options
 Look up what each verb does. `lumitui VERB --help` and `man lumitui` print the same.
 `make reference` writes this page.
 
-- RUN is a run's id (or its beginning or end), the job's number in Slurm, a job name (its newest
-  run) or `last`.
+- RUN is a run's id (or its beginning or end), the job's number in Slurm, the name of a job or grid
+  (its newest run) or `last`.
 - `--json` prints one JSON object on stdout.
 - `-y`, `--yes` skips the confirmation.
 - [Exit codes](exit_codes.md) are the same for all verbs.

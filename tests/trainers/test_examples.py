@@ -13,6 +13,7 @@ from lumitui.app.job.examples import JobExample
 from lumitui.app.job.grid import cells
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.app.launch.adviser.adviser import trainer_options
 from lumitui.app.launch.deepspeed_batch import with_strategy
 from tests.support.places import TRAINERS as FOLDER
 from tests.support.trainers.ranks import Load, alone, losses, reported, train, train_alone
@@ -29,6 +30,16 @@ TINY = {
 """What is trained here in place of a model of an example: the same code."""
 Config = dict[str, Any]
 OFFLOAD = [name for name, row in STRATEGIES.items() if row.offload]
+
+
+def test_the_options_read_from_a_trainers_source_are_those_of_its_parser(load: Load) -> None:
+    arguments, parser = load("engine.arguments"), argparse.ArgumentParser(add_help=False)
+    arguments.add_shared(parser)
+    assert set(parser._option_string_actions) < set(trainer_options("deepspeed_zero.py").flags)
+    arguments.add_torch(parser)
+    flags = set(parser._option_string_actions)
+    assert flags == set(trainer_options("ddp.py").flags)
+    assert set(trainer_options("fsdp.py").flags) == flags | {"--keep-gradients", "--shard-size"}
 
 
 @pytest.mark.parametrize("name", BUNDLED)

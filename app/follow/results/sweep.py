@@ -65,6 +65,11 @@ class SweepRow:
         return self.setting, epoch, speed, waits, *losses, self.state, self.run or "-"
 
     @property
+    def going(self) -> bool:
+        """Whether its run was sent and has not ended, so that its figures may change."""
+        return self.run is not None and self.state not in (*_OVER, State.UNKNOWN)
+
+    @property
     def workers(self) -> int | None:
         """Its number of workers, if the runs differ only in that."""
         return workers_in(self.setting)
@@ -209,6 +214,9 @@ def _advice(rows: Sequence[SweepRow]) -> tuple[str, list[str]]:
         )
     if len(silent) > ended:
         sentences.append(f"{len(silent) - ended} of {len(rows)} runs have no figures yet.")
+    if going := sum(row.going for row in rows):
+        still = f"{going} of {len(rows)} runs have not ended, so lumitui recommends no setting yet."
+        return "", [*sentences, still]
     if any(row.workers is None for row in rows):
         return "", [*sentences, *_lowest_loss(rows)]
     if len(paced) < 2:

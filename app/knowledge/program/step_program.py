@@ -349,8 +349,9 @@ _SILENT = (
     "TrlParser",
 )  # fmt: skip
 """Calls after which unknown options may also be valid."""
-_DEEPSPEED = ("--deepspeed", "--deepspeed_config", "--deepscale", "--deepscale_config",
-              "--deepspeed_mpi")  # fmt: skip
+DEEPSPEED_OPTIONS = (
+    "--deepspeed", "--deepspeed_config", "--deepscale", "--deepscale_config", "--deepspeed_mpi",
+)  # fmt: skip
 """Options added by `deepspeed.add_config_arguments(parser)` (deepspeed/__init__.py)."""
 _RENAMED = re.compile(r"\.add_argument\b(?!\s*\()")
 """The method under another name, whose options are unknown."""
@@ -415,7 +416,7 @@ def options_of(run: StepProgram) -> ParserOptions | None:
                 flags += own
             elif any(one.text in parsers or one.text == "parser" for one in call.arguments):
                 if call.name == "deepspeed.add_config_arguments":
-                    flags += _DEEPSPEED
+                    flags += DEEPSPEED_OPTIONS
                 elif not any(call.last in file.functions for file in run.files):
                     return None  # other code may add options
             if call.name == "argparse.ArgumentParser" and _is_odd(call):
@@ -473,8 +474,13 @@ def given_options(run: StepProgram) -> Iterator[int]:
         text = word.known
         if text == "--":
             return
-        if len(text) > 1 and text.startswith("-") and not _is_number(text):
+        if is_option(text):
             yield number
+
+
+def is_option(word: str) -> bool:
+    """Return whether argparse treats a word as an option."""
+    return len(word) > 1 and word.startswith("-") and not _is_number(word)
 
 
 def _is_number(text: str) -> bool:

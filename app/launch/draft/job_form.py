@@ -51,7 +51,8 @@ def at_line(finding: Finding, document: Document | None) -> Finding:
 
 def in_grid(problem: Finding, grid: Collection[str], document: Document) -> Finding:
     """Return `problem` at the key `grid` if the grid sets its field; fixes never change a grid."""
-    fix = None if problem.fix and problem.fix.at.field in grid else problem.fix
+    of_cell = grid and problem.fix and problem.fix.at.field in (*grid, "args")
+    fix = None if of_cell else problem.fix
     if problem.at.field in grid:
         return at_line(replace(problem, at=at_key("grid"), fix=fix), document)
     return replace(problem, fix=fix)

@@ -11,9 +11,10 @@ from lumitui.app.scale.scaling.step_time import StepModel
 from lumitui.app.scale.scaling.study import Cost, Scaling, ScalingSize
 
 NOTHING = (
-    "No run of this lineage has reported samples/s, so lumitui cannot predict a time. If the "
-    r"script prints them, add `metrics: {samples_per_s: 'samples/s (\d+)'}` to the job file; or it "
-    'writes a line like {"step": 1, "samples_per_s": 812.5} to $RUN_DIR/metrics.jsonl each step.'
+    "No run of this lineage has reported samples/s, so lumitui cannot predict a time. A bundled "
+    "trainer reports them after its first step. For your own script that prints them, add "
+    r"`metrics: {samples_per_s: 'samples/s (\d+)'}` to the job file; or let it write a line like "
+    '{"step": 1, "samples_per_s": 812.5} to $RUN_DIR/metrics.jsonl each step.'
 )
 PREDICTED = "predicted"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -121,25 +122,22 @@ def basis(scaling: Scaling) -> str:
 
 def _step_basis(steps: StepModel, size: ScalingSize) -> str:
     step, exchange = steps.calibrated, steps.exchange
-    nodes = words.count(size.nodes, "node")
-    text = f"A step of {nodes} takes {_milliseconds(step.seconds)}"
+    text = f"A step of {words.count(size.nodes, 'node')} takes {_milliseconds(step.seconds)}"
     each = exchange.bytes * exchange.passes / 1e6
     in_node, between = exchange.links.in_node, exchange.links.between_nodes
-    links = f"at {in_node:g} GB/s in a node and {between:g} GB/s between nodes"
+    rates = f"{in_node:g} GB/s in a node and {between:g} GB/s between nodes"
+    links = f", at {rates}."
     if steps.measured.wire is not None:
-        text += (
-            f", of which the run waited {_milliseconds(step.exposed)} for the network, as "
-            f"measured ({_milliseconds(step.exchange)} of transfer)"
-        )
-        links += f", which takes {short(exchange.slower)} times as long, as it did here"
+        text += f", of which the run waited {_milliseconds(step.exposed)} for gradients, as "
+        text += f"measured ({_milliseconds(step.exchange)} of exchange)"
+        longer = f"{short(exchange.slower)} times as long as at {rates}"
+        links = f". This took {longer}, and lumitui expects the same of other sizes."
     elif step.exchange:
-        text += (
-            f", of which the exchange adds {_milliseconds(step.exposed)}, according to the "
-            "profile's links"
-        )
+        added = _milliseconds(step.exposed)
+        text += f", of which the exchange adds {added}, according to the profile's links"
     return (
         f"{text}; {_milliseconds(step.compute)} are computation. lumitui predicts other sizes "
-        f"from this one: each rank sends {short(each)} MB a step, {links}. 8 of 10 published "
+        f"from this one: each rank sends {short(each)} MB a step{links} 8 of 10 published "
         "training runs lie within the interval. To check it, run one more size."
     )
 

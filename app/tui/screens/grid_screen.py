@@ -169,8 +169,8 @@ def grid_rows(
 ) -> list[tuple[list[Text], str | None]]:
     """Return the cells of each run, with its id; the best value of a column is green.
 
-    A star marks the advised run or, without advice, the run with the lowest loss. A run whose curve
-    is drawn below has the same letter and colour there.
+    Once all runs have ended, a star marks the advised run or the one with the lowest loss. A run
+    whose curve is drawn below has the same letter and colour there.
     """
     rows, losses = found.sweep.rows, 4
     texts = list(map(list, zip(*(row.cells[:-2] for row in rows), strict=True)))
@@ -183,8 +183,8 @@ def grid_rows(
         losses: _best(min, (row.pace.loss for row in rows)),
     }
     settings = [row.setting for row in rows]
-    advised = found.sweep.advised
-    star = settings.index(advised) if advised else best[losses]
+    advised, ended = found.sweep.advised, not any(row.going for row in rows)
+    star = settings.index(advised) if advised else best[losses] if ended else None
     made = []
     for at, row in enumerate(rows):
         run = found.runs.get(row.run or "")

@@ -196,12 +196,13 @@ def test_the_overview_names_what_the_ranks_wait_for() -> None:
     waits = replace(TOTALS, throughput=Throughput(over_all=36_600.0, parts=parts))
     assert dict(run_overview.rows(RUN, NOW, None, waits, None))["idle"] == (
         "the ranks wait 35 % of each step for data: give the trainer more --workers; "
-        "25 % of each step for other ranks: try fewer nodes, or larger batches; "
+        "25 % of each step for gradients: try fewer nodes, or larger batches; "
         "40 % of the time for evaluation, saves and starts between steps"
     )
+    assert "for gradients: try larger batches;" in waiting(waits, nodes=1)
     little = (("data_s", 0.05), ("exposed_s", 0.1))
     busy = replace(TOTALS, throughput=Throughput(over_all=60_000.0, parts=little))
-    assert waiting(busy) == waiting(None) == waiting(TOTALS) == ""
+    assert waiting(busy, 2) == waiting(None, 2) == waiting(TOTALS, 2) == ""
 
 
 USE = GpuUse(7200, 8, 8, 0.31, 55.0, 31000, 65520)

@@ -16,6 +16,7 @@ from lumitui.app.history.file.sqlite_errors import PendingWarnings
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.filters import FilterTerm, WordTerm
 from lumitui.app.history.listing.find_runs import Filter
+from lumitui.app.history.listing.series_runs import RunSeries
 from lumitui.app.history.rows.kept_texts import digest_of, pack
 from lumitui.app.history.run import AttemptRecord, Changes, Provenance, Run
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -174,6 +175,19 @@ def test_a_run_is_found_by_its_job_a_unique_end_of_its_id_or_its_name(history: H
         history.get("102")
     with pytest.raises(InputError, match="'10' is not a run"):
         history.get("10")
+
+
+def test_the_name_of_a_grid_is_its_newest_run(history: History) -> None:
+    history.series.begin(RunSeries("g1", "grid", "lumi", "job.yaml", 1.0, ()))
+    for number in range(3):
+        history.begin(a_run(f"sweep-lr{number}-ab", created=float(number)))
+        history.series.claim("g1", number, f"sweep-lr{number}-ab")
+    assert history.get("sweep").id == "sweep-lr2-ab"
+    with pytest.raises(InputError, match="may be several runs"):
+        history.get("swe")
+    history.begin(a_run("sweep-alone", created=9.0))
+    with pytest.raises(InputError, match="may be several runs"):
+        history.get("sweep")
 
 
 def test_an_ambiguous_prefix_names_five_and_says_there_are_more(history: History) -> None:

@@ -125,8 +125,30 @@ def test_a_chain_cancelled_between_attempts_continues_from_its_checkpoint(
     run = a_run("a-1", state=State.CANCELLED, attempts=attempts)
     launch = Launch(run.spec, run.script, run.layout, run.price, can_resume=True)
     notes: list[str] = []
-    assert choose_start(run, launch, None, notes) == start
+    assert choose_start(run, launch, ResubmissionRequest(), notes) == start
     assert notes == said
+
+
+@pytest.mark.parametrize(
+    ("trainer", "rc", "batch", "save", "words"),
+    [
+        ("ddp", 2, None, None, "It starts from scratch: a-1 saved no checkpoint."),
+        ("ddp", 1, 64, None, "It starts from scratch: a-1 saved no checkpoint."),
+        ("ddp", 1, None, None, "a-1 failed: it resumes from its last checkpoint, if it saved one."),
+        ("ddp", 1, 64, 0.5, "a-1 failed: it resumes from its last checkpoint."),
+        (None, 2, 64, None, "a-1 failed: it resumes from its last checkpoint, if it saved one."),
+    ],
+)
+def test_a_run_that_saved_nothing_is_not_said_to_resume(
+    trainer: str | None, rc: int, batch: int | None, save: float | None, words: str
+) -> None:
+    run = a_run("a-1", state=State.FAILED, rc=rc, started=1.0)
+    keys = {"trainer": trainer, "script": None if trainer else "train.py"}
+    run = replace(run, spec=run.spec.model_copy(update=keys))
+    launch = Launch(run.spec, run.script, run.layout, run.price, can_resume=True)
+    notes: list[str] = []
+    choose_start(run, launch, ResubmissionRequest(slowest_save=save, trained_batch=batch), notes)
+    assert notes == [words]
 
 
 @pytest.fixture
@@ -173,7 +195,7 @@ def test_who_insists_on_a_checkpoint_is_refused_without_one(runs: Runs, failed: 
         (("train.py",), "train.py differs from the code that ran."),
         (("a.py", "b.py"), "a.py and b.py differ from the code that ran."),
         (tuple("abcd"), "a, b, c and 1 more file differ from the code that ran."),
-        ((), "The project has changed since this run; lumitui does not know which files."),
+        ((), "The project has changed, perhaps only a job file; lumitui does not know which."),
     ],
 )
 def test_it_names_the_files(files: tuple[str, ...], words: str) -> None:

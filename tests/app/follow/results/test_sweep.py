@@ -31,7 +31,7 @@ def told(step_s: float, data_s: float, *, epochs: int = 2, samples: int | None =
     return [json.dumps(line) for line in lines]
 
 
-def of(runs: Mapping[str, list[str] | None], *, unsent: int = 0) -> Sweep:
+def of(runs: Mapping[str, list[str] | None], *, unsent: int = 0, last: str = "done") -> Sweep:
     """The sweep of a grid whose settings have these lines, each."""
     members = [SeriesMember(at, name, "", f"run-{at}") for at, name in enumerate(runs, 1)]
     members += [SeriesMember(len(runs) + at, f"--workers={90 + at}", "") for at in range(unsent)]
@@ -41,7 +41,8 @@ def of(runs: Mapping[str, list[str] | None], *, unsent: int = 0) -> Sweep:
         return pace_of([point for line in lines[run] if (point := parse_line(line.encode()))])
 
     series = RunSeries("g1", "grid", "laptop", "", 1.0, tuple(members))
-    return sweep(series, dict.fromkeys(lines, "done"), pace)
+    states = dict.fromkeys(lines, "done") | {f"run-{len(runs)}": last}
+    return sweep(series, states, pace)
 
 
 def workers(*seconds: float, waits: float = 0.0) -> Sweep:
@@ -108,6 +109,14 @@ def test_a_grid_without_workers_names_the_lowest_loss() -> None:
     assert found.advice == ("--lr=2 has the lowest loss of the 2 runs that report one, 0.25.",)
     assert of({"--lr=1": lines(0.5), "--lr=2": lines(0.25)}).advice == (
         "--lr=2 has the lowest loss, 0.25.",
+    )
+
+
+@pytest.mark.parametrize("key", ["--lr", "--workers"])
+def test_no_setting_is_recommended_while_a_run_goes_on(key: str) -> None:
+    found = of({f"{key}=1": told(1.0, 0), f"{key}=2": told(0.5, 0, epochs=3)}, last="running")
+    assert found.advised == "" and found.advice == (
+        "1 of 2 runs have not ended, so lumitui recommends no setting yet.",
     )
 
 

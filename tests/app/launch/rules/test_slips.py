@@ -10,6 +10,7 @@ from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.rules.mistakes import shared_outputs
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 SITES = Sites([BUILT_IN])
@@ -302,3 +303,18 @@ def test_a_list_of_gpus_names_the_variable_that_slurm_sets_in_its_place(
 ) -> None:
     texts = " ".join(said(env={name: "0,1,2,3,4,5,6,7"}).values())
     assert f"Remove {name} from `env:`: Slurm sets {sets}, " in texts
+
+
+def trained(*args: str, trainer: str = "ddp") -> list[Finding]:
+    keys = {"script": None, "trainer": trainer, "strategy": trainer, "args": list(args)}
+    spec, site = changed(parse_job(JOB, "job.yaml"), keys, "t"), SITES.load("lumi")
+    return [one for one in findings(compose(spec, site), site) if one.rule == "unknown-argument"]
+
+
+def test_an_argument_that_a_bundled_trainer_lacks_is_refused_before_the_send() -> None:
+    (one,) = trained("--epochs", "2", "--learning-rate=0.1")
+    assert one.severity == "error" and one.do == "Write --lr instead of --learning-rate."
+    assert one.fix and one.fix.value == ("--epochs", "2", "--lr=0.1")
+    assert trained("--epo", "2", "--lr", "-1", "--data=$STAGE_DATA", "-h") == []
+    assert [one.fix for one in trained("--shard-size", "8")] == [None]
+    assert trained("--shard-size", "8", trainer="fsdp") == []

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.cli.output import as_data
+from lumitui.app.explain.run_facts import NO_METRICS
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.scale.scaling import rungs, scaling_words
 from lumitui.app.scale.scaling.measured import MeasuredRun, Training, training_of
@@ -252,6 +253,7 @@ def test_what_is_predicted_says_how_sure_it_is() -> None:
     assert ": 100 % of the time on 1 node stays" in scaling_words.basis(no_gain)
     none = scaling_of(trained("r", 1), [], [])
     assert scaling_words.heading(none) == scaling_words.NOTHING and scaling_words.basis(none) == ""
+    assert all("A bundled trainer" in text for text in (scaling_words.NOTHING, NO_METRICS))
 
 
 @pytest.mark.parametrize(

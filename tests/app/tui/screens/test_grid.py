@@ -7,6 +7,7 @@ from lumitui.app.history.history import History
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.screens.grid_screen import GridFigures, even_decimals
 from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.gallery.histories import a_grid
 from tests.support.gallery.tour import still
 from tests.support.program.driven_tui import sees, until
@@ -17,6 +18,7 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
 ) -> None:
     history = History(settings.history)
     run_id = a_grid(history, tmp_path)
+    (going,) = history.unfinished()
     history.close()
     app = still(settings)
     async with app.run_test(size=(100, 30)) as pilot:
@@ -24,7 +26,8 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await sees(pilot, "Overview")
         await pilot.press("x")
         await sees(pilot, r"1 of 5 runs have no figures yet\.[\s\S]*─ Settings ─")
-        await sees(pilot, r"★ --lr=0.03 +\d+ +0.5751\d* +done +\S+ +b [▁-▇]+")
+        await sees(pilot, "1 of 5 runs have not ended")
+        await sees(pilot, r"  --lr=0.03 +\d+ +0.5751\d* +done +\S+ +b [▁-▇]+")
         await sees(pilot, r"--lr=0.003 +\d+ +1.56\d* +running +\S+ +d [▁-▇]+")
         await sees(pilot, "--lr=0.001 .*not sent")
         await sees(pilot, r"a --lr=0.1 0.9\d+ +b --lr=0.03 0.57508 +c --lr=0.01 .* smoothed 0.9")
@@ -33,6 +36,8 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await sees(pilot, r"samples/s ─[\s\S]*last +a --lr=0.1 1340 ")
         await pilot.press(",")
         await sees(pilot, r"─ loss ─")
+        app.runs.history.update(going.id, state=State.DONE)
+        await sees(pilot, r"★ --lr=0.03 ")
         await pilot.press("j", "enter")
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
         await pilot.press("1")
