@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from time import time
 from typing import Any
 
@@ -191,3 +192,33 @@ async def test_what_followed_a_run_is_named_and_can_be_taken_along(
         await pilot.press("y")
         await until(pilot, lambda: len(parents) == 2, "both are sent")
     assert parents == [run.id, later.id]
+
+
+async def test_a_letter_typed_while_the_plan_is_made_answers_the_question(
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, made = LumiApp(settings), Event()
+    run = kept(app)
+    app.runs.history.update(run.id, snapshot=None)
+    plan = app.runs.plan_resubmission
+
+    def slowly(*given: Any, **options: Any) -> Any:
+        assert made.wait(30)
+        return plan(*given, **options)
+
+    monkeypatch.setattr(app.runs, "plan_resubmission", slowly)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.sends.resubmit(run.id, 1)
+        await sees(pilot, "args  ")
+        args = app.screen.query_one("#args", Input)
+        args.focus()
+        before = args.value
+        await pilot.press("ctrl+s", "n")
+        await sees(pilot, "Planning …")
+        await pilot.pause(1.0)  # longer than a key waits for a busy app
+        assert args.value == before
+        asked: list[str] = []
+        monkeypatch.setattr(Confirm, "action_close", lambda self: asked.append(self.heading))
+        made.set()
+        await until(pilot, lambda: bool(asked), "the question got the key")
+        assert asked == [f"Send {run.id} again?"] and args.value == before
