@@ -13,7 +13,16 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Static
 
-from lumitui.app.runs import InputError, LinkState, LumiError, Run, Runs, State, link_titles
+from lumitui.app.runs import (
+    WENT_WRONG,
+    InputError,
+    LinkState,
+    LumiError,
+    Run,
+    Runs,
+    State,
+    link_titles,
+)
 from lumitui.app.tui import messages
 from lumitui.app.tui.asking import as_lumi_error, ask, show_error, tui
 from lumitui.app.tui.loop.row_compositor import RowCompositor
@@ -198,7 +207,7 @@ class RunScreenBase(FullScreen):
             "plus,equals_sign", "resubmit(2)", "Resubmit x2", key_display="+", id="run.scale",
             tooltip="Resubmit it on twice the nodes; shows the changes first",
         ),
-        Binding("R", "resubmit(1)", "Resubmit", show=False, id="run.again",
+        Binding("R", "resubmit(1)", "Resubmit", id="run.again",
                 tooltip="Resubmit it on the same number of nodes; shows the changes first"),
         Binding("c", "cancel", "Cancel", id="run.cancel",
                 tooltip="Cancel the job, after confirmation"),
@@ -236,7 +245,11 @@ class RunScreenBase(FullScreen):
     def offers(self, action: str) -> bool:
         """Return whether the footer shows a key, which depends on the run's state."""
         if (run := self.seen_run) is None:
-            return action not in ("pane('log')", "resubmit(2)", "cancel", "pane('why')")
+            return action not in (
+                "pane('log')", "resubmit(1)", "resubmit(2)", "cancel", "pane('why')"
+            )  # fmt: skip
+        if action.startswith("resubmit("):  # twice the nodes would fail twice
+            return (action == "resubmit(1)") is (run.state in WENT_WRONG)
         if action == "cancel":
             return not run.state.is_final
         if action == "pane('why')":

@@ -101,9 +101,10 @@ async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
         await sees(pilot, "exit +code 1")
-        (key,) = [key for key in app.screen.query(FooterKey) if key.description == "Resubmit x2"]
+        (key,) = [key for key in app.screen.query(FooterKey) if key.description == "Resubmit"]
         await pilot.click(key)
-        await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
+        await sees(pilot, "Send on 1 node ")
+        app.screen.query_one("#nodes", Input).value = "2"
         await sees(pilot, "nodes +1 +2")
         close = app.screen.query_one("#no").region
         app.screen.query_one("#nodes", Input).value = "1"
