@@ -13,16 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Static
 
-from lumitui.app.runs import (
-    WENT_WRONG,
-    InputError,
-    LinkState,
-    LumiError,
-    Run,
-    Runs,
-    State,
-    link_titles,
-)
+from lumitui.app.runs import InputError, LinkState, LumiError, Run, Runs, State, link_titles
 from lumitui.app.tui import messages
 from lumitui.app.tui.asking import as_lumi_error, ask, show_error, tui
 from lumitui.app.tui.loop.row_compositor import RowCompositor
@@ -244,12 +235,12 @@ class RunScreenBase(FullScreen):
 
     def offers(self, action: str) -> bool:
         """Return whether the footer shows a key, which depends on the run's state."""
+        again = action.startswith("resubmit(")
         if (run := self.seen_run) is None:
-            return action not in (
-                "pane('log')", "resubmit(1)", "resubmit(2)", "cancel", "pane('why')"
-            )  # fmt: skip
-        if action.startswith("resubmit("):  # twice the nodes would fail twice
-            return (action == "resubmit(1)") is (run.state in WENT_WRONG)
+            return action not in ("pane('log')", "cancel", "pane('why')") and not again
+        if again:  # twice the nodes would fail twice
+            failed = run.state.is_final and run.state not in (State.DONE, State.CANCELLED)
+            return failed is (action == "resubmit(1)")
         if action == "cancel":
             return not run.state.is_final
         if action == "pane('why')":
