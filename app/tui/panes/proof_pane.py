@@ -19,7 +19,7 @@ from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
 _MOST_RANKS = 1024
 """Maximum ranks of a drawn node."""
-PCI = "PCI: the address that the driver gives for the GPU that the rank uses"
+PCI = "GPU 3 of 8: it sees 8 and uses number 3. PCI: the address of that one."
 _NODE = Binding.Group("Node", compact=True)
 
 

@@ -122,6 +122,8 @@ def test_the_map_and_the_table_show_a_rank_in_one_colour_and_a_wrong_one_in_red(
     table = rank_table(verdict(json.dumps(reports(EXACT)), EXACT))
     assert table is not None
     assert "planned" not in table.titles
+    seen = json.dumps([one | {"device": "0000:c1:00.0"} for one in reports(EXACT)])
+    assert "uses number 3. PCI: " in proof_lines(verdict(seen, EXACT))[-1].plain
     wide = rank_table(verdict(json.dumps(reports(EXACT)), EXACT), 78)
     assert wide is not None and "planned" in wide.titles, "if there is room"
     found = table.titles.index("found")
