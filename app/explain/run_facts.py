@@ -151,7 +151,7 @@ def proof_table(verdict: Verdict) -> ProofTable:
     titles: tuple[str, ...] = ("rank", "host", "found")
     if not shared:
         titles = ("rank", "local", "host", "planned", "found")
-    titles += (*(("GPUs",) if gpus else ()), *(("PCI",) if bus else ()), "verdict")
+    titles += (*(("GPU",) if gpus else ()), *(("PCI",) if bus else ()), "verdict")
     rows = sorted(verdict.rows, key=lambda row: row.ok)
     right = "unbound" if verdict.kind == "unbound" else "ok"
     made = (_proof_row(row, right, shared=shared, gpus=gpus, bus=bus) for row in rows)
@@ -161,7 +161,7 @@ def proof_table(verdict: Verdict) -> ProofTable:
 def _proof_row(row: RankProof, right: str, *, shared: bool, gpus: bool, bus: bool) -> ProofRow:
     # Without a plan, no rank can be `right`.
     verdict = "differs" if not row.ok else right if row.planned else ""
-    devices: tuple[str, ...] = (_ranges(row.gpus) or "?",) if gpus else ()
+    devices: tuple[str, ...] = (_gpu(row.gpus, row.local_rank) or "?",) if gpus else ()
     devices += (row.device.removeprefix("0000:") or "?",) if bus else ()
     cells = (row.found or "?", *devices, verdict)
     if shared:
@@ -171,12 +171,15 @@ def _proof_row(row: RankProof, right: str, *, shared: bool, gpus: bool, bus: boo
 
 
 @lru_cache(maxsize=1024)  # the ranks of a thousand nodes see the same few lists
-def _ranges(gpus: str) -> str:
-    """Return GPUs as ranges if they are consecutive numbers, else unchanged."""
+def _gpu(gpus: str, local: int) -> str:
+    """Return the GPU that a rank uses by its order, of those that it sees: `3 of 8`, `5 of 4-7`."""
     parts = gpus.split(",")
     numbers = [int(part) for part in parts if part.isdecimal()]
     in_order = len(numbers) == len(parts) and numbers == sorted(set(numbers))
-    return format_cores(numbers) if in_order else gpus
+    seen = format_cores(numbers) if in_order else gpus
+    if not 0 <= local < len(parts) > 1:
+        return seen
+    return f"{parts[local]} of {len(parts) if numbers == [*range(len(parts))] else seen}"
 
 
 def preflight(verdict: Verdict, most: int = 10) -> list[str]:

@@ -199,6 +199,7 @@ def rows(
     `explained`: whether the failure's cause is shown beside the rows.
     """
     parent, beside = comparison or (None, None)
+    told = explained and _reason(run) == run.cause
     facts = (
         ("timing", story(run, now)),
         ("proof", f"{proof.kind}: {proof.sentence}" if proof and run.name != NODE_PROBE else ""),
@@ -208,7 +209,7 @@ def rows(
         ("loss", loss(totals)),
         ("saves", _saves(run, totals)),
         ("billed", words.billed(run, now)),
-        ("reason", "" if run.state is State.QUEUED else _reason(run)),
+        ("reason", "" if run.state is State.QUEUED or told else _reason(run)),
         ("next", next_step(run, proof, now, explained=explained or bool(run.cause))),
     )
     return [(label, text) for label, text in facts if text]

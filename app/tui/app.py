@@ -20,6 +20,7 @@ from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.filter import LineFilter
+from textual.notifications import Notify
 from textual.reactive import var
 from textual.screen import Screen
 from textual.theme import Theme
@@ -32,7 +33,7 @@ from lumitui.app.tui.flows.leaving import Leaving
 from lumitui.app.tui.flows.sends import Sends
 from lumitui.app.tui.loop.key_order import OrderedKeysApp
 from lumitui.app.tui.messages import HistoryChanged
-from lumitui.app.tui.notices import Notices
+from lumitui.app.tui.notices import TOAST_SECONDS, Notices
 from lumitui.app.tui.preferences.contrast import ReadableText, SixteenColours, WithoutColour
 from lumitui.app.tui.preferences.themes import (
     calm,
@@ -55,6 +56,7 @@ _ENOUGH = 10  # number of middle-generation collections after which Python would
 _TOO_MANY = 100
 """Seconds after which a full collection runs despite typing, before garbage fills the memory."""
 _QUIET = 1.0  # seconds without a key press after which the user counts as idle
+_JUST = 1.0  # seconds in which a toast has not been read
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class LumiApp(OrderedKeysApp):
     """The application over one history and its connections; it delegates to its parts."""
 
     TITLE = "lumitui"
+    NOTIFICATION_TIMEOUT = TOAST_SECONDS
     CSS_PATH: ClassVar[list[str | PurePath]] = ["styles/page.tcss", "styles/runs.tcss"]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012 - as Textual types it
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {actions}
@@ -332,11 +335,17 @@ class LumiApp(OrderedKeysApp):
         """Refresh every due site; `asked` is True if the user requested it."""
         self._refreshes.tick(asked=asked)
 
-    def notify(self, message: str, **options: Any) -> None:
+    @on(Notify)
+    def _keep_two(self) -> None:
         """Show a toast beside the newest one, at most two."""
         for older in list(self._notifications)[:-1]:
             self._unnotify(older, refresh=False)
-        super().notify(message, **options)
+
+    def _drop_toasts(self) -> None:
+        """Drop short toasts on the screen that closes or is covered, except one just shown."""
+        for toast in list(self._notifications):
+            if toast.timeout <= TOAST_SECONDS and time.time() - toast.raised_at > _JUST:
+                self._unnotify(toast, refresh=False)
 
     def write_out(self, sequence: str) -> None:
         """Write a control sequence to the terminal."""
@@ -401,10 +410,12 @@ class LumiApp(OrderedKeysApp):
             sheets = (Path(__file__).parent / f"styles/{name}.tcss" for name in LATE_STYLES)
             text = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
             self.stylesheet.add_source(text, source)
+        self._drop_toasts()
         return super().push_screen(*given, **options)
 
     def pop_screen(self) -> AwaitComplete:
         """Close the top screen, then show any error deferred until then."""
+        self._drop_toasts()
         closing = super().pop_screen()
         self._errors.show_next_later()
         return closing

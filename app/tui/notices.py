@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Event, Runs
     from lumitui.app.tui.app import LumiApp
 
-TOAST_SECONDS = 12.0
+TOAST_SECONDS = 4.0
+"""Toasts lie on the rows that they report."""
 PATIENCE = 60.0
 """Maximum seconds that the catch-up waits for the sites."""
 
@@ -108,12 +109,22 @@ class Notices:
         single = len(found) <= MOST_SINGLE_EVENTS
         sentences = [event.sentence for event in found] if single else [joint_sentence(found)]
         failed = any(event.happened is Happened.FAILED for event in found)
-        for sentence in sentences:
+        seen = all(self._shows(event.run_id) for event in found)
+        for sentence in [] if seen else sentences:
             self._toast(sentence, bad=failed)
         self._tell_outside(found)
         ended = [event.run_id for event in found if event.happened is Happened.FAILED]
         if ended and single:  # for many runs, logs are read on demand only
             self._find_causes(ended)
+
+    def _shows(self, run_id: str) -> bool:
+        """Return whether the screen in front shows the state of a run."""
+        from lumitui.app.tui.screens.run_screen import RunScreen
+        from lumitui.app.tui.screens.runs_screen import RunsScreen
+
+        front = self._app.screen
+        own = isinstance(front, RunScreen) and front.chosen == run_id
+        return own or isinstance(front, RunsScreen)
 
     def _find_causes(self, run_ids: list[str]) -> None:
         """Find once why runs failed, one request each; the list notices the changed history."""
@@ -128,9 +139,9 @@ class Notices:
 
         ask(self._app, find)
 
-    def _toast(self, words: str, *, bad: bool) -> None:
+    def _toast(self, words: str, *, bad: bool, seconds: float = TOAST_SECONDS) -> None:
         severity: Literal["warning", "information"] = "warning" if bad else "information"
-        self._app.notify(words, severity=severity, timeout=TOAST_SECONDS, markup=False)
+        self._app.notify(words, severity=severity, timeout=seconds, markup=False)
 
     def _tell_outside(self, found: list[Event]) -> None:
         """Send notifications outside the TUI; the program's exit would wait for a worker."""
@@ -166,4 +177,4 @@ class Notices:
     def _warn_once(self, words: str) -> None:
         if words not in self._warned:
             self._warned.add(words)
-            self._toast(words, bad=True)
+            self._toast(words, bad=True, seconds=15)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Diagnosis, Run, RunOverview, Runs
 
 _WELL = (State.DONE, State.CANCELLED, State.NOT_SENT)
-_SHRINKING = ("GPUs", "found", "planned", "host")
+_SHRINKING = ("GPU", "found", "planned", "host")
 """Columns of the proof that are cut on a narrow terminal, in this order."""
 
 

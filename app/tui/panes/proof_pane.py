@@ -14,10 +14,11 @@ from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.proof.rank_proof import RankProof
 from lumitui.app.runs import LumiError, Run, Runs, gpu_word, log_line, measured_map, node_map_lines
 from lumitui.app.tui.panes.compose.node_map_pane import map_line
-from lumitui.app.tui.widgets.styled import VERDICTS, plain, rank_colour
+from lumitui.app.tui.widgets.styled import GAP, VERDICTS, plain, rank_colour
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
 _MOST_RANKS = 1024  # maximum ranks of a drawn node
+PCI = "GPU 3 of 8: it sees 8 and uses number 3. PCI: the address of that one."
 _NODE = Binding.Group("Node", compact=True)
 
 
@@ -38,7 +39,6 @@ class ProofPane(RowList):
         super().__init__(id="proof")
         self._runs = runs
         self._shown: Verdict | None = None
-        self._all_ranks: TitledRows | None = None
         self._site = ""
         self._hosts: dict[str, list[RankProof]] = {}
         """The ranks of each node, nodes that differ first."""
@@ -50,7 +50,7 @@ class ProofPane(RowList):
         found = self._runs.proof(run)
         if found is not self._shown:
             self._shown, self._site = found, run.site
-            self._hosts, self._all_ranks = nodes_of(found), rank_table(found)
+            self._hosts = nodes_of(found)
             self._show()
             self.refresh_bindings()
 
@@ -77,7 +77,7 @@ class ProofPane(RowList):
         width, height = self.scrollable_content_region.size
         if found is None or not width:
             return
-        lines, table = proof_lines(found), self._all_ranks
+        lines, shown = proof_lines(found), found
         if len(self._hosts) > 1:
             lines.append(node_cells(self._hosts, self._at, width, max(1, height // 5)))
         if self._hosts:
@@ -85,8 +85,8 @@ class ProofPane(RowList):
             lines += self._map(name, width)
             # If all is as planned, the other nodes look the same.
             if (found.kind == "proved") != self._turned:
-                table = rank_table(replace(found, rows=tuple(self._hosts[name])))
-        self.show(lines, table)
+                shown = replace(found, rows=tuple(self._hosts[name]))
+        self.show(lines, rank_table(shown, width))
 
     def _map(self, name: str, width: int) -> list[Text]:
         """Return the drawn node; empty if the site's nodes or cores are unknown."""
@@ -129,22 +129,21 @@ def proof_lines(found: Verdict) -> list[Text]:
     style = "bold red" if found.preflight and found.preflight.state == "bad" else ""
     measured = [plain(line, style) for line in run_facts.preflight(found)]
     verdict = Text.assemble((found.kind, VERDICTS[found.kind]), plain(f"  {found.sentence}"))
-    return [verdict, *(plain(line, "bold red") for line in different), *measured]
+    key = [Text(PCI, "dim")] if any(row.device for row in found.rows) else []
+    return [verdict, *(plain(line, "bold red") for line in different), *measured, *key]
 
 
-def rank_table(found: Verdict) -> TitledRows | None:
+def rank_table(found: Verdict, width: int = 0) -> TitledRows | None:
     """Return a row for each rank that reported; None if none did."""
     if not found.rows:
         return None
     table = run_facts.proof_table(found)
     titles, safe = table.titles, cache(log_line)  # thousands of ranks share a few different cells
     found_at, last = titles.index("found"), len(titles) - 1
-    # If all ranks have the planned cores, one column is enough.
-    kept = [
-        at
-        for at in range(len(titles))
-        if titles[at] != "planned" or not all(row.ok for row in found.rows)
-    ]
+    # If all ranks have the planned cores and both columns do not fit, one is enough.
+    wide = TitledRows(titles, [ListRow(row.cells, ()) for row in table.rows]).widths
+    whole = not all(row.ok for row in found.rows) or sum(wide) + GAP * (len(wide) - 1) <= width
+    kept = [at for at, title in enumerate(titles) if title != "planned" or whole]
     wrong = {found_at: "bold red", last: "bold red"}
     as_planned = VERDICTS["unbound"] if found.kind == "unbound" else "dim green"
     right = dict.fromkeys(range(last), "dim") | {last: as_planned}

@@ -45,6 +45,8 @@ HERE = ("▶", "bold magenta")
 MARKS = {"done": ("✔", "green", ""), "next": ("·", "", "bold"), "later": ("·", "dim", "dim")}
 """The sign of a step, its style, and the style of the step's name, by state."""
 TITLES = ("site", "user", "key", "project", "check", "measure", "job")
+MEASURE = {False: "Measure a node", True: "The profile has the cores: measure again"}
+"""The button of the step `measure`, by whether the profile has what it measures."""
 NOTHING = "choose …"
 HOST = "a host of ~/.ssh/config: survey it"
 ANOTHER = "another cluster …: survey it, and save a profile"
@@ -93,7 +95,7 @@ class GuideScreen(FullScreen):
             "key": ChoiceButton([("", NOTHING), *keys], id="key"),
             "project": LineInput(kept.account, placeholder="who pays", id="project", compact=True),
             "check": _button("Check the site", "F3", "check"),
-            "measure": _button("Measure a node", "F5", "measure"),
+            "measure": _button(MEASURE[False], "F5", "measure"),
             "job": _button("Create a job", "F4", "job"),
         }
         with Scroll(id="guide"):
@@ -228,6 +230,9 @@ class GuideScreen(FullScreen):
                 sign, style = HERE
             mark = Text.assemble((sign, style), (f" {number} {step.name}", name_style))
             self.query_one(f"#mark-{step.name}", Static).update(mark)
+            if step.name == "measure":
+                button = self.query_one("#measure", Button)
+                button.label = _label(MEASURE[step.mark == "done"], "F5")
             words = self.query_one(f"#words-{step.name}", Static)
             words.update(styled.plain(step.words))
             words.display = step.name == self._here
@@ -353,8 +358,11 @@ def check_text(checks: Sequence[Finding]) -> Text:
 
 
 def _button(words: str, key: str, action: str) -> Button:
-    label = Text.assemble(words, (f" {key}", "not bold dim"))
-    return Button(label, id=action, action=f"screen.{action}", compact=True)
+    return Button(_label(words, key), id=action, action=f"screen.{action}", compact=True)
+
+
+def _label(words: str, key: str) -> Text:
+    return Text.assemble(words, (f" {key}", "not bold dim"))
 
 
 def _is_ours(profile: Path) -> bool:

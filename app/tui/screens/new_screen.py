@@ -35,6 +35,7 @@ from lumitui.app.tui.panes.compose.compose_views import DraftViews, View
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.import_pane import ImportPane
 from lumitui.app.tui.panes.compose.start_pane import Beginning, StartList, beginning
+from lumitui.app.tui.panes.compose.text_pane import TextEditor
 from lumitui.app.tui.screens.page import EXPLAINED_WIDTH, FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
@@ -470,6 +471,9 @@ class NewScreen(FullScreen):
         elif checked.draft.text != self._draft.text:
             self.notify("lumitui is still checking the last edit; try again in a moment.")
         elif checked.errors and not _may_be_forced(checked):
+            if isinstance(self.focused, TextEditor):  # the errors are below the text
+                self.query_one(DraftViews).open_line(checked.errors[0].at.line)
+                return
             self.notify(checked.errors[0].words, severity="error", markup=False)
             self.action_view("form")
             self.query_one(FieldList).open_wrong()

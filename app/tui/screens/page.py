@@ -195,7 +195,7 @@ class RunScreenBase(FullScreen):
         Binding("l", "pane('log')", "Log", id="run.log", tooltip="Follow the log of the run"),
         Binding("plus,equals_sign", "resubmit(2)", "Resubmit x2", key_display="+", id="run.scale",
                 tooltip="Resubmit it on twice the nodes; shows the changes first"),
-        Binding("R", "resubmit(1)", "Resubmit", show=False, id="run.again",
+        Binding("R", "resubmit(1)", "Resubmit", id="run.again",
                 tooltip="Resubmit it on the same number of nodes; shows the changes first"),
         Binding("c", "cancel", "Cancel", id="run.cancel",
                 tooltip="Cancel the job, after confirmation"),
@@ -232,8 +232,12 @@ class RunScreenBase(FullScreen):
 
     def offers(self, action: str) -> bool:
         """Return whether the footer shows a key, which depends on the run's state."""
+        again = action.startswith("resubmit(")
         if (run := self.seen_run) is None:
-            return action not in ("pane('log')", "resubmit(2)", "cancel", "pane('why')")
+            return action not in ("pane('log')", "cancel", "pane('why')") and not again
+        if again:  # twice the nodes would fail twice
+            failed = run.state.is_final and run.state not in (State.DONE, State.CANCELLED)
+            return failed is (action == "resubmit(1)")
         if action == "cancel":
             return not run.state.is_final
         if action == "pane('why')":

@@ -52,9 +52,10 @@ _COUNT_STYLES = {
 MOST_COMPARED = 4
 _OF_MARKED = frozenset({"compare", "tag", "fetch"})
 """The actions whose keys the footer shows instead of those below while runs are marked."""
-_OF_ONE = frozenset(
-    {"pane('log')", "resubmit(2)", "pane('why')", "refresh_sites", "app.go('new')", "filter"}
-)
+_OF_ONE = frozenset((
+    "pane('log')", "resubmit(1)", "resubmit(2)", "pane('why')", "refresh_sites", "app.go('new')",
+    "filter",
+))  # fmt: skip
 EMPTY = """No runs yet.
 
 Press n to create one from a job file. You see its price and its script

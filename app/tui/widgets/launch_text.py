@@ -68,11 +68,12 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None, width: int) 
     """
     first = previews[0].launch
     layout = words.layout_size(first.layout)
-    runs = f"{len(previews)} runs, the first " if len(previews) > 1 else ""
-    parts = [("asks for ", f"{runs}{layout}")]
     alone = price if len(previews) == 1 else None
     billed = price_outlook(alone, time.time()) if alone else whole_price(previews)
-    parts += [("billed ", billed), ("time ", run_phrases.time_limit(first.spec))]
+    parts = [("asks for ", layout), ("billed ", billed)]
+    if len(previews) > 1:  # the size of one of many says less than the price of all
+        parts = [("asks for ", f"{len(previews)} runs"), parts[1], ("the first ", layout)]
+    parts.append(("time ", run_phrases.time_limit(first.spec)))
     if first.memory:
         parts.append(("GPU memory ", words.rank_memory(first.memory)))
     text = Text(no_wrap=True, overflow="ellipsis")

@@ -68,11 +68,15 @@ def test_every_state_says_what_to_do_or_is_waiting() -> None:
     failed = replace(RUN, state=State.FAILED)
     assert "Find out why" in run_overview.next_step(failed, None)
     assert run_overview.next_step(failed, None, explained=True) == run_overview.EXPLAINED
+    caused = replace(failed, cause="It ran out of memory.")
+    for explained in (False, True):  # the cause is shown once
+        rows = run_overview.rows(caused, NOW, None, None, None, explained=explained)
+        assert ("reason" in dict(rows)) is not explained
     done = replace(RUN, state=State.DONE)
     assert run_overview.next_step(done, wrong) != run_overview.UNPROVED
     probe = replace(done, name=NODE_PROBE)  # a job that trains nothing
-    rows = dict(run_overview.rows(probe, NOW, wrong, None, None))
-    assert "proof" not in rows and rows["next"].startswith("Save what it measured: F5")
+    shown = dict(run_overview.rows(probe, NOW, wrong, None, None))
+    assert "proof" not in shown and shown["next"].startswith("Save what it measured: F5")
     saved = replace(probe, note="#saved")
     assert run_overview.next_step(saved, None).startswith("Create a job on New")
 

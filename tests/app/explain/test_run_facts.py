@@ -85,15 +85,16 @@ def test_the_proof_has_a_row_a_rank_and_says_which_differs() -> None:
     items = reports(EXACT)
     items[3]["cores"] = "0-63"
     found = run_facts.proof_table(verdict_on(items))
-    assert found.titles == ("rank", "local", "host", "planned", "found", "GPUs", "verdict")
+    assert found.titles == ("rank", "local", "host", "planned", "found", "GPU", "verdict")
     assert [row.cells[-1] for row in found.rows] == ["differs"] + ["ok"] * 15
+    assert found.rows[0].cells[5] == "3 of 8", "its GPU, of those that it sees"
     assert found.rows[0].cells[:5:4] == ("3", "0-63") and not found.rows[0].ok
 
 
 def test_a_plan_that_all_ranks_share_has_no_column() -> None:
     layout = replace(EXACT, masks=(), planned_cores=("1-63",) * 8)
     found = run_facts.proof_table(verdict_on(reports(layout), layout))
-    assert found.titles == ("rank", "host", "found", "GPUs", "verdict")
+    assert found.titles == ("rank", "host", "found", "GPU", "verdict")
     assert all(len(row.cells) == 5 for row in found.rows)
 
 

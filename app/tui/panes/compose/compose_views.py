@@ -208,6 +208,16 @@ class DraftViews(Vertical):
         inside = {"form": FieldList, "yaml": TextEditor if text else TextPane}
         (self.query_one(inside[view]) if view in inside else self._panes()[view]).focus()
 
+    def open_line(self, line: int) -> None:
+        """Edit the text at a 1-based line; the cursor stays in place if the line is 0."""
+        self.open("yaml")
+        if line:
+            self.query_one(TextEditor).move_cursor((line - 1, 0))
+
+    @on(FieldList.LineWanted)
+    def _line_wanted(self, event: FieldList.LineWanted) -> None:
+        self.open_line(event.line)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer to edit only the text."""
         return action != "edit" or self.query_one(TextPane).has_focus

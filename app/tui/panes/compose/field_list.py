@@ -104,6 +104,12 @@ class FieldList(ScrollView, can_focus=True):
 
         fix: Fix
 
+    @dataclass
+    class LineWanted(Message):
+        """The user wants to edit the text at an error that belongs to no field."""
+
+        line: int
+
     class AllFixesWanted(Message):
         """The user applies all fixes, and those that they make necessary."""
 
@@ -330,6 +336,8 @@ class FieldList(ScrollView, can_focus=True):
             self.post_message(self.Wanted(row.field))
         elif row.problem is not None and row.problem.fix:
             self.notify(PRESS_F)
+        elif row.problem is not None and row.problem.at.line:
+            self.post_message(self.LineWanted(row.problem.at.line))
 
     def action_fix(self) -> None:
         """Apply the first fix of the cursor's field, else of any field; or open the field."""

@@ -34,6 +34,13 @@ _GAP = 2  # columns between the text and the hints
 _LEAST_LINES = 6  # of the text, whatever is below it
 _MOST_LINES = 10  # below the text
 _LEAST = 12  # minimum columns for a hint
+IN_YAML = {
+    "args": "the program's arguments: [--epochs, 10]",
+    "grid": "a sweep, a run of each combination: {lr: [0.01, 0.02]}",
+    "env": "the program's environment variables: {NAME: VALUE}",
+    "metrics": "curves from the log: {loss: 'loss ([0-9.]+)'}",
+}
+"""The help of keys whose values have another syntax in the form."""
 
 
 class _Theme(TextAreaTheme):
@@ -186,11 +193,16 @@ def possible_keys(fields: Sequence[Field], typed: str, width: int) -> list[Text]
     lacking = [one for one in fields if not one.value and "." not in one.key]
     found = [one for one in lacking if one.key.startswith(typed)]
     lines = [
-        Text.assemble(f"{one.key:<{_KEYS}}", (phrase(one.help, width - _KEYS), "dim"))
+        Text.assemble(f"{one.key:<{_KEYS}}", (phrase(_help(one), width - _KEYS), "dim"))
         for one in found[:_MOST_KEYS]
     ]
     more = len(found) - _MOST_KEYS
     return [*lines, Text(f"{more} more: type the first letters", "dim")] if more > 0 else lines
+
+
+def _help(field: Field) -> str:
+    """Return the help of a field, with the syntax of its value in YAML."""
+    return IN_YAML.get(field.key, field.help + ": [A, B]" * (field.kind == "words"))
 
 
 def field_help(field: Field, width: int) -> list[Text]:
@@ -198,7 +210,7 @@ def field_help(field: Field, width: int) -> list[Text]:
     shown = field.choices[:_MOST_KEYS]
     sizes = [len(field.key), *(len(choice.value) for choice in shown)]
     longest = max(size for size in sizes if size <= _WIDEST)
-    lines = [Text.assemble((f"{field.key:<{longest}}  ", "bold magenta"), (field.help, "dim"))]
+    lines = [Text.assemble((f"{field.key:<{longest}}  ", "bold magenta"), (_help(field), "dim"))]
     for choice in shown:
         style = "bold" if choice.value == field.shown else ""
         meaning = phrase(choice.words, width - longest - 2)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from time import time
 from typing import Any
 
@@ -100,9 +101,10 @@ async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
         await sees(pilot, "exit +code 1")
-        (key,) = [key for key in app.screen.query(FooterKey) if key.description == "Resubmit x2"]
+        (key,) = [key for key in app.screen.query(FooterKey) if key.description == "Resubmit"]
         await pilot.click(key)
-        await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
+        await sees(pilot, "Send on 1 node ")
+        app.screen.query_one("#nodes", Input).value = "2"
         await sees(pilot, "nodes +1 +2")
         close = app.screen.query_one("#no").region
         app.screen.query_one("#nodes", Input).value = "1"
@@ -191,3 +193,33 @@ async def test_what_followed_a_run_is_named_and_can_be_taken_along(
         await pilot.press("y")
         await until(pilot, lambda: len(parents) == 2, "both are sent")
     assert parents == [run.id, later.id]
+
+
+async def test_a_letter_typed_while_the_plan_is_made_answers_the_question(
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, made = LumiApp(settings), Event()
+    run = kept(app)
+    app.runs.history.update(run.id, snapshot=None)
+    plan = app.runs.plan_resubmission
+
+    def slowly(*given: Any, **options: Any) -> Any:
+        assert made.wait(30)
+        return plan(*given, **options)
+
+    monkeypatch.setattr(app.runs, "plan_resubmission", slowly)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.sends.resubmit(run.id, 1)
+        await sees(pilot, "args  ")
+        args = app.screen.query_one("#args", Input)
+        args.focus()
+        before = args.value
+        await pilot.press("ctrl+s", "n")
+        await sees(pilot, "Planning …")
+        await pilot.pause(1.0)  # longer than a key waits for a busy app
+        assert args.value == before
+        asked: list[str] = []
+        monkeypatch.setattr(Confirm, "action_close", lambda self: asked.append(self.heading))
+        made.set()
+        await until(pilot, lambda: bool(asked), "the question got the key")
+        assert asked == [f"Send {run.id} again?"] and args.value == before

@@ -46,6 +46,7 @@ async def test_ends_are_told_after_an_absence_and_at_once(
         await until(pilot, lambda: toasts().count(words) == 1, "a toast")
         await pilot.press("j")
         await until(pilot, lambda: words not in screen_lines(app)[0], "seen")
+        app.action_go("sites")  # the list of runs shows their states itself
         app.post_message(events.AppBlur())
         await until(pilot, lambda: app.schedule.focused is False, "behind")
         app.own_cancels.add("five-000005")
@@ -68,6 +69,34 @@ async def test_ends_are_told_after_an_absence_and_at_once(
         assert not app.absence, "what was told is not told again"
         toast = app.screen.query(Toast).last().region
         assert (toast.height, toast.y) == (1, 1), "the list's end and the keys are free"
+
+
+async def test_a_toast_leaves_with_its_screen_and_repeats_nothing_that_is_shown(
+    settings: Settings,
+) -> None:
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run("one-000001", state=State.QUEUED, job_id="41"))
+
+    def toasts() -> list[str]:
+        return [toast.message for toast in app._notifications]
+
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(1.2)
+        app.runs.history.update("one-000001", state=State.RUNNING)
+        await until(pilot, lambda: "running" in "".join(screen_lines(app)), "its state")
+        await pilot.pause(1.2)
+        assert not toasts(), "the list shows it"
+        for words, seconds in (("older", 20), ("long", 20), ("short", None)):
+            app.notify(words, timeout=seconds)
+        await pilot.pause(1.2)
+        assert toasts() == ["long", "short"]
+        app.action_go("sites")
+        assert toasts() == ["long"], "the short one was about the other screen"
+        await pilot.press("j")  # waits until the screen is complete
+        app.notify("just now")
+        await pilot.pause()
+        app.to_first()
+        assert toasts() == ["long", "just now"], "not read yet"
 
 
 async def test_the_demo_ends_with_how_it_scales(settings: Settings, project: Path) -> None:

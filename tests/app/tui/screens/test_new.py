@@ -11,7 +11,7 @@ from lumitui.app.job.settings import Settings
 from lumitui.app.launch.draft.job_form import FieldChoice
 from lumitui.app.launch.send.draft import Draft
 from lumitui.app.launch.send.drafts import CheckedDraft
-from lumitui.app.runs import Field
+from lumitui.app.runs import Field, Runs
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.line_dialog import LineDialog
@@ -19,7 +19,13 @@ from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog
 from lumitui.app.tui.dialogs.pick import PickDialog
 from lumitui.app.tui.panes.compose.compose_views import View, beside
 from lumitui.app.tui.panes.compose.field_list import FieldList
-from lumitui.app.tui.panes.compose.text_pane import TextEditor, hints, possible_keys
+from lumitui.app.tui.panes.compose.text_pane import (
+    IN_YAML,
+    TextEditor,
+    field_help,
+    hints,
+    possible_keys,
+)
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from tests.support.jobs.made_runs import a_run
@@ -268,8 +274,18 @@ async def test_a_text_that_is_no_yaml_is_kept_and_its_line_is_named(
         area = screen.query_one(TextEditor)
         area.insert("env: {A: [\n", (2, 0))
         await sees(pilot, r"error: job.yaml, line \d+: not valid YAML")
+        (wrong,) = area._wrong
+        area.move_cursor((0, 0))
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: area.cursor_location == (wrong - 1, 0), "the wrong line")
+        assert area.has_focus and not app._notifications
+        area.move_cursor((0, 0))
         await pilot.press("escape")
         await sees(pilot, "1 error  ")
+        await pilot.press("enter")
+        await until(pilot, lambda: area.has_focus, "the text")
+        assert area.cursor_location == (wrong - 1, 0)
+        await pilot.press("escape")
         assert not can_submit(pilot) and "env: {A: [" in area.text
         await pilot.press("1")  # nothing is lost elsewhere either
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the first screen")
@@ -426,6 +442,18 @@ def test_each_part_of_a_line_of_yaml_has_its_colour() -> None:
     colours = {line.plain[span.start : span.end]: span.style for span in line.spans if span.style}
     assert (colours["nodes"], colours["9"], colours["xy"]) == ("blue", "yellow", "green")
     assert colours["# few"] == "bright_black" and "0.1" not in colours
+
+
+def test_the_help_below_the_text_has_the_syntax_of_yaml(settings: Settings, project: Path) -> None:
+    examples = (f"{key}: {words.partition(': ')[2]}\n" for key, words in IN_YAML.items())
+    base = JOB.format(launcher="srun", args="").replace("args: []\n", "")
+    (project / "job.yaml").write_text(base + "".join(examples))
+    runs = Runs(settings)
+    checked = runs.drafts.check(runs.drafts.open(project / "job.yaml"))
+    runs.close()
+    assert not checked.errors and all(one.value for one in checked.fields if one.key in IN_YAML)
+    venv = next(one for one in checked.fields if one.key == "venv")
+    assert field_help(venv, 80)[0].plain.endswith("requirements file: [A, B]")
 
 
 async def test_the_key_under_the_cursor_is_explained(settings: Settings, project: Path) -> None:
