@@ -127,7 +127,7 @@ def _literal(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"the {'job' if key in paths else 'program'} gets it unchanged.",
             f"Write the value{', or read the variable in the program' * (key not in paths)}. At "
             f"{place.site.name}, lumitui expands {', '.join(f'${name}' for name in known)}.",
-            severity="error" if key in paths else None,
+            severity="error" if key in paths and match[0] != "$(" else None,
         )
 
 

@@ -11,6 +11,7 @@ from lumitui.app.follow.results import summary
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.scale.lineage_overview import Overviews
+from lumitui.remote.site.states import State
 from tests.support.jobs.made_runs import a_run
 
 
@@ -80,7 +81,7 @@ def test_a_run_of_a_grid_over_workers_says_how_many_to_take(tmp_path: Path) -> N
     history.series.begin(RunSeries("grid-1", "grid", "somewhere", "job.yaml", 1.0, members))
     for at, speed in ((1, 100.0), (2, 300.0)):
         history.series.claim("grid-1", at, f"w{at}")
-        history.begin(a_run(f"w{at}", created=float(at)))
+        history.begin(replace(a_run(f"w{at}", created=float(at)), state=State.DONE))
         start = {"event": "start", "global_batch": 10, "train_samples": 60}
         steps = [{"step": step, "samples_per_s": speed} for step in range(1, 11)]
         lines = [json.dumps(line).encode() for line in (start, *steps)]

@@ -58,7 +58,7 @@ def _read(words: list[str], found: _Found) -> None:
     """Read what the words start, up to the program itself."""
     while words and (words[0] in ("time", "env") or _ASSIGNMENT.match(words[0])):
         _assigned(words.pop(0), found)
-        if words[:1] == ["-u"]:
+        while words[:1] == ["-u"]:
             found.parts[f"task {words[1]}"] = "unset"
             words = words[2:]
     if not words:

@@ -139,8 +139,8 @@ def test_a_refusal_of_the_question_sends_nothing(here: Here, job: Path) -> None:
 
 def test_it_excludes_what_belongs_to_one_site(here: Here, tmp_path: Path) -> None:
     path = str(write(tmp_path / "job.yaml", LAPTOP))
-    told(here("submit", path, "--first", "laptop", "--after", "x"), 2, "--first excludes")
-    told(here("submit", path, "--first", "laptop", "--rest"), 2, "--first excludes")
+    told(here("submit", path, "--first", "laptop", "--after", "x"), 2, "cannot be combined")
+    told(here("submit", path, "--first", "laptop", "--rest"), 2, "cannot be combined")
 
 
 @pytest.mark.parametrize("sites", ["", " , "])

@@ -51,14 +51,15 @@ async def test_the_curve_and_the_log_s_metrics_are_on_the_screen(
         assert (await ended(pilot, run.id)).state is State.DONE
         await pilot.press("m")
         await sees(
-            pilot, r"│ +loss +━ 0\.0625 *│\n[\s\S]*[⠁-⣿][\s\S]*┬[\s\S]* 20 +25 +30 +35 +40 *│\n"
+            pilot,
+            r"│ +loss last +━ 0\.0625 *│\n[\s\S]*[⠁-⣿][\s\S]*┬[\s\S]* 20 +25 +30 +35 +40 *│\n",
         )
         await sees(pilot, r"│ +samples_per_s +100 +[▁-█]+ *│\n")
         await sees(pilot, r",\. Metric")
         await pilot.press("full_stop")
-        await sees(pilot, r"│ +samples_per_s +━ 100 *│\n")
+        await sees(pilot, r"│ +samples_per_s last +━ 100 *│\n")
         await pilot.press("comma")
-        await sees(pilot, r"│ +loss +━ ")
+        await sees(pilot, r"│ +loss last +━ ")
         await sees(pilot, r"grad_norm +1 .*[▁-▇]{5}")
         await pilot.press("G")
         await sees(pilot, "never +not found at the end of the log")

@@ -153,6 +153,7 @@ def test_the_variables_of_the_script_are_those_that_are_refused() -> None:
     shown = {"summary", "tasks", "binding", "multi_node", "nnodes", "endpoint", "id", "backend"}
     shown |= {"SLURM_CPU_BIND", "SLURM_OVERLAP", "I_MPI_PIN"}  # of the command mpirun alone
     shown |= {"HWLOC_COMPONENTS"}  # a job file may set it
+    shown |= {"SLURM_CPUS_PER_TASK"}  # of the ranks alone, after srun
     assert [name for name in names - shown if not is_taken(name)] == []
 
 

@@ -77,7 +77,7 @@ def test_what_an_environment_can_have_is_accepted(line: str) -> None:
         ("../other", "is a path"),
         ("wheels/a-1-py3-none-any.whl", "is a path"),
         ("a @ file:///x", "is a path"),
-        ("--index-url https://me:pass@h/simple", "has a password"),
+        ("--index-url https://me:pass@h/simple", "contains a password"),
         ("-c constraints.txt", "is unsupported"),
         ("--target=/", "is unsupported"),
     ],

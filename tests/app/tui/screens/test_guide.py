@@ -79,7 +79,7 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         # In a field that needs an earlier step, it names the step.
         await pilot.press("down", "down", "enter")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "what is missing")
-        await sees(pilot, "The step `site` comes first")
+        await sees(pilot, "Complete the step `site` first")
         await pilot.press("escape", "enter")
         await until(pilot, lambda: isinstance(app.screen, PickDialog), "the clusters")
         await sees(pilot, "another cluster")

@@ -1,6 +1,7 @@
 """Jobs whose ranks say themselves where they are, to hold against the proof of binding."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -107,8 +108,8 @@ def _planted(launch: Launch, name: str, plant: Plant) -> Launch:
 
 def in_tasks(words: str) -> Plant:
     """Plant sh into every task, before the probe and before the program."""
-    export = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; "
-    return lambda script: script.replace(export, f"{export}{words} ")
+    export = re.compile(r"export RANK=\$SLURM_PROCID LOCAL_RANK=\$SLURM_LOCALID[^;]*; ")
+    return lambda script: export.sub(lambda found: f"{found[0]}{words} ", script)
 
 
 def in_probe(words: str) -> Plant:
