@@ -258,7 +258,7 @@ class RunsScreen(MarkedPage):
         below = height >= TALL or height - 5 - self._table.row_count >= ROOM
         detail, master = self.query_one(OverviewPane), self.query_one("#master")
         detail.display = room = below or width >= WIDE
-        master.update_classes({"tall": below, "high": height >= TALL})
+        master.set_class(below, "tall").set_class(height >= TALL, "high")
         self.query_one("#selected").display = not room
         self._draw_chosen()
 

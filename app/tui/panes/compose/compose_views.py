@@ -168,7 +168,8 @@ class DraftViews(Vertical):
         many, text, node = len(shown), "yaml" in shown, self.query_one(NodePane)
         rows, columns = (many > 1 and view in shown for view in ("node", "script"))
         classes = {"-two-rows": rows, "-two-columns": columns, "-three": many == 3, "-text": text}
-        self.query_one("#views").update_classes(classes)
+        for name, applies in classes.items():
+            self.query_one("#views").set_class(applies, name)
         node.set_class(rows, "below")
         most = self.size.height * (6 if text else 5) // 10
         node.styles.max_height = None if many == 1 else most
