@@ -95,8 +95,12 @@ def shape(values: Sequence[float], width: int) -> str:
     parts = [
         values[len(values) * at // count : len(values) * (at + 1) // count] for at in range(count)
     ]
-    # Halved: sums and differences of the largest numbers would be infinite.
-    means = [sum(value / 2 / len(part) for value in part) for part in parts]
+    # Halved: sums and differences of the largest numbers would be infinite. A rounded sum may lie
+    # outside of its numbers.
+    means = [
+        min(max(sum(value / 2 / len(part) for value in part), min(part) / 2), max(part) / 2)
+        for part in parts
+    ]
     low, high = min(means), max(means)
     span = (high - low) or 1.0
     return "".join(BARS[min(6, int((mean - low) / span * 7))] for mean in means)

@@ -13,6 +13,7 @@ from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.listing.tags import split_tags
 from lumitui.remote.site.core_sets import format_cores
+from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +30,9 @@ NO_METRICS = (
     "No metrics yet. A bundled trainer writes them after its first step. For your own script, use "
     "lumitui_run.py (`lumitui docs scripts`), or `metrics:` to find numbers in the log."
 )
+
+_FRESH_SECONDS = 10.0
+"""Seconds after which the age of a running job's state is shown: it may have ended since."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,11 @@ class ProofTable:
 
 
 def state(run: Run, now: float) -> str:
-    """Return the state, the scheduler's word if it differs, and the age of an old answer."""
-    old = words.heard(run, now)
+    """Return the state, the scheduler's word if it differs, and the age of the last answer."""
+    old, ago = words.heard(run, now), now - run.updated
     when = f" when last heard, {old}" if old else ""
+    if not old and run.state is State.RUNNING and run.updated and ago >= _FRESH_SECONDS:
+        when = f", seen {words.length(ago)} ago"
     same = run.word.replace("_", " ").casefold() == run.state
     word = f" ({run.word})" if run.word and not same else ""
     return f"{run.state}{word}{when}"

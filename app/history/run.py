@@ -295,12 +295,10 @@ class Run:
         """Return the approximate cost so far, in the unit of its price.
 
         Exceeds the price at the time limit only if the end is known: Slurm may end a job after its
-        limit (OverTimeLimit, KillWait) and bills that time. Counts no time after the site's last
-        answer, because the cost would drop again if the job had already ended. For a requeued run
-        without `chain:`, only the last attempt's time is known.
+        limit (OverTimeLimit, KillWait) and bills that time. For a requeued run without `chain:`,
+        only the last attempt's time is known.
         """
-        seen = min(now, self.updated) if self.updated else now
-        spent = self.price.per_hour * self.ran(seen) / 3600
+        spent = self.price.per_hour * self.ran(now) / 3600
         is_known = self.ended is not None and self.state.is_final
         return spent if is_known else min(spent, self.price.amount)
 
@@ -331,18 +329,14 @@ class Run:
     def elapsed(self, now: float) -> float:
         """Return the seconds the job has been running, or ran; 0 before it starts.
 
-        While the site is unreachable, counts only to its last answer, because the job may have
-        ended. Exceeds the time limit only if the site reported so, because the job may be queued
-        again.
+        Counts no time after the site's last answer, because the job may have ended since.
         """
         if self.started is None:
             return 0.0
-        as_of = self.as_of(now)
+        end = min(now, self.updated or now)
         limit = self.started + walltime.seconds_of(self.brief.time)
         # A job ends soon after its limit. If a poll saw it running much later, the clocks differ.
-        seen = self.updated if self.updated < limit + OVERTIME_SECONDS else limit
-        told = max(seen, limit) if self.updated else now
-        end = min(now, told) if as_of is None else as_of
+        end = end if end < limit + OVERTIME_SECONDS else limit
         if self.state.is_final or self.state is State.UNKNOWN:
             # The end is unknown: the site's last answer bounds it.
             end = self.updated if self.ended is None else self.ended

@@ -103,8 +103,17 @@ def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:
     assert "so far" not in words.billed(run, NOW)
     assert words.elapsed_of_limit(run, NOW) == "30m/1h00"
     fresh = replace(run, updated=NOW - 30)
-    assert run_facts.state(fresh, NOW) == "running"
-    assert fresh.elapsed(NOW) == 3000 and "as of" not in run_overview.story(fresh, NOW)
+    assert run_facts.state(fresh, NOW) == "running, seen 30 s ago"
+    assert run_facts.state(replace(fresh, updated=NOW - 5), NOW) == "running"
+    assert "as of" not in run_overview.story(fresh, NOW)
+
+
+def test_time_and_bill_of_a_short_job_are_of_one_moment() -> None:
+    run = replace(
+        RUN, started=NOW - 40, updated=NOW - 28, price=replace(RUN.price, per_hour=3600.0)
+    )
+    assert run.elapsed(NOW) == run.billed(NOW) == 12.0
+    assert "runs for 12 s" in run_overview.story(run, NOW)
 
 
 def test_a_chain_that_has_no_limit_left_is_to_be_continued() -> None:
@@ -191,7 +200,7 @@ def test_a_chain_says_why_no_attempt_follows(end: str, step: int | None, words: 
 
 def test_an_attempt_is_not_shown_past_its_limit_unless_the_site_said_so() -> None:
     run = replace(CHAIN, state=State.RUNNING, started=NOW - 150, updated=NOW - 80)
-    assert words.elapsed_of_limit(run, NOW) == "2m/2m"
+    assert words.elapsed_of_limit(run, NOW) == "1m10/2m"
     assert words.elapsed_of_limit(replace(run, updated=NOW - 10), NOW) == "2m20/2m"
 
 

@@ -79,7 +79,7 @@ def test_a_row_has_sizes_shares_costs_and_ages() -> None:
     assert row_words.cost(run, NOW) == "8.00" and row_words.cost(a_run(), NOW) == ""
     assert (
         row_words.cost(
-            a_run(state=State.RUNNING, started=NOW - 1e6, price=Price(12345, "h", 1e4)), NOW
+            a_run(state=State.RUNNING, started=NOW - 1e6, price=Price(12345, "h", 1e6)), NOW
         )
         == "12,345.00"
     )
