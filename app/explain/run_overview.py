@@ -48,7 +48,7 @@ UNPROVED = (
 )
 
 _PROBE = "`lumitui site check {run.site} --probe --run {run.id} --write`"
-HANGS = "Wait in case it recovers, or cancel it and resubmit it without that node."
+HANGS = "Wait in case it recovers, or cancel it and resubmit it, without a node named here."
 
 MOST_DEPTH = 8
 """Maximum number of indented generations: a chain of a hundred would not fit the screen."""

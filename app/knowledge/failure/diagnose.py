@@ -303,8 +303,8 @@ def _of_state(
 
 def _of_hang(rc: int | None, evidence: Evidence) -> Iterator[Diagnosis]:
     late = hung(evidence.lines)
-    if rc == HUNG or (late and ended(evidence.lines)):
-        sentence = f"{HANG.sentence} {late.sentence}" if late else HANG.sentence
+    if rc == HUNG or ended(evidence.lines):
+        sentence = f"{HANG.sentence} Its last report: {late.sentence}" if late else HANG.sentence
         yield Diagnosis(HANG.id, sentence, HANG.do, "", late.rank if late else None)
 
 

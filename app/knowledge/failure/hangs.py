@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from lumitui.app.knowledge.causes.meanings import Meaning
 from lumitui.app.knowledge.log_lines import LogLine
+from lumitui.app.knowledge.rules.phrases import some
 
 _TAG = re.compile(r"\[rank(\d{1,6})\]:")
 _PLACE = re.compile(r"\[(?:(PG [^\[\]]{1,200}) )?Rank (\d{1,6})\]")
@@ -124,10 +125,9 @@ def _least(name: str, members: Sequence[_Report]) -> Straggler | None:
     if waits and works[rank] < min(waits):
         return Straggler(rank, f"Rank {rank} did not join.")
     most = max(works.values())
-    return Straggler(
-        rank,
-        f"Rank {rank} is behind: it had started {works[rank]} operations, others up to {most}.",
-    )
+    started = some(works[rank], "operation") if works[rank] > 0 else "no operation"  # or -1
+    sentence = f"Rank {rank} is behind: it had started {started}, the others up to {most:,}."
+    return Straggler(rank, sentence)
 
 
 def _least_caught(reports: Sequence[_Report]) -> Straggler | None:
@@ -175,7 +175,7 @@ HUNG = 88
 """The bundled trainers' exit code when they ended because a rank hung (`hang:`)."""
 HANG = Meaning(
     "hung",
-    "A rank made no progress for longer than `hang:` allows, so training ended itself.",
+    "The training made no progress for longer than `hang:` allows, so it ended itself.",
     "Resubmit from the checkpoint; if the same node hangs again, exclude it with "
     "`sbatch: [--exclude=NODE]`.",
 )

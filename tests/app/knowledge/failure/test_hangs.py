@@ -42,7 +42,12 @@ def test_a_training_that_ended_itself_names_the_rank_that_hung(rc: int) -> None:
     log += "srun: error: nid005001: task 0: Exited with exit code 88\n"
     found = why(log, rc=rc, rank=0, spec=BUNDLED)[0]
     assert (found.id, found.rank) == ("hung", 9)
-    assert found.sentence.endswith(f"so training ended itself. {SENTENCE}")
+    assert found.sentence.endswith(f"so it ended itself. Its last report: {SENTENCE}")
+
+
+def test_a_training_in_which_all_ranks_hung_ended_itself_too() -> None:
+    log = "0: No rank has moved for 62 s, at step 8; none is behind. The training ends, because "
+    assert why(f"{log}`hang:` is set.\n", rc=1, rank=0, spec=BUNDLED)[0].id == "hung"
 
 
 def test_a_collective_that_timed_out_names_the_rank_that_hung() -> None:
