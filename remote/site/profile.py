@@ -326,8 +326,9 @@ class Site(Facts):
 
     def partitions_from(self, name: str) -> Iterator[tuple[str, Partition]]:
         """Yield the partition `name`, and the larger ones to which a job moves, each once."""
-        following, seen = name if name in self.partitions else None, set[str]()
-        while following is not None and following not in seen:
+        following: str | None = name
+        seen = set[str]()
+        while following in self.partitions and following not in seen:
             seen.add(following)
             yield following, self.partitions[following]
             following = self.partitions[following].grows_to
@@ -361,6 +362,7 @@ class Site(Facts):
         for name, partition in self.partitions.items():
             if partition.grows_to and partition.grows_to not in self.partitions:
                 raise ValueError(
-                    f"{name} grows to {partition.grows_to!r}, which is not a partition"
+                    f"{name} grows to {partition.grows_to!r}, which is not a partition. "
+                    "Add that partition, or correct `grows_to`"
                 )
         return self
