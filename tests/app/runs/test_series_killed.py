@@ -55,7 +55,8 @@ def killed(
 ) -> Path:
     """Kill a client `delay` seconds after a step of a member; return the job file."""
     step, member = at
-    project = tmp_path / f"project{os.getpid()}{series}{step}{delay}".replace(".", "")
+    # The site's folder has this name; two tests must not share what they trained.
+    project = tmp_path / f"project{os.getpid()}{tmp_path.name}".replace("_", "")
     project.mkdir()
     (project / "program").write_text(PROGRAM)
     (project / "program").chmod(0o755)
@@ -73,17 +74,17 @@ def killed(
             time.sleep(delay)
             break
     client.send_signal(signal.SIGKILL)
-    client.wait(20)
+    assert client.wait(20) == -signal.SIGKILL, "it had sent all before it was killed"
     return job
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delay", [0.0, 0.2])
 @pytest.mark.parametrize("step", ["prepare", "submit"])
 def test_a_client_killed_in_the_last_run_of_a_sequence_has_not_sent_it_whole(
-    cluster: Cluster, home: Home, tmp_path: Path, step: str, delay: float
+    cluster: Cluster, home: Home, tmp_path: Path, step: str
 ) -> None:
-    job = killed(cluster, home, tmp_path, (step, " 4 of 4"), delay, "then")
+    # At once: 50 ms later it may have sent all, and what is submitted then is a new sequence.
+    job = killed(cluster, home, tmp_path, (step, " 4 of 4"), 0.0, "then")
     deadline = time.monotonic() + 400
     while (again := lt(home, "submit", str(job), "--yes")).returncode == 1:
         assert "It is still unknown whether" in again.stderr, again.stderr

@@ -55,7 +55,8 @@ def unsaid(script: str, written: Written) -> Iterator[str]:
     has = {word for words in _lines(written.script) for word in words}
     for word in dict.fromkeys(word for words in _lines(script) for word in words):
         bare = _flat(word).removeprefix("./").removeprefix("$RUN_DIR/")
-        if bare in _SHELL or not bare or {bare, word} & has or bare in told:
+        home = re.sub(r"^~(?=/|$)", "$HOME", bare)
+        if bare in _SHELL or not bare or {bare, word} & has or bare in told or home in told:
             continue
         whole = _expanded(bare, values)
         if any(all(part in has or part in told for part in each.split()) for each in whole):
