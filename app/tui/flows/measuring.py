@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from lumitui.app.runs import Looked, Preview
 
-_POLLS = (5, 12, 25, 45)
-"""Seconds from sending the job to polling the sites: on a free node the job ends before the usual
-poll after a minute."""
 _UNSENT = 600  # seconds after which the app stops waiting for a job that was never sent
 
 
@@ -83,7 +80,7 @@ class Measurement:
         if self._site in self._app.measured_sites:
             return
         self._app.measured_sites.add(self._site)
-        start, polls = time.monotonic(), list(_POLLS)
+        start = time.monotonic()
 
         def look() -> None:
             surveys, waited = self._app.runs.surveys, time.monotonic() - start
@@ -93,9 +90,6 @@ class Measurement:
                     return
                 ask(self._app, lambda runs: runs.surveys.looked(run), self._show)
             elif waited < _UNSENT or surveys.under_way(self._site):
-                if polls and waited > polls[0]:
-                    polls.pop(0)
-                    self._app.tick(asked=True)
                 return
             timer.stop()
             self._app.measured_sites.discard(self._site)

@@ -33,9 +33,10 @@ from lumitui.app.runs import (
 )
 from lumitui.app.tui.asking import ask, forget, tui
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.choice_button import neighbour
 from lumitui.app.tui.widgets.log.log_finder import LogFinder
 from lumitui.app.tui.widgets.log.log_view import LogView
-from lumitui.app.tui.widgets.log.rank_chips import RankChips, neighbour
+from lumitui.app.tui.widgets.log.rank_chips import RankChips
 
 MOST_WAITING = 8
 """Maximum number of waiting messages with undrawn pieces of a log."""
@@ -382,7 +383,7 @@ class LogPane(Vertical):
 
     def action_rank(self, step: int) -> None:
         """Show only the next rank's lines, or all."""
-        self._view.rank = neighbour(self._ranks(), self._view.rank, step)
+        self._view.rank = neighbour((None, *self._ranks()), self._view.rank, step)
 
     def action_clear(self) -> None:
         """Show all ranks and clear the search; keep the position."""

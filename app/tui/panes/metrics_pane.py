@@ -18,6 +18,7 @@ from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.chart import METRIC_KEYS, Chart, lines_of
+from lumitui.app.tui.widgets.choice_button import neighbour
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import TWO_COLUMNS, labelled, plain
@@ -78,8 +79,7 @@ class MetricsPane(Scroll):
         """Draw the next or previous metric."""
         names = [one.name for one in self._series]
         if names:
-            at = names.index(self._chosen) if self._chosen in names else 0
-            self._chosen = names[(at + step) % len(names)]
+            self._chosen = neighbour(names, self._chosen, step)
             self._draw_figures()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

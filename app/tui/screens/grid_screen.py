@@ -16,6 +16,7 @@ from lumitui.app.explain import row_words
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets.chart import MARKS, METRIC_KEYS, Chart, lines_of
+from lumitui.app.tui.widgets.choice_button import neighbour
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.styled import COLOURS, SERIES, plain
 from lumitui.app.tui.widgets.tables.opening_table import OpeningTable
@@ -121,9 +122,7 @@ class GridScreen(FullScreen):
     def action_choose(self, step: int) -> None:
         """Draw the next or previous metric."""
         if (found := self._found) is not None:
-            names, drawn = found.metrics, self._metric or found.telling
-            at = names.index(drawn) if drawn in names else 0
-            self._metric = names[(at + step) % len(names)]
+            self._metric = neighbour(found.metrics, self._metric or found.telling, step)
             self._gathered(found)
 
     def _gathered(self, found: GridFigures) -> None:

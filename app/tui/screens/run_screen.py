@@ -20,6 +20,7 @@ from lumitui.app.tui.panes.overview_pane import OverviewPane
 from lumitui.app.tui.screens.marked_screen import MarkedPage
 from lumitui.app.tui.screens.page import EXPLAINED_WIDTH
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.choice_button import neighbour
 
 if TYPE_CHECKING:
     from lumitui.app.tui.panes.gpus_pane import GpusPane
@@ -239,9 +240,7 @@ class RunScreen(MarkedPage):
 
     def action_next_pane(self, step: int) -> None:
         """Open the pane `step` places to the right."""
-        names = list(PANES)
-        at = names.index(_name(self._wanted))
-        self.action_pane(names[(at + step) % len(names)])
+        self.action_pane(neighbour(list(PANES), _name(self._wanted), step))
 
     @on(OverviewPane.LineWanted)
     def _line_wanted(self, event: OverviewPane.LineWanted) -> None:

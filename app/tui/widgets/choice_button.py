@@ -37,8 +37,13 @@ class ChoiceButton(Button, Generic[Value]):
 
     def turn(self) -> None:
         """Choose the next value."""
-        at = [value for value, _ in self._values].index(self.value)
-        self.choose(self._values[(at + 1) % len(self._values)][0])
+        self.choose(neighbour([value for value, _ in self._values], self.value, 1))
+
+
+def neighbour(values: Sequence[Value], chosen: object, step: int) -> Value:
+    """Return the value `step` places after the chosen one, or after the first if none is chosen."""
+    at = values.index(chosen) if chosen in values else 0
+    return values[(at + step) % len(values)]
 
 
 def _turnable(words: str) -> Text:

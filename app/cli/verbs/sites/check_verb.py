@@ -109,7 +109,9 @@ def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
             run = _sent(runs, site_name, account, options)
             again = f"lumitui site check {site_name} --probe --run {run.id}"
             say(f"Job {run.job_id}. If you stop waiting, continue with: {again}")
-        probe = runs.surveys.looked(_ended(runs, run))
+        if not run.state.is_final:
+            run = runs.wait(run.id, warn=warn)
+        probe = runs.surveys.looked(run)
         _show(reply, run, probe)
         if not probe.edited.diff:
             say(f"{probe.measured.host} matches the profile of {site_name}.")
@@ -138,14 +140,6 @@ def _sent(runs: "Runs", site_name: str, account: str, options: _Probe) -> "Run":
         otherwise=NOTHING_SENT,
     )
     return runs.send(preview, report=show_step)
-
-
-def _ended(runs: "Runs", run: "Run") -> "Run":
-    """Wait for the run's end, polling often: on a free node it ends before the usual poll."""
-    for seconds in (8.0, 16.0, 32.0, None):
-        if not run.state.is_final:
-            run = runs.wait(run.id, timeout=seconds, warn=warn)
-    return run
 
 
 def _show(reply: Reply, run: "Run", probe: "Looked") -> None:

@@ -18,6 +18,7 @@ from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.form_pane import FormPane
 from lumitui.app.tui.panes.compose.node_map_pane import NodePane
 from lumitui.app.tui.panes.compose.text_pane import TextEditor, TextPane
+from lumitui.app.tui.widgets.choice_button import neighbour
 from lumitui.app.tui.widgets.script_view import ScriptView
 
 View = Literal["form", "yaml", "script", "node"]
@@ -229,5 +230,4 @@ class DraftViews(Vertical):
 
     def step(self, step: int) -> None:
         """Show the view `step` places to the right."""
-        names = list(VIEWS)
-        self.open(names[(names.index(self._view) + step) % len(names)], text=False)
+        self.open(neighbour(list(VIEWS), self._view, step), text=False)

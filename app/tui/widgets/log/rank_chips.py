@@ -91,10 +91,3 @@ def chips(
     if start + room < len(others):
         text.append("…")
     return text, places
-
-
-def neighbour(ranks: Sequence[int], chosen: int | None, step: int) -> int | None:
-    """Return the choice `step` places further; `all` precedes the first rank."""
-    order: list[int | None] = [None, *ranks]
-    at = order.index(chosen) if chosen in order else 0
-    return order[(at + step) % len(order)]

@@ -6,9 +6,10 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from lumitui.app.explain.log_words import RankMark
+from lumitui.app.tui.widgets.choice_button import neighbour
 from lumitui.app.tui.widgets.log.log_rows import LineLayout, segments
 from lumitui.app.tui.widgets.log.log_window import LogWindow
-from lumitui.app.tui.widgets.log.rank_chips import chips, neighbour
+from lumitui.app.tui.widgets.log.rank_chips import chips
 
 TRACEBACK = """\
 Traceback (most recent call last):
@@ -138,5 +139,5 @@ def test_the_row_names_its_keys_and_only_a_rank_that_failed_leaves_its_place() -
 
 
 def test_the_keys_go_round() -> None:
-    assert [neighbour([0, 3, 9], at, 1) for at in (None, 0, 3, 9)] == [0, 3, 9, None]
-    assert neighbour([0, 3, 9], None, -1) == 9 and neighbour([0, 3], 7, 1) == 0
+    assert [neighbour([None, 0, 3, 9], at, 1) for at in (None, 0, 3, 9)] == [0, 3, 9, None]
+    assert neighbour([None, 0, 3, 9], None, -1) == 9 and neighbour([None, 0, 3], 7, 1) == 0
