@@ -95,10 +95,9 @@ def shape(values: Sequence[float], width: int) -> str:
     parts = [
         values[len(values) * at // count : len(values) * (at + 1) // count] for at in range(count)
     ]
-    # Halved: sums and differences of the largest numbers would be infinite. A rounded sum may lie
-    # outside of its numbers.
+    # Halved: the largest numbers' sums would be infinite. A rounded sum may lie outside of them.
     means = [
-        min(max(sum(value / 2 / len(part) for value in part), min(part) / 2), max(part) / 2)
+        sorted((min(part) / 2, sum(one / 2 / len(part) for one in part), max(part) / 2))[1]
         for part in parts
     ]
     low, high = min(means), max(means)

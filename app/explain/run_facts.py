@@ -31,9 +31,6 @@ NO_METRICS = (
     "lumitui_run.py (`lumitui docs scripts`), or `metrics:` to find numbers in the log."
 )
 
-_FRESH_SECONDS = 10.0
-"""Seconds after which the age of a running job's state is shown: it may have ended since."""
-
 
 @dataclass(frozen=True)
 class ProofRow:
@@ -57,7 +54,7 @@ def state(run: Run, now: float) -> str:
     """Return the state, the scheduler's word if it differs, and the age of the last answer."""
     old, ago = words.heard(run, now), now - run.updated
     when = f" when last heard, {old}" if old else ""
-    if not old and run.state is State.RUNNING and run.updated and ago >= _FRESH_SECONDS:
+    if not old and run.state is State.RUNNING and run.updated and ago >= 10:  # it may have ended
         when = f", seen {words.length(ago)} ago"
     same = run.word.replace("_", " ").casefold() == run.state
     word = f" ({run.word})" if run.word and not same else ""

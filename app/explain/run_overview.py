@@ -66,11 +66,8 @@ def story(run: Run, now: float) -> str:
     ran = f"{words.length(run.elapsed(now))} of {words.time_limit(run)}"
     again = f", {run_phrases.attempt(run)}" if run.attempt > 1 or run.brief.chain > 1 else ""
     ended = f"; ended {words.length(now - run.ended)} ago" if run.ended else ""
-    verb = "ran" if run.state.is_final else "runs for"
-    if run.state is State.UNKNOWN:
-        verb = "was seen running for"  # its end is unknown
-    old = words.as_of(run, now)
-    if old:
+    verb, old = "ran" if run.state.is_final else "runs for", words.as_of(run, now)
+    if old or run.state is State.UNKNOWN:  # its end is unknown
         verb = "was seen running for"
     return f"{verb} {ran}{again}, after {queue}{ended}{f'; {old}' if old else ''}"
 
@@ -103,10 +100,8 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
         return HANGS
     if proof and proof.kind == "differs" and not run.state.is_final:
         return UNPROVED
-    if run.state is State.CANCELLED and run_phrases.may_go_on(run):
-        return CONTINUE_CANCELLED
-    if run.state is State.FAILED and run_phrases.may_go_on(run):
-        return CONTINUE
+    if run.state in (State.CANCELLED, State.FAILED) and run_phrases.may_go_on(run):
+        return CONTINUE if run.state is State.FAILED else CONTINUE_CANCELLED
     if explained and run.state is State.FAILED:
         return EXPLAINED
     if run.state is State.RUNNING and "#debug" in run.note.split():
@@ -125,8 +120,8 @@ def speed(run: Run, totals: Summary | None) -> str:
     if totals is None or not totals.samples_per_s:
         return ""
     ranks = totals.world_size or run.layout.world_size
-    speed = f"{words.number(totals.samples_per_s)} samples/s"
-    return f"{speed} (median step) on {words.count(ranks, 'rank')}"
+    speed = words.number(totals.samples_per_s)
+    return f"{speed} samples/s (median step) on {words.count(ranks, 'rank')}"
 
 
 def against(comparison: Speedup | None, parent: Run | None, run: Run) -> str:

@@ -1,8 +1,8 @@
 """Measurements of a run and its relatives, from the history, for the overview."""
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lumitui.app.explain.proof.binding_proof import Verdict, verdict_of
 from lumitui.app.explain.timeline import Attempt, attempts_of
@@ -58,9 +58,7 @@ class Overviews:
     def __init__(self, history: History) -> None:
         """Read from `history`; threads may share it."""
         self._history = history
-        self._lock = threading.Lock()
-        self._read: dict[tuple[str, int], _RunMetrics] = {}
-        """By run id and number of metrics bytes; oldest first."""
+        self._kept = lru_cache(_MOST)(self._read)
 
     def of(self, run_id: str) -> RunOverview:
         """Return the overview of a run, without querying a site.
@@ -89,19 +87,12 @@ class Overviews:
         return self._metrics(run).figures
 
     def _metrics(self, run: Run) -> "_RunMetrics":
-        key = (run.id, run.metrics_offset)
-        with self._lock:
-            metrics = self._read.get(key)
-        if metrics is None:
-            points = self._history.metrics.of(run.id)
-            broken = self._history.metrics.broken(run.id)
-            figures = figures_from(points, broken)
-            metrics = _RunMetrics(figures, attempts_of(points), pace_of(points))
-            with self._lock:
-                self._read[key] = metrics
-                while len(self._read) > _MOST:
-                    del self._read[next(iter(self._read))]
-        return metrics
+        return self._kept(run.id, run.metrics_offset)
+
+    def _read(self, run_id: str, _offset: int) -> "_RunMetrics":
+        points = self._history.metrics.of(run_id)
+        figures = figures_from(points, self._history.metrics.broken(run_id))
+        return _RunMetrics(figures, attempts_of(points), pace_of(points))
 
     def _relatives(self, family: Sequence[Run]) -> tuple[Relative, ...]:
         trained: dict[str, TrainedRun] = {}

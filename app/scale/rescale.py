@@ -139,8 +139,7 @@ def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
     most = site.partitions[spec.partition].max_nodes
     if spec.nodes > most:
         raise InputError(
-            f"{spec.nodes} nodes are more than {spec.partition} has ({most}).",
-            "Request fewer.",
+            f"{spec.nodes} nodes are more than {spec.partition} has ({most}).", "Request fewer."
         )
     return spec
 

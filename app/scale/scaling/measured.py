@@ -17,6 +17,12 @@ from lumitui.remote.scheduler.scheduler_protocol import State
 _DEVIATIONS = 2.563
 """Standard deviations between the 10th and the 90th percentile of a normal distribution."""
 
+NOTHING = (
+    "No run of this lineage has reported samples/s, so lumitui cannot predict a time. A bundled "
+    "trainer reports them after its first step. For your own script that prints them, add "
+    r"`metrics: {samples_per_s: 'samples/s (\d+)'}` to the job file; or let it write a line like "
+    '{"step": 1, "samples_per_s": 812.5} to $RUN_DIR/metrics.jsonl each step.'
+)
 _SHORTEST = 1e-9
 """Minimum duration of a measured exchange, in seconds; a shorter one counts as unmeasured."""
 
@@ -53,6 +59,10 @@ class Training:
     """Number of batches accumulated in a step."""
     wire: Wire | None = None
     """The latest measurement of the exchange, or None."""
+    seconds: float | None = None
+    """From the begin of the first step to the end of the last, in the last attempt."""
+    began: float | None = None
+    """When the first step of the last attempt began, in epoch seconds."""
     missing: str = ""
     """The key missing from metrics.jsonl, if steps without speed are reported."""
 
@@ -114,6 +124,9 @@ def training_of(points: Sequence[MetricPoint]) -> Training:
     start = next((point for point in reversed(points) if point.event == "start"), MetricPoint())
     epoch, epochs = _count(start.extra.get("train_samples")), _count(start.extra.get("epochs"))
     batch = total.global_batch
+    steps = _timed(points)
+    at = start.extra.get("time")
+    took = (steps[-1] - steps[0]) / (len(steps) - 1) if len(steps) > 1 else 0.0
     told, epoch = epoch, epoch or _epoch_steps(points) * max(0, batch or 0) or None
     return Training(
         speed=median(values) if values else None,
@@ -130,6 +143,8 @@ def training_of(points: Sequence[MetricPoint]) -> Training:
         parameters=_count(start.extra.get("parameters")),
         micro_steps=_count(start.extra.get("accumulate")) or 1,
         wire=_wire(points),
+        seconds=took * len(steps) if took > 0 else None,
+        began=at + max(0.0, steps[0] - took) if isinstance(at, float) and took > 0 else None,
         missing="" if values else _missing(points),
     )
 
@@ -206,6 +221,26 @@ def _source(item: MeasuredRun) -> str:
         steps += f", all within the warm-up of {WARM_UP_STEPS}"
     ended = "" if item.run.state is State.DONE else f", {item.run.state}"
     return f"{item.run.id} ({steps}{ended})"
+
+
+def why_unmeasured(family: Sequence[MeasuredRun]) -> str:
+    """Return why no size was measured, and what to do."""
+    if any(item.training.speed for item in family):
+        return "lumitui can compare no run of this lineage, so it cannot predict a time."
+    for item in reversed(family):
+        if item.run.has_metrics and item.run.state is State.RUNNING and not item.training.missing:
+            return (
+                f"{item.run.id} is running: for a prediction, lumitui reads the samples/s in its "
+                "log when it ends. Until then, see its speed so far under Metrics."
+            )
+    return NOTHING
+
+
+def _timed(points: Sequence[MetricPoint]) -> list[float]:
+    """Return the times of the last attempt's steps, in seconds since its begin."""
+    starts = [at for at, point in enumerate(points) if point.event == "start"]
+    mine = points[starts[-1] if starts else 0 :]
+    return [one.seconds for one in mine if one.event == "step" and one.seconds is not None]
 
 
 def _missing(points: Sequence[MetricPoint]) -> str:

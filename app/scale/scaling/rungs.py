@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from lumitui.app.explain.words import most, price
 from lumitui.app.scale.scaling import scaling_words
 from lumitui.app.scale.scaling.study import Scaling, ScalingSize
+from lumitui.remote.site.states import State
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def rungs_of(scaling: Scaling) -> list[Rung]:
 def basis(scaling: Scaling) -> str:
     """Return the work behind time and price, and the basis of the prediction."""
     if not scaling.measured:
-        return scaling_words.NOTHING
+        return " ".join((scaling.unmeasured, *scaling_words.omissions(scaling)))
     if not scaling.knows_work:
         sentence = "The number of samples is unknown, so lumitui cannot predict a time."
         return f"{sentence} {scaling_words.basis(scaling)}"
@@ -50,7 +51,8 @@ def _cells(size: ScalingSize, scaling: Scaling) -> tuple[str, ...]:
     if size.refused or offer is None:
         return (*start, "-", "-", "-", f"refused: {size.refused}")
     efficiency = scaling_words.efficiency(size).removesuffix(" %")
-    origin = "measured" if size.measured else scaling_words.PREDICTED
+    so_far = " so far" if size.source.endswith(f", {State.RUNNING})") else ""
+    origin = f"measured{so_far}" if size.measured else scaling_words.PREDICTED
     if size.whole is None or not scaling.knows_work:
         limit = f"at most {most(offer.most)}" if offer.most else "nothing"
         told = size.whole is not None

@@ -10,12 +10,6 @@ from lumitui.app.scale.scaling.size_advice import SizeAdvice
 from lumitui.app.scale.scaling.step_time import StepModel
 from lumitui.app.scale.scaling.study import Cost, Scaling, ScalingSize
 
-NOTHING = (
-    "No run of this lineage has reported samples/s, so lumitui cannot predict a time. A bundled "
-    "trainer reports them after its first step. For your own script that prints them, add "
-    r"`metrics: {samples_per_s: 'samples/s (\d+)'}` to the job file; or let it write a line like "
-    '{"step": 1, "samples_per_s": 812.5} to $RUN_DIR/metrics.jsonl each step.'
-)
 PREDICTED = "predicted"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -82,7 +76,7 @@ def _speed(size: ScalingSize) -> str:
 def heading(scaling: Scaling) -> str:
     """Return the work and the baseline of the table."""
     if not scaling.measured:
-        return NOTHING
+        return scaling.unmeasured
     first = scaling.measured[0]
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
     columns = f"Time and billed {scaling.unit} are" if priced else "Time is"
@@ -213,6 +207,11 @@ def notes(scaling: Scaling) -> Iterator[str]:
         verb = "differ" if " and " in why or "arguments" in why or runs[1:] else "differs"
         what = why.replace("its ", "their ") if runs[1:] else why
         yield f"{', '.join(runs)} {'are' if runs[1:] else 'is'} compared although {what} {verb}."
+    yield from omissions(scaling)
+
+
+def omissions(scaling: Scaling) -> Iterator[str]:
+    """Yield a sentence for each run that is not compared."""
     for item in scaling.left_out:
         yield f"{item.run} is left out: {item.why}."
 

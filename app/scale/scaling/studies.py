@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lumitui.remote.site import walltime
@@ -51,7 +52,7 @@ class Scalings:
     def __init__(self, history: History, sites: Sites) -> None:
         """Read from `history` and `sites`."""
         self._history, self._sites = history, sites
-        self._known: dict[str, tuple[int, Training]] = {}
+        self._training = lru_cache(_KEPT)(self._read)
 
     def of(self, run_id: str, question: ScalingQuestion | None = None) -> Scaling:
         """Return the scaling of a run, from all runs of its lineage.
@@ -66,7 +67,10 @@ class Scalings:
         query = question or ScalingQuestion()
         run = self._history.get(run_id)
         lineage, root = self._history.lineage, self._history.lineage(run.id)[0].id
-        family = [MeasuredRun(item, self._training(item)) for item in lineage(root)]
+        family = [
+            MeasuredRun(item, self._training(item.id, item.metrics_offset))
+            for item in lineage(root)
+        ]
         samples = query.samples
         if query.epochs is not None:
             if (epoch := epoch_of(family)) is None:
@@ -82,17 +86,10 @@ class Scalings:
             raise _unpredictable(family[0], links)
         return scaling
 
-    def _training(self, run: Run) -> Training:
+    def _read(self, run_id: str, _offset: int) -> Training:
         from lumitui.app.scale.scaling.measured import training_of
 
-        kept = self._known.get(run.id)
-        if kept and kept[0] == run.metrics_offset:
-            return kept[1]
-        training = training_of(self._history.metrics.of(run.id))
-        if len(self._known) >= _KEPT:
-            self._known.clear()
-        self._known[run.id] = (run.metrics_offset, training)
-        return training
+        return training_of(self._history.metrics.of(run_id))
 
     def _site(self, run: Run) -> Site | None:
         try:

@@ -13,8 +13,10 @@ from lumitui.app.scale.scaling.measured import (
     LeftOut,
     MeasuredRun,
     MeasuredSize,
+    Training,
     doubts,
     measured_sizes,
+    why_unmeasured,
 )
 from lumitui.app.scale.scaling.model import Estimate, Model
 from lumitui.app.scale.scaling.step_time import CalibratedSize, GradientExchange, StepModel
@@ -132,6 +134,8 @@ class Scaling:
     """That of the run."""
     falls: bool = False
     """Whether the largest measured size is slower than a smaller one."""
+    unmeasured: str = ""
+    """Why no size was measured, and what to do; '' if one was."""
 
     def moves_to(self, size: ScalingSize) -> str:
         """Return the partition that a job of `size` moves to; '' if it stays."""
@@ -183,7 +187,7 @@ def scaling_of(
     return Scaling(
         run.id, run.site, run.price.unit, sizes, tuple(omissions), doubtful, part, whole, overhead,
         run.layout.device, share, epoch_of(family), steps, run.spec.partition,
-        model is not None and model.falls,
+        model is not None and model.falls, "" if measured else why_unmeasured(family),
     )  # fmt: skip
 
 
@@ -266,19 +270,31 @@ def _times(value: Estimate, factor: float) -> Estimate:
 def _overhead(sizes: Sequence[MeasuredSize], unknown: float = 0.0) -> float:
     """Return the median seconds of successful runs outside their steps.
 
-    It is `unknown` if none did.
+    If none did succeed: of the others from their start to the first step; `unknown` without those.
     """
+    items = [item for size in sizes for item in size.runs]
     rest = [
-        item.run.elapsed(item.run.updated) - item.training.samples / item.training.speed
-        for size in sizes
-        for item in size.runs
-        if item.run.state is State.DONE
-        and item.run.attempt == 1
-        and item.run.resumed_from is None
-        and item.training.samples
-        and item.training.speed
+        item.run.elapsed(item.run.updated) - trained
+        for item in items
+        if _is_whole(item.run) and (trained := _trained(item.training))
+    ] or [
+        item.training.began - item.run.started
+        for item in items
+        if item.training.began and item.run.started and item.training.began > item.run.started
     ]
     return max(0.0, median(rest)) if rest else unknown
+
+
+def _is_whole(run: Run) -> bool:
+    """Return whether the run trained all of its work from scratch, in one attempt."""
+    return run.state is State.DONE and run.attempt == 1 and run.resumed_from is None
+
+
+def _trained(training: Training) -> float | None:
+    """Return the seconds of a run's steps; None if unknown."""
+    if training.samples and training.speed:
+        return training.samples / training.speed
+    return training.seconds
 
 
 def epoch_of(family: Sequence[MeasuredRun]) -> int | None:
@@ -300,8 +316,12 @@ def _works(run: Run, family: Sequence[MeasuredRun], samples: int | None) -> tupl
     if own and own.planned and run.state is not State.DONE:
         return part, Work(own.planned, f"all {own.planned:,} samples of {run.id}")
     if own and own.samples:
-        return part, Work(own.samples, f"the {own.samples:,} samples that {run.id} trained")
-    if own and own.speed and run.state is State.DONE and run.attempt == 1 and not run.resumed_from:
-        rough = max(1, round(own.speed * run.elapsed(run.updated)))
-        return part, Work(rough, f"about {rough:,} samples, speed times duration of {run.id}")
+        verb = "trained" if run.state.is_final else "has trained so far"
+        return part, Work(own.samples, f"the {own.samples:,} samples that {run.id} {verb}")
+    if own and own.speed and _is_whole(run):
+        # Without the times of steps, the start of the run counts as training.
+        ran = run.elapsed(run.updated)
+        rough = max(1, round(own.speed * min(own.seconds or ran, ran)))
+        times = "its training time" if own.seconds else "its duration, start included"
+        return part, Work(rough, f"about {rough:,} samples, the speed of {run.id} times {times}")
     return part, part

@@ -11,7 +11,7 @@ from lumitui.app.cli.output import as_data
 from lumitui.app.explain.run_facts import NO_METRICS
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.scale.scaling import rungs, scaling_words
-from lumitui.app.scale.scaling.measured import MeasuredRun, Training, training_of
+from lumitui.app.scale.scaling.measured import NOTHING, MeasuredRun, Training, training_of
 from lumitui.app.scale.scaling.model import Estimate
 from lumitui.app.scale.scaling.size_advice import SizeGoal, advise_size, seconds_in
 from lumitui.app.scale.scaling.study import Offer, Scaling, ScalingSize, scaling_of
@@ -252,8 +252,8 @@ def test_what_is_predicted_says_how_sure_it_is() -> None:
     no_gain = replace(study({1: 1000.0, 2: 1000.0}, 4), serial_share=1.0)
     assert ": 100 % of the time on 1 node stays" in scaling_words.basis(no_gain)
     none = scaling_of(trained("r", 1), [], [])
-    assert scaling_words.heading(none) == scaling_words.NOTHING and scaling_words.basis(none) == ""
-    assert all("A bundled trainer" in text for text in (scaling_words.NOTHING, NO_METRICS))
+    assert scaling_words.heading(none) == NOTHING and scaling_words.basis(none) == ""
+    assert all("A bundled trainer" in text for text in (NOTHING, NO_METRICS))
 
 
 @pytest.mark.parametrize(

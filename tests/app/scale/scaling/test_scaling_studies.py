@@ -12,10 +12,12 @@ from lumitui.app.scale.scaling.studies import ScalingQuestion
 from lumitui.app.scale.scaling.study import Offer, scaling_of
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.node import Links
+from lumitui.remote.site.states import State
 from tests.support.jobs.trained_runs import lines_of, size_of, train, trained
 
 SPEEDS = {1: 1000.0, 2: 1940.0, 4: 3500.0}
 RUN = trained("r1", 1)
+STEPS = range(1, 41)
 
 
 def test_the_history_and_the_profile_make_a_study(runs: Runs) -> None:
@@ -52,8 +54,43 @@ def test_a_run_that_reports_no_batch_has_trained_as_fast_as_it_says_for_all_its_
     runs.history.begin(trained("done", 1))
     runs.history.metrics.add("done", [b'{"step": 1, "samples_per_s": 50}'] * 9)
     found = runs.scaling.of("done")
-    assert found.whole.words == "about 5,000 samples, speed times duration of done"
+    assert found.whole.words == (
+        "about 5,000 samples, the speed of done times its duration, start included"
+    )
     assert [rung.cells[2] for rung in rungs.rungs_of(found)][:2] == ["1m40", "50s-1m40"]
+
+
+def test_the_start_of_a_run_is_not_trained_again_on_another_size(runs: Runs) -> None:
+    # It started for 60 s, then trained for 40 s.
+    lines = [b'{"step": %d, "samples_per_s": 50, "seconds": %d}' % (at, 60 + at) for at in STEPS]
+    runs.history.begin(trained("done", 1))
+    runs.history.metrics.add("done", lines)
+    found = runs.scaling.of("done")
+    assert found.whole.words == "about 2,000 samples, the speed of done times its training time"
+    assert found.overhead == 60.0
+    assert [rung.cells[2] for rung in rungs.rungs_of(found)][:2] == ["1m40", "1m20-1m40"]
+    # One that still trains: from its start to its first step.
+    runs.history.begin(trained("going", 1, state=State.RUNNING, ended=None))
+    begun = b'{"event": "start", "time": 1055, "global_batch": 50, "train_samples": 9, "epochs": 9}'
+    timed = [b'{"step": %d, "samples_per_s": 50, "seconds": %d}' % (at, 5 + at) for at in STEPS]
+    runs.history.metrics.add("going", [begun, *timed])
+    going = runs.scaling.of("going")
+    assert going.overhead == 60.0
+    assert rungs.rungs_of(going)[0].cells[-1] == "measured so far"
+
+
+def test_a_lineage_without_a_prediction_says_why_and_what_to_do(runs: Runs) -> None:
+    spec = RUN.spec.model_copy(update={"metrics": {"samples_per_s": r"(\d+)/s"}})
+    going = trained("going", 1, state=State.RUNNING, ended=None, spec=spec)
+    runs.history.begin(going)
+    basis = rungs.basis(runs.scaling.of("going"))
+    assert basis.startswith("going is running: for a prediction, lumitui reads")
+    runs.history.metrics.add("going", lines_of([50.0] * 9, 1, 50, 100))
+    runs.history.update("going", metrics_offset=2)
+    assert rungs.basis(runs.scaling.of("going")) == (
+        "lumitui can compare no run of this lineage, so it cannot predict a time. "
+        "going is left out: it reports only 1 rank of 8 ranks."
+    )
 
 
 def test_one_size_predicts_others_where_the_links_of_the_site_are_known(runs: Runs) -> None:
