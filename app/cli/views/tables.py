@@ -105,7 +105,7 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collectio
     rows = []
     for run in runs:
         stale = run.site in silent and not run.state.is_final
-        elapsed = words.clock_of_limit(run, run.updated if stale else now)
+        elapsed = words.clock_of_limit(run, now)
         news = [words.recent_clock(run.updated, now) if stale else "now"] if silent else []
         facts = (run.job_id or "-", elapsed, run.site, row_words.short_reason(run))
         rows.append((run.id, run.state.value, *news, run.layout.nodes, *facts))

@@ -240,7 +240,7 @@ def test_a_key_of_another_kind_than_the_inherited_one_is_wrong_where_it_is(folde
         ("reserved_cores: 0,4", "reserved_cores: 0;4", "not a list of cores"),
         ("1-00:00:00", "one day", "is not a time"),
         ("1-00:00:00", "10", "partitions.gpu.max_time: 10 is not text; put it in quotes"),
-        ("max_nodes: 4", "max_nodes: 4\n    grows_to: more", "grows to 'more'"),
+        ("max_nodes: 4", "max_nodes: 4\n    grows_to: more", "Add that partition, or correct"),
         ("title: Small", "default_container: x\ntitle: a", "'x' is not in containers"),
         ("kind: node", "kind: nod", "partitions.gpu.billing"),
         ("per_node_hour: 1", "per_node_hours: 1", "did you mean `per_node_hour`?"),
@@ -327,3 +327,11 @@ def test_the_first_container_is_the_default_unless_the_profile_says_otherwise(
 def test_a_bundled_site_whose_jobs_bring_their_images_has_no_default_container(name: str) -> None:
     site = Sites([BUILT_IN]).load(name)
     assert site.containers and site.default_container is None
+
+
+def test_a_site_with_fewer_partitions_than_its_profile_has_no_larger_one() -> None:
+    lumi = Sites([BUILT_IN]).load("lumi")
+    (name,) = [name for name, one in lumi.partitions.items() if name == "small-g" and one.grows_to]
+    alone = lumi.model_copy(update={"partitions": {name: lumi.partitions[name]}})
+    assert [key for key, _ in lumi.partitions_from(name)] != [name]
+    assert [key for key, _ in alone.partitions_from(name)] == [name]
