@@ -186,8 +186,9 @@ def test_the_rank_that_never_started_what_the_others_waited_for_did_not_come() -
     assert found[0].rank == 4
     assert "Rank 4 did not join." in found[0].sentence
     # A frozen process has started nothing; and where several are behind, none is named.
-    found = why(log + DUMP.format(4, -1), rank=None)
-    assert found[0].rank == 4 and "-1" not in found[0].sentence
+    assert why(log + DUMP.format(4, -1), rank=None)[0].rank == 4
+    found = why(caught(7, 7, 9) + DUMP.format(7, 9) + DUMP.format(4, -1), rank=None)
+    assert "Rank 4 is behind: it had started no operation, the others up to 9." in found[0].sentence
     found = why(log + DUMP.format(4, 56118) + DUMP.format(3, 56118), rank=None)
     assert "Rank" not in found[0].sentence.replace("ranks", "")
 
