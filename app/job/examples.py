@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from textwrap import fill
 
 from lumitui.app.job.edit import UNSEEN, set_key
 from lumitui.app.job.spec import JobSpec, parse_job
@@ -173,13 +174,18 @@ def text_for(site: Site, beginning: Beginning) -> str:
     account = beginning.account or site.account.default or site.account.example
     text = set_key(text, ("account",), account if site.account.required else None)
     others = [
-        f"#   {name}: up to {item.max_time}, {item.max_nodes} "
+        f"{name}: up to {item.max_time}, {item.max_nodes} "
         + ("node" if item.max_nodes == 1 else "nodes")
         + (f"; {_one_line(item.purpose)}" if item.purpose else "")
         for name, item in site.partitions.items()
     ]
-    note = "\n".join([f"# Partitions of {_one_line(site.title)}:", *others])
+    note = "\n".join([f"# Partitions of {_one_line(site.title)}:", *map(_commented, others)])
     return marked(re.sub(r"^# Partitions of .*$", lambda _: note, text, flags=re.MULTILINE))
+
+
+def _commented(words: str) -> str:
+    """Return a comment of lines of at most 70 characters, the later ones indented."""
+    return fill(words, 70, initial_indent="#   ", subsequent_indent="#     ")
 
 
 def _one_line(words: str) -> str:
