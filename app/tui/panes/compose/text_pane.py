@@ -22,6 +22,7 @@ from lumitui.app.tui.widgets.launch_text import SEVERITY
 from lumitui.app.tui.widgets.styled import phrase, plain
 
 _NUMBER = re.compile(r"(?<=[:,\[ -])(?<![\w] )[-+]?\d[\d_]*(\.\d*)?(e[-+]?\d+)?(?=\s*($|[],}#]))")
+_QUOTED = re.compile(r'"[^"]*"')
 _COLOURS = {"$text-primary bold": "blue", "$text-success": "green", "$text 60%": "bright_black"}
 """The colours of keys, quoted text and comments, from Textual's highlighter."""
 _KEY = re.compile(r"\w+(?=:)")
@@ -31,7 +32,7 @@ _KEYS = 15  # columns for a key
 _WIDEST = 24  # columns for a choice; longer ones, like images, are not aligned
 _MOST_KEYS = 8  # maximum keys or choices below the text
 _MOST = 4  # maximum problems below the text; the form has all
-_HINT = Style(dim=True, italic=True)
+_HINT = Style(color="cyan", dim=True, italic=True)
 _GAP = 2  # columns between the text and the hints
 _LEAST_LINES = 6  # of the text, whatever is below it
 _MOST_LINES = 10  # below the text
@@ -94,6 +95,7 @@ class TextEditor(TextArea):
         line = super().get_line(line_index)
         # Reads a single line, so that a key costs the lines on the screen, not the file.
         line.highlight_regex(_NUMBER, "yellow")
+        line.highlight_regex(_QUOTED, "green")  # in the second line of a list, too
         for span in highlight(line.plain, language="yaml").spans:
             line.stylize(_COLOURS.get(str(span.style), ""), span.start, span.end)
         if line_index + 1 in self._wrong:
