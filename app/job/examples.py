@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from textwrap import shorten
 
 from lumitui.app.job.edit import UNSEEN, set_key
 from lumitui.app.job.spec import JobSpec, parse_job
@@ -29,6 +30,8 @@ GROUPS = {
     "scripts": "Scripts of your own",
 }
 """The folders of the examples, and their titles."""
+_COMMENTS = 29
+"""The column of the comments."""
 _RUN_FILE = EXAMPLES / "lumitui_run.py"
 _JOB = "job.yaml"
 
@@ -172,14 +175,15 @@ def text_for(site: Site, beginning: Beginning) -> str:
         text = set_key(text, ("container", "image"), beginning.image)
     account = beginning.account or site.account.default or site.account.example
     text = set_key(text, ("account",), account if site.account.required else None)
-    others = [
-        f"#   {name}: up to {item.max_time}, {item.max_nodes} "
-        + ("node" if item.max_nodes == 1 else "nodes")
-        + (f"; {_one_line(item.purpose)}" if item.purpose else "")
-        for name, item in site.partitions.items()
-    ]
-    note = "\n".join([f"# Partitions of {_one_line(site.title)}:", *others])
-    return marked(re.sub(r"^# Partitions of .*$", lambda _: note, text, flags=re.MULTILINE))
+    partition = re.compile(r"^partition: .*$", re.MULTILINE)
+    return marked(partition.sub(lambda found: _others(found[0], site), text))
+
+
+def _others(line: str, site: Site) -> str:
+    """Return the line of the partition, with the site's other ones in a comment."""
+    others = [_one_line(name) for name in site.partitions if not line.endswith(f" {name}")]
+    comment = shorten(", ".join(others), 66 - _COMMENTS, placeholder=" …")
+    return f"{line:<{_COMMENTS}}# or {comment}" if others else line
 
 
 def _one_line(words: str) -> str:

@@ -145,7 +145,10 @@ class CodeNews:
         if not self.differs:
             return ""
         if not self.files:
-            return "The project has changed, perhaps only a job file; lumitui does not know which."
+            return (
+                "The project differs from the code that ran, perhaps only in a job file: lumitui "
+                "no longer has the list of that code's files."
+            )
         named = list(self.files[:_MOST_NAMED])
         if more := len(self.files) - len(named):
             named.append(count(more, "more file"))

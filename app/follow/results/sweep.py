@@ -238,7 +238,9 @@ def _advice(rows: Sequence[SweepRow]) -> tuple[str, list[str]]:
 def _lowest_loss(rows: Sequence[SweepRow]) -> Iterator[str]:
     known = [(loss, row.setting) for row in rows if (loss := row.pace.loss) is not None]
     finite = [(loss, setting) for loss, setting in known if math.isfinite(loss)]
-    if len({loss for loss, _ in finite}) > 1:
+    if len(finite) > 1 and len({loss for loss, _ in finite}) == 1:
+        yield f"The runs end with the same loss, {finite[0][0]:.4g}."
+    elif len(finite) > 1:
         loss, setting = min(finite)
         other = "" if len(finite) == len(rows) else f" of the {len(finite)} runs that report one"
         yield f"{setting} has the lowest loss{other}, {loss:.4g}."

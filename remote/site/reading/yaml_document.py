@@ -265,5 +265,12 @@ def _yaml_words(error: yaml.YAMLError, name: str, text: str) -> tuple[str, str, 
     problem = getattr(error, "problem", None) or str(error)
     if isinstance(error, _Refused):
         return f"{where}: {problem}.", "Write it as plain `key: value` lines and lists.", line
+    begun = getattr(error, "context_mark", None)
+    # A block, too, has a context: that of its first key.
+    if begun and mark and begun.line < mark.line and text[begun.index] in "[{\"'":
+        sign, line = text[begun.index], begun.line + 1
+        closing = {"[": "]", "{": "}"}.get(sign, sign)
+        words = f"{name}, line {line}: not valid YAML (the {sign} has no closing {closing})."
+        return words, f"Add the {closing}, or quote the whole value.", line
     hint = "Check the indentation, colons and quotes around it."
     return f"{where}: not valid YAML ({problem}).", hint, line

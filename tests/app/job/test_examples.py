@@ -42,7 +42,9 @@ def test_an_example_of_one_rank_is_not_written_for_several_gpus() -> None:
 
 def composed(site: Site, name: str, gpus: int | None = None) -> Launch:
     begun = beginning(name, gpus, own_account(site))
-    written = parse_job(examples.text_for(site, begun), name)
+    text = examples.text_for(site, begun)
+    assert max(map(len, text.splitlines())) <= 72, "whole in a terminal of 80 columns"
+    written = parse_job(text, name)
     spec = cells(written)[-1].spec
     beside = dict(examples.examples()[name].files)
     own = beside.get(spec.deepspeed.config) if spec.deepspeed else None

@@ -195,7 +195,11 @@ def test_who_insists_on_a_checkpoint_is_refused_without_one(runs: Runs, failed: 
         (("train.py",), "train.py differs from the code that ran."),
         (("a.py", "b.py"), "a.py and b.py differ from the code that ran."),
         (tuple("abcd"), "a, b, c and 1 more file differ from the code that ran."),
-        ((), "The project has changed, perhaps only a job file; lumitui does not know which."),
+        (
+            (),
+            "The project differs from the code that ran, perhaps only in a job file: lumitui no "
+            "longer has the list of that code's files.",
+        ),
     ],
 )
 def test_it_names_the_files(files: tuple[str, ...], words: str) -> None:

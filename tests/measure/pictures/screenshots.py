@@ -15,11 +15,13 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from lumitui.app.history.history import History
+from lumitui.app.job.examples import Beginning, text_for
 from lumitui.app.job.settings import settings
 from lumitui.app.runs.tour.recorded_runs import recorded_runs
 from tests.measure.pictures.film import Film
 from tests.support.gallery.histories import a_failure, extreme
 from tests.support.gallery.tour import SIZES, StillApp, Stop, details, still, tour
+from tests.support.jobs.sites.site_jobs import site
 from tests.support.jobs.trained_runs import train
 from tests.support.places import ROOT
 
@@ -28,14 +30,8 @@ PICTURES = ROOT / "docs" / "pictures"
 SHOWN = {"resubmit": "resubmit.svg"}
 """The screens of the recording that documents show, at `SHOWN_AT`."""
 SHOWN_AT = (120, 40)
-JOB = """name: vit
-site: lumi
-account: project_462000001
-partition: standard-g
-time: "01:00:00"
-trainer: ddp
-args: [--epochs, 10]
-"""
+JOB = Beginning(example="vit", account="project_462000001")
+"""What `lumitui new` writes for LUMI."""
 Walk = Callable[[Pilot[int]], AsyncIterator[Stop]]
 Opened = tuple[StillApp, Walk]
 """An app, and the way through it."""
@@ -58,7 +54,7 @@ def made_up(fill: Callable[[History, Path], Walk]) -> Iterator[Opened]:
         (home / "sites").mkdir()
         where = settings({"LUMITUI_CONFIG_DIR": folder, "LUMITUI_DATA_DIR": folder})
         (home / "work").mkdir()
-        (home / "work" / "job.yaml").write_text(JOB)
+        (home / "work" / "job.yaml").write_text(text_for(site("lumi"), JOB))
         history = History(where.history)
         walk = fill(history, home)
         history.close()

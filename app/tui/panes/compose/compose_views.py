@@ -30,7 +30,7 @@ WIDER = 160
 TALL = 36
 """Minimum lines to show the node map below the form or the text."""
 ROOM = 16
-"""Minimum lines besides the text to show the node map below it in a narrow terminal."""
+"""Minimum lines besides the text to show the node map below it, not at its right."""
 _PAUSE = 0.2  # seconds without a key before a text is checked
 
 
@@ -42,11 +42,11 @@ def beside(opened: View, edited: View, width: int, height: int, lines: int = 0) 
     """
     if width < WIDE:
         return ("yaml", "node") if opened == "yaml" and height - lines >= ROOM else (opened,)
-    if opened == "yaml" and width < WIDER:
-        return ("yaml", "node" if height - lines >= ROOM else "script")
+    if opened == "yaml" and width < WIDER and (height < TALL or height - lines >= ROOM):
+        return ("yaml", "node")
     if height < TALL:
         return ("node" if opened == "node" else edited, "script")
-    if edited == "yaml" and width < WIDER:
+    if opened != "yaml" == edited and width < WIDER:
         return ("yaml", opened)
     return (edited, "node", "script")
 
@@ -167,13 +167,19 @@ class DraftViews(Vertical):
             pane.add_class("frame")
             pane.display = view in shown
         many, text, node = len(shown), "yaml" in shown, self.query_one(NodePane)
-        rows, columns = (many > 1 and view in shown for view in ("node", "script"))
-        classes = {"-two-rows": rows, "-two-columns": columns, "-three": many == 3, "-text": text}
+        right = self._view == "yaml" and self.app.size.width < WIDER
+        right = right and many > 1 and self.app.size.height - lines < ROOM
+        rows = many > 1 and "node" in shown and (not right or many == 3)
+        columns = right or (many > 1 and "script" in shown)
+        classes = {
+            "-two-rows": rows, "-two-columns": columns, "-three": many == 3,
+            "-text": text, "-right": right,
+        }  # fmt: skip
         for name, applies in classes.items():
             self.query_one("#views").set_class(applies, name)
-        node.set_class(rows, "below")
+        node.set_class(rows or right, "below")
         most = self.size.height * (6 if text else 5) // 10
-        node.styles.max_height = None if many == 1 else most
+        node.styles.max_height = most if rows else None
         node.shows_ranks = "form" not in shown and self.app.size.width >= WIDE
         node.draw_map()
         self._draw_names()

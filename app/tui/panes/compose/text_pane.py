@@ -15,21 +15,24 @@ from textual.containers import Vertical
 from textual.highlight import highlight
 from textual.strip import Strip
 from textual.widgets import Static, TextArea
-from textual.widgets.text_area import TextAreaTheme
+from textual.widgets.text_area import Selection, TextAreaTheme
 
 from lumitui.app.runs import CheckedDraft, Field, Finding
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 from lumitui.app.tui.widgets.styled import phrase, plain
 
 _NUMBER = re.compile(r"(?<=[:,\[ -])(?<![\w] )[-+]?\d[\d_]*(\.\d*)?(e[-+]?\d+)?(?=\s*($|[],}#]))")
+_QUOTED = re.compile(r'"[^"]*"')
 _COLOURS = {"$text-primary bold": "blue", "$text-success": "green", "$text 60%": "bright_black"}
 """The colours of keys, quoted text and comments, from Textual's highlighter."""
 _KEY = re.compile(r"\w+(?=:)")
+_COMMENT = re.compile(r"\w+:.*?\s+(?=# )")
+"""A key's line up to its comment."""
 _KEYS = 15  # columns for a key
 _WIDEST = 24  # columns for a choice; longer ones, like images, are not aligned
 _MOST_KEYS = 8  # maximum keys or choices below the text
 _MOST = 4  # maximum problems below the text; the form has all
-_HINT = Style(dim=True, italic=True)
+_HINT = Style(color="cyan", dim=True, italic=True)
 _GAP = 2  # columns between the text and the hints
 _LEAST_LINES = 6  # of the text, whatever is below it
 _MOST_LINES = 10  # below the text
@@ -79,8 +82,11 @@ class TextEditor(TextArea):
         """Underline the 1-based `lines`, and show `hints`, each behind the line of its key."""
         if (lines, hints) != (self._wrong, self._hints):
             self._wrong, self._hints = lines, hints
-            keys = filter(None, map(_KEY.match, self.text.split("\n")))
-            self._column = max((len(key.string) for key in keys if key[0] in hints), default=0)
+            texts = self.text.split("\n")
+            keys = filter(None, map(_KEY.match, texts))
+            ends = (len(key.string) + _GAP for key in keys if key[0] in hints)
+            comment = next(filter(None, map(_COMMENT.match, texts)), None)
+            self._column = max(ends, default=0) if comment is None else comment.end()
             self.notify_style_update()  # drops the lines already drawn
             self.refresh()
 
@@ -89,6 +95,7 @@ class TextEditor(TextArea):
         line = super().get_line(line_index)
         # Reads a single line, so that a key costs the lines on the screen, not the file.
         line.highlight_regex(_NUMBER, "yellow")
+        line.highlight_regex(_QUOTED, "green")  # in the second line of a list, too
         for span in highlight(line.plain, language="yaml").spans:
             line.stylize(_COLOURS.get(str(span.style), ""), span.start, span.end)
         if line_index + 1 in self._wrong:
@@ -96,16 +103,16 @@ class TextEditor(TextArea):
         return line
 
     def render_line(self, y: int) -> Strip:
-        """Return a drawn line, with its hint where it has room behind the text."""
+        """Return a drawn line, with its hint where it has room behind the text and no comment."""
         drawn, at = super().render_line(y), y + self.scroll_offset.y
         if at >= self.document.line_count or self.scroll_offset.x:
             return drawn
         line = self.document.get_line(at)
         key = _KEY.match(line)
         hint = self._hints.get(key[0], "") if key and at != self.cursor_location[0] else ""
-        begin = self.gutter_width + max(self._column, cell_len(line)) + _GAP
+        begin = self.gutter_width + max(self._column, cell_len(line) + _GAP)
         width = self.size.width - begin
-        if not hint or width < _LEAST:
+        if not hint or width < _LEAST or _COMMENT.match(line):
             return drawn
         hint = phrase(hint, width)
         words = Strip([Segment(hint, _HINT)]).apply_style(list(drawn)[-1].style or _HINT)
@@ -138,6 +145,10 @@ class TextPane(Vertical, can_focus=True):
         area = self.query_one(TextEditor)
         if other:
             area.load_text(text)
+            lines = text.split("\n")
+            first = next((at for at, line in enumerate(lines) if _KEY.match(line)), 0)
+            # A watched change would scroll the comments above the first key out of sight.
+            area.set_reactive(TextArea.selection, Selection.cursor((first, 0)))
             return
         if area.text == text:
             return

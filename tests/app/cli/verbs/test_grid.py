@@ -150,6 +150,7 @@ def test_a_lineage_without_figures_says_how_to_get_some(here: Here, runs: Runs) 
     run = train(runs.history, {1: 1000.0}, steps=0)[0]
     shown = here("scaling", run.id)
     assert shown.returncode == 0 and "has reported samples/s" in shown.stdout
+    assert "NODES" not in shown.stdout, "a table of dashes"
 
 
 def test_a_run_alone_predicts_other_sizes(here: Here, runs: Runs) -> None:

@@ -96,9 +96,9 @@ def test_what_is_not_known_is_said_and_other_grids_get_no_advice() -> None:
         "1 of 3 runs have no figures yet.",
     )
     assert [row.state for row in found.rows] == ["done", "done", "not sent"]
-    assert of({"--lr=1": told(1.0, 0), "--lr=2": told(0.5, 0)}).advice == ()
     mixed = {"--workers=1 --lr=1": told(1.0, 0), "--workers=2 --lr=2": told(0.5, 0)}
-    assert of(mixed).advice == ()
+    for same in ({"--lr=1": told(1.0, 0), "--lr=2": told(0.5, 0)}, mixed):
+        assert of(same).advice == ("The runs end with the same loss, 0.08333.",)
 
 
 def test_a_grid_without_workers_names_the_lowest_loss() -> None:

@@ -460,8 +460,9 @@ async def test_the_key_under_the_cursor_is_explained(settings: Settings, project
     (project / "job.yaml").write_text(LUMI + "container:\n  image: /a.sif\n")
     async with LumiApp(settings, project / "job.yaml").run_test(size=(120, 40)) as pilot:
         await sees(pilot, "asks for")
-        await pilot.press("f2", "down")
+        await pilot.press("f2")
         await sees(pilot, "name +the job's name in the queue")
+        assert pilot.app.screen.query_one(TextEditor).scroll_offset.y == 0, "line 1 is a comment"
         assert "account +project_462000001" not in shown(pilot), "the form is not beside it"
         pilot.app.screen.query_one(TextEditor).move_cursor((9, 0))
         await sees(pilot, r"container.image +the container image in which the ranks run")
@@ -477,6 +478,9 @@ async def test_the_key_under_the_cursor_is_explained(settings: Settings, project
         await sees(pilot, r"standard-g +up to 1,024 nodes")
         area.move_cursor((0, 0))
         await sees(pilot, r"partition: small-g +up to 4 nodes, 72 h, parts of nodes")
+        area.insert("   # mine", (4, len("partition: small-g")), maintain_selection_offset=False)
+        area.move_cursor((0, 0))
+        await sees(pilot, r"partition: small-g +# mine +│")
     assert not hints(partition("mall-g")) and hints(partition("small-g")) == {
         "partition": "4 nodes"
     }
@@ -493,7 +497,8 @@ def partition(value: str) -> list[Field]:
         ("form", "form", (119, 60), "form"), ("yaml", "yaml", (80, 24, 9), "yaml"),
         ("yaml", "yaml", (80, 24, 8), "yaml node"),
         ("form", "form", (120, 40), "form node script"),
-        ("yaml", "yaml", (120, 40), "yaml node"), ("yaml", "yaml", (120, 40, 30), "yaml script"),
+        ("yaml", "yaml", (120, 40), "yaml node"), ("yaml", "yaml", (120, 30, 30), "yaml node"),
+        ("yaml", "yaml", (120, 40, 30), "yaml node script"),
         ("node", "yaml", (120, 40, 30), "yaml node"), ("script", "yaml", (120, 24), "yaml script"),
         ("script", "yaml", (200, 50), "yaml node script"),
         ("script", "form", (200, 35), "form script"), ("node", "yaml", (120, 24), "node script"),
