@@ -141,6 +141,8 @@ class LumiApp(OrderedKeysApp):
     """The runs that ended while the TUI was closed, in the title bars until a key is pressed."""
     links: var[tuple[SiteLink, ...]] = var(())
     """The sites with unfinished runs, and whether they answer; every title bar shows them."""
+    job_file: Path | None = None
+    """The job file that the New screen had open when the user left it."""
     kept: "Draft | None" = None
     """The job file that a user left without saving it."""
     sent = ""
@@ -248,8 +250,10 @@ class LumiApp(OrderedKeysApp):
         """Yield the widgets above a screen's keys: none, except in the tour."""
         return ()
 
-    def action_go(self, name: str) -> None:
-        """Open one of the main screens; esc returns to the current one."""
+    def action_go(self, name: str, fresh: bool = False) -> None:
+        """Open one of the main screens, `fresh` without the last job file; esc returns."""
+        if fresh:
+            self.job_file = None
         place = next(place for place in PLACES if place.name == name)
         if place.make is None:
             self.to_first()

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from rich.cells import cell_len
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from lumitui.app.explain.run_phrases import Outlook
@@ -97,6 +98,9 @@ class NewScreen(FullScreen):
         self._asked = 0
         self._checking = self._stale = False
         """Whether a check is running, and whether its draft was edited since."""
+        self._kept: list[events.Key] | None = None
+        """The keys typed since a submit that waits for its check: the question gets them."""
+        self._left: Widget | None = None  # the focus before the wait
 
     def body(self) -> ComposeResult:
         """Yield the job file's path, the starting points, and the views."""
@@ -114,14 +118,24 @@ class NewScreen(FullScreen):
         """Open the given job file or the unsaved draft, or offer starting points."""
         self._start_again(self._job.parent if self._job else None)
         kept = tui(self).kept
-        if self._job:
+        if self._job and kept and kept.path and kept.path.absolute() == self._job.absolute():
+            self._take_kept(kept)
+            self.notify(f"These are your unsaved edits; r reads {kept.path.name} again.",
+                        markup=False)  # fmt: skip
+        elif self._job:
             self._open("file", str(self._job))
         elif kept is not None:
-            tui(self).kept = None  # saved again, with further edits, on leaving
-            self._take(kept, opened="")
+            self._take_kept(kept)
+        elif path := tui(self).job_file:
+            self._open("file", str(path))
+
+    def _take_kept(self, kept: Draft) -> None:
+        tui(self).kept = None  # kept again, with further edits, on leaving
+        self._take(kept, opened="")
 
     def on_unmount(self) -> None:
-        """Keep an unsaved draft for the next visit, also when another job file opens."""
+        """Keep an unsaved draft, or its path, for the next visit; also if another file opens."""
+        tui(self).job_file = self._draft.path if self._draft else None
         if self._edited_draft or not self._job:
             tui(self).kept = self._edited_draft
 
@@ -231,12 +245,14 @@ class NewScreen(FullScreen):
         self._checking = False
         if self._stale:
             self._check()
-        if number != self._asked or self._draft is None or checked is None:
+        if number != self._asked or self._draft is None:
             return  # the draft was edited meanwhile
-        self._checked, self._price = checked, price
-        self.query_one(DraftViews).check(checked)
-        self._draw_cost(checked)
-        self._enable()
+        if checked is not None:
+            self._checked, self._price = checked, price
+            self.query_one(DraftViews).check(checked)
+            self._draw_cost(checked)
+            self._enable()
+        self._end_wait(checked)
 
     def _draw_cost(self, checked: CheckedDraft) -> None:
         path, origin = checked.draft.path, f"from {checked.draft.origin}"
@@ -463,38 +479,67 @@ class NewScreen(FullScreen):
     # -- send
 
     def action_submit(self) -> None:
-        """Confirm, then send."""
-        checked = self._checked
-        if self._draft is None or checked is None:
+        """Confirm, then send; wait for the check of the last edit."""
+        checked, draft = self._checked, self._draft
+        if draft is None:
             error = InputError("No job file has been read yet.", "Choose one first.")
             show_error(self, error)
-        elif checked.draft.text != self._draft.text:
-            self.notify("lumitui is still checking the last edit; try again in a moment.")
-        elif checked.errors and not _may_be_forced(checked):
-            if isinstance(self.focused, TextEditor):  # the errors are below the text
-                self.query_one(DraftViews).open_line(checked.errors[0].at.line)
-                return
+        elif checked and checked.draft.text == draft.text == self.query_one(TextEditor).text:
+            self._submit(checked)
+        elif self._kept is None:
+            self._kept, self._left = [], self.focused
+            self.set_focus(None)  # a letter typed now is meant for the question, not for the text
+            self._check()
+
+    def on_key(self, event: events.Key) -> None:
+        """Keep a key typed while a submit waits for its check; escape ends the wait."""
+        if self._kept is not None and (event.is_printable or event.key == "escape"):
+            event.stop()
+            self._kept.append(events.Key(event.key, event.character))
+            if event.key == "escape":
+                self._end_wait(None)
+
+    def _end_wait(self, checked: CheckedDraft | None) -> None:
+        """Submit the draft for which the user waits, and pass on the keys typed meanwhile.
+
+        They are dropped if it cannot be submitted, or if the user went elsewhere.
+        """
+        if (kept := self._kept) is None:
+            return
+        self._kept = None
+        if self.focused is None:
+            self.set_focus(self._left)
+            if checked is not None and self.is_active:
+                self._submit(checked)
+                if not self.is_active:
+                    for key in kept:
+                        self.app.post_message(key)
+
+    def _submit(self, checked: CheckedDraft) -> None:
+        if not checked.errors or _may_be_forced(checked):
+            self._confirm(checked)
+        elif isinstance(self.focused, TextEditor):  # the errors are below the text
+            self.query_one(DraftViews).open_line(checked.errors[0].at.line)
+        else:
             self.notify(checked.errors[0].words, severity="error", markup=False)
             self.action_view("form")
             self.query_one(FieldList).open_wrong()
-        else:
-            self._confirm(checked)
 
     def _confirm(self, checked: CheckedDraft) -> None:
         forced = bool(checked.errors)
         previews = tuple(replace(one, forced=forced) for one in checked.previews)
         first, several = previews[0], len(previews) > 1 or previews[0].cell
+        saves = self._edited_draft is not None and checked.draft.path is not None
 
         def answered(yes: bool | None) -> None:
             if not yes:
                 return
             tui(self).sent = checked.draft.text
-            if draft := self._edited_draft:
-                old = (draft.saved or "").splitlines()
-                new = [one.partition(":")[0] for one in draft.text.splitlines() if one not in old]
-                said = f"{draft.name} lacks what the run has: {', '.join(new)}."
-                said = said if old else "The job file is not saved."
-                self.notify(f"{said} To save it, press 2, then ctrl+w.", timeout=15, markup=False)
+            if saves:
+                self._save(None)
+            elif self._edited_draft:
+                words = "The job file is not saved. To save it, press 2, then ctrl+w."
+                self.notify(words, timeout=15, markup=False)
             if several:
                 tui(self).sends.send_grid(previews)
             else:
@@ -512,6 +557,7 @@ class NewScreen(FullScreen):
         if forced:
             title = f"{title.removesuffix('?')} with {count(len(checked.errors), 'error')}?"
             lines = [*(("error", error.message) for error in checked.errors), *lines]
+        lines += [("saves", checked.draft.name)] * saves
         label = "Submit anyway" if forced else "Submit"
         self.app.push_screen(Confirm(title, lines, label), answered)
 

@@ -53,8 +53,8 @@ MOST_COMPARED = 4
 _OF_MARKED = frozenset({"compare", "tag", "fetch"})
 """The actions whose keys the footer shows instead of those below while runs are marked."""
 _OF_ONE = frozenset((
-    "pane('log')", "resubmit(1)", "resubmit(2)", "pane('why')", "refresh_sites", "app.go('new')",
-    "filter",
+    "pane('log')", "resubmit(1)", "resubmit(2)", "pane('why')", "refresh_sites",
+    "app.go('new', True)", "filter",
 ))  # fmt: skip
 EMPTY = """No runs yet.
 
@@ -69,7 +69,8 @@ class RunsScreen(MarkedPage):
         Binding("escape", "back", "All runs", show=False, id="runs.all",
                 tooltip="Clear the marks, then the filter and the order"),
         Binding("r", "refresh_sites", "Refresh", id="page.refresh", tooltip="Poll the sites now"),
-        Binding("n", "app.go('new')", "New", id="page.new", tooltip="Create a run from a job file"),
+        Binding("n", "app.go('new', True)", "New", id="page.new",
+                tooltip="Create a run from a job file"),
         Binding("slash", "filter", "Filter", key_display="/", id="runs.filter",
                 tooltip="Show only some runs: failed, site:lumi, nodes>=4, 2x8, --lr, #best"),
         Binding("C", "compare", "Compare", id="runs.compare",
@@ -186,7 +187,7 @@ class RunsScreen(MarkedPage):
             return
         nothing = "No run matches the filter. Press esc to show all runs." if filtered else EMPTY
         if not empty.children:
-            new = Button(Text("New run (n)"), action="app.go('new')", compact=True)
+            new = Button(Text("New run (n)"), action="app.go('new', True)", compact=True)
             guide = Button(Text("Guide (0)"), action="app.go('guide')", compact=True)
             empty.mount(Center(self._nothing), Center(Horizontal(new, guide)))
         self._nothing.update(nothing)

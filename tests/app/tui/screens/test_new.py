@@ -2,11 +2,13 @@
 
 import re
 from pathlib import Path
+from threading import Event
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, OptionList
 
+from lumitui.app.explain.run_phrases import Outlook
 from lumitui.app.job.settings import Settings
 from lumitui.app.launch.draft.job_form import FieldChoice
 from lumitui.app.launch.send.draft import Draft
@@ -26,6 +28,7 @@ from lumitui.app.tui.panes.compose.text_pane import (
     hints,
     possible_keys,
 )
+from lumitui.app.tui.screens import new_screen
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from tests.support.jobs.made_runs import a_run
@@ -412,27 +415,77 @@ async def test_the_form_fills_its_rows_with_further_fields(
         assert 0 <= empty <= 2 or " more: " not in shown(pilot)
 
 
-async def test_what_was_submitted_is_not_lost_and_its_form_comes_back(
+async def test_what_was_submitted_is_saved_and_its_form_comes_back(
     settings: Settings, project: Path
 ) -> None:
-    app = LumiApp(settings)
+    app, path = LumiApp(settings), project / "job.yaml"
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.press("2")
-        await pilot.press(*str(project / "job.yaml"), "enter")
+        await pilot.press(*str(path), "enter")
         await until(pilot, lambda: can_submit(pilot), "the check")
         await pilot.press(*"jjjj", "plus", "1", "2")
         await until(pilot, lambda: can_submit(pilot), "the edits that are back")
         await sees(pilot, "not saved")
-        await pilot.press("s", "y")
+        await pilot.press("s")
+        await sees(pilot, "saves +job.yaml")
+        await pilot.press("y")
         await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
         await until(pilot, lambda: not app.under_way, "the end of the send")
-        assert "job.yaml lacks what the run has: nodes. To save it, press 2," in str(
-            [notice.message for notice in app._notifications]
-        )
+        assert "nodes: 2" in path.read_text() and f"Saved {path}." in said(app)
         await pilot.press("2")
-        await sees(pilot, "nodes +2[^$]+not saved")
-        await pilot.press("q")
-        await until(pilot, lambda: not app.is_running, "the end, without a question")
+        await sees(pilot, r"nodes +2[^$]+saved")
+        path.write_text(path.read_text().replace("nodes: 2", "nodes: 3"))
+        await pilot.press("1", "2")
+        await sees(pilot, "nodes +3")
+        await pilot.press(*"jjjj", "minus", "1")
+        app.push_screen(NewScreen(app.runs, path))  # as the guide does
+        await sees(pilot, r"nodes +2[^$]+not saved")
+        assert "These are your unsaved edits; r reads job.yaml again." in said(app)
+        path.write_text(path.read_text() + "# another hand\n")
+        await pilot.press("s", "y")
+        await sees(pilot, "Another program changed")
+        await until(pilot, lambda: len(runs_of(pilot)) == 2, "the run")
+        assert path.read_text().endswith("# another hand\n")
+        await pilot.press("escape", "1", "n")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the first screen")
+
+
+def said(app: LumiApp) -> str:
+    return str([notice.message for notice in app._notifications])
+
+
+async def test_a_submit_right_after_an_edit_waits_for_its_check_and_keeps_the_keys(
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, path, released = LumiApp(settings, project / "job.yaml"), project / "job.yaml", Event()
+    checked = new_screen._checked
+
+    def slow(runs: Runs, draft: Draft) -> tuple[CheckedDraft, Outlook | None]:
+        assert released.wait(30)
+        return checked(runs, draft)
+
+    monkeypatch.setattr(new_screen, "_checked", slow)
+    released.set()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot)
+        await until(pilot, lambda: can_submit(pilot), "the check")
+        await pilot.press("f2")
+        area = screen.query_one(TextEditor)
+        area.move_cursor((0, 0))
+        released.clear()
+        await pilot.press("#", "enter", "ctrl+s", "y", "escape", "x")
+        assert area.text.startswith("#\nxname"), "escape ends the wait"
+        await pilot.press("backspace", *"]:", "ctrl+s", "y")
+        released.set()
+        await sees(pilot, "error: .*not valid YAML")
+        await until(pilot, lambda: area.has_focus, "the wrong line")
+        assert area.text.startswith("#\n]:name") and not isinstance(app.screen, Confirm)
+        area.move_cursor((1, 2))
+        released.clear()
+        await pilot.press("backspace", "backspace", "ctrl+s", "y")
+        released.set()
+        await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
+        assert path.read_text().startswith("#\nname")
 
 
 def test_each_part_of_a_line_of_yaml_has_its_colour() -> None:
