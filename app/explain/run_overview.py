@@ -100,7 +100,9 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
         return HANGS
     if proof and proof.kind == "differs" and not run.state.is_final:
         return UNPROVED
-    if run.state in (State.CANCELLED, State.FAILED) and run_phrases.may_go_on(run):
+    if run.name == NODE_PROBE and run.state.is_final and run.state is not State.DONE:
+        return f"Measure again: F5 in the guide (0), or `lumitui site check {run.site} --probe`."
+    if run.state in {State.CANCELLED, State.FAILED} and run_phrases.may_go_on(run):
         return CONTINUE if run.state is State.FAILED else CONTINUE_CANCELLED
     if explained and run.state is State.FAILED:
         return EXPLAINED

@@ -28,6 +28,7 @@ AROUND = 6
 class Confirm(DialogBox[bool]):
     """Yes or no; No has the focus, and anything except a clear yes is No."""
 
+    KIND = "confirm"
     AUTO_FOCUS = "#no"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "yes", "Yes", id="confirm.yes", tooltip="Yes, do it"),

@@ -10,6 +10,7 @@ from lumitui.app.explain.idle_words import idle_remark, waiting
 from lumitui.app.explain.training_summary import Speedup, Summary, Throughput
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.follow.notifications.events import event_of
+from lumitui.app.history.listing.state_filter import WENT_WRONG
 from lumitui.app.history.run import NODE_PROBE, AttemptRecord
 from lumitui.app.tui.flows.cancels import terms
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -79,6 +80,12 @@ def test_every_state_says_what_to_do_or_is_waiting() -> None:
     assert "proof" not in shown and shown["next"].startswith("Save what it measured: F5")
     saved = replace(probe, note="#saved")
     assert run_overview.next_step(saved, None).startswith("Create a job on New")
+    for state in WENT_WRONG | {State.CANCELLED}:  # `resubmit` refuses such a run
+        for explained in (False, True):
+            wrong_end = replace(probe, state=state)
+            offer = run_overview.next_step(wrong_end, None, explained=explained)
+            assert offer.startswith("Measure again: F5"), state
+            assert f"`lumitui site check {probe.site} --probe`" in offer
 
 
 def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:

@@ -56,6 +56,10 @@ async def test_a_node_is_measured_after_a_yes_to_the_price_and_the_result_saved(
         await sees(
             pilot, r"(?s)Measure a node of new\?.*one of whole.*at most 00:05:00.*billing units"
         )
+        assert app.screen.query_one(".dialog").region.width < 100, "inset where there is room"
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: app.screen.query_one(".dialog").region.width == 80, "no sliver")
+        await pilot.resize_terminal(100, 30)
         await pilot.press("n", "f5")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question again")
         assert not sent
