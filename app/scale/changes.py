@@ -67,9 +67,11 @@ def change_effect(changes: Sequence[PlanChange]) -> str:
     """
     rows = {change.what: change for change in changes}
     batch, rate = rows["global batch"], rows["learning rate"]
-    is_known = "unknown" not in (batch.before, batch.after)
+    is_known = batch.after != "unknown"
     if not is_known:
         sentence = "lumitui does not know the batch size"
+    elif batch.before == "unknown":
+        sentence = f"A step trains {batch.after} samples; the run named no batch size"
     elif batch.differs:
         sentence = f"A step trains {batch.after} samples instead of {batch.before}"
     else:
@@ -78,6 +80,8 @@ def change_effect(changes: Sequence[PlanChange]) -> str:
         return f"{sentence} or the learning rate." if rows["ranks"].differs else ""
     if rate.after == "unknown":
         return f"{sentence}."
+    if rate.before == "unknown":
+        return f"{sentence}; the learning rate {rate.after} is not rescaled."
     if rate.differs:
         return f"{sentence}; the learning rate changes from {rate.before} to {rate.after}."
     return f"{sentence}; the learning rate stays {rate.after}."
