@@ -109,3 +109,10 @@ def test_a_profile_of_another_machine_wins_over_a_bundled_one_with_the_same_name
     found = guess_site(text, [*SITES, hydra], date(2026, 11, 23), ["hydra"])
     assert found.site is hydra
     assert ("the profile roihu also fits" in found.because) == ("a100" not in more)
+
+
+def test_a_closed_site_loses_to_an_open_one_that_fits_as_well() -> None:
+    karolina = KNOWN.load("karolina")
+    closed = karolina.model_copy(update={"name": "closed", "retired": "2026-01-01"})
+    text = "#!/bin/bash\n#SBATCH -A OPEN-28-55\n"
+    assert guess_site(text, [closed, karolina], date(2026, 11, 23)).site is karolina

@@ -14,6 +14,10 @@ from lumitui.remote.site.masked_text import masked
         "os.environ['DB_PASSWORD']='Xk29'", "passphrase => Xk29", "Authorization: Token Xk29",
         "authorization: Bearer Xk29fjQpLm", "https://bob:Xk29@host/x", "GET /x?a=1&sig=Xk29",
         "curl -s -u bob:Xk29 host", "sshpass -p Xk29 ssh host", "Cookie: session=Xk29; b=Xk29",
+        # Tokens that only their first letters tell.
+        "got hf_Xk29fjQpLm7Xk", "got ghp_Xk29fjQpLm7Xk", "got sk-Xk29fjQpLm7Xk",
+        "got glpat-Xk29fjQpLm7Xk", "got dckr_pat_Xk29fjQpLm7Xk", "got api_org_Xk29fjQpLm7Xk",
+        "got github_pat_Xk29fjQpLm7Xk",
         # Programs of databases and registries, as a shell traces them and as Python prints them.
         "mysql -u root -pXk29 -h db", "['mysql', '-pXk29']", "mariadb -p'Xk29'", "7z x -pXk29 a",
         "mongosh -u me -p Xk29 host", "redis-cli -a Xk29 ping", "docker login -u me -p Xk29 reg",

@@ -12,7 +12,6 @@ from lumitui.app.follow.sites.poll_schedule import (
     IDLE_SECONDS,
     LONGEST_PAUSE,
     RETRY_SECONDS,
-    SOON,
     RefreshEnding,
     Schedule,
 )
@@ -65,7 +64,7 @@ def test_a_site_is_polled_soon_after_a_send_and_a_start_which_costs_ten_polls() 
     assert len(usual) == 80
     polls = polls_of_an_hour(100, 1000)
     for moment in (100, 1000):
-        assert [at - moment for at in polls if 0 < at - moment <= 45] == list(SOON)
+        assert [at - moment for at in polls if 0 < at - moment <= 45] == [2, 5, 10, 20, 45]
     assert len(usual) + 6 <= len(polls) <= len(usual) + 10
 
 

@@ -550,6 +550,7 @@ def partition(value: str) -> list[Field]:
         ("form", "form", (119, 60), "form"), ("yaml", "yaml", (80, 24, 9), "yaml"),
         ("yaml", "yaml", (80, 24, 8), "yaml node"),
         ("form", "form", (120, 40), "form node script"),
+        ("form", "form", (120, 36), "form node script"), ("form", "form", (120, 35), "form script"),
         ("yaml", "yaml", (120, 40), "yaml node"), ("yaml", "yaml", (120, 30, 30), "yaml node"),
         ("yaml", "yaml", (120, 40, 30), "yaml node script"),
         ("node", "yaml", (120, 40, 30), "yaml node"), ("script", "yaml", (120, 24), "yaml script"),
