@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,20 @@ class Connection:
 _KEY_TYPES = {"ed25519": "ssh-ed25519", "rsa": "ssh-rsa", "ecdsa": "ecdsa-sha2-nistp256"}
 
 Connect = Callable[["Site", "Ask"], Connection]
+
+
+@cache
+def real_host(host: str, config: str = "") -> str:
+    """Return the host that an ssh configuration sets for `host`; `host` if it sets none."""
+    from lumitui.remote.site.errors import LinkError
+    from lumitui.remote.ssh.config import Login
+    from lumitui.remote.ssh.options.openssh import openssh_table
+
+    try:
+        path = Path(os.path.expanduser(config)) if config else None
+        return openssh_table(Login(host, config=path)).one("hostname", host)
+    except LinkError:  # the connection reports it
+        return host
 
 
 def connect(site: Site, ask: Ask) -> Connection:

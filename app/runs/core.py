@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from lumitui.app.history.history import History
+from lumitui.remote.connect import real_host
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.site.states import State
 
@@ -69,7 +70,7 @@ class RunsCore:
 
             settings = own()
         self._settings = settings
-        self.sites = Sites(settings.profiles)
+        self.sites = Sites(settings.profiles, real_host=real_host)
         self.history = History(settings.history)
         self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"
         self._ask, self._connect = ask, connect

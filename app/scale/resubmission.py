@@ -82,18 +82,16 @@ def made_ready(
     `hashes` keeps the hashes of the project's files, `snapshots` those of the files sent last.
 
     Raises:
-        InputError: the parent's code lacks the script.
+        InputError: the parent's code lacks the script or the working folder.
     """
     parent, launch, ships_code = plan.parent, plan.launch, plan.request.code == "current"
     project = Path(parent.project)
     files = project_files.look(launch.spec, project, hashes, ships_code=ships_code)
     script = normpath(launch.spec.script) if launch.spec.script else ""
     if not ships_code and (sent := _sent(parent, snapshots)):
-        if script and script not in {entry.path for entry in sent.entries}:
-            raise InputError(
-                f"The code of {parent.id} has no file {script}.",
-                "Set a script that it has, or send the current code (`--code current`).",
-            )
+        other = "Set one that it has, or send the current code (`--code current`)."
+        for _, _, error in project_files.lacks(launch.spec, sent, f"The code of {parent.id}", other):
+            raise InputError(error.message, other)
         files = replace(files, programs=_unchanged(parent, sent))
     job_file = Path(parent.job_file) if parent.job_file else None
     programs = files.programs or texts_of(launch.spec, project)

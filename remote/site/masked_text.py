@@ -38,6 +38,8 @@ _SECRETS = tuple(map(re.compile, (
     rf"(?i)(?P<name>\bcookie{_IS}[\"']?)(?P<value>[^\s=\"']+=[^\n\"']+)",
     r"(?P<name>://[^\s:/@\"']*:)(?!\d{1,5}/)(?P<value>[^\s\"'<>]{1,200})(?=@)",
     r"(?P<name>://)(?P<value>(?=[^\s/@:]*\d)[\w-]{20,200})(?=@)",
+    # A channel of conda; a forum's topic has its number after its title.
+    r"(?P<name>://[\w.:-]{0,200}/t/)(?P<value>(?=[^\s/]*\d)[\w-]{8,200})(?=/(?!\d+\b)\w|[\s\"',;]|$)",
     rf"(?i)(?P<name>[?&](?:sig|auth|{_AHEAD}(?:signature|credential|token))=)"
     r"(?P<value>[^\s&\"']+)",
     rf"(?i)(?P<name>[\"'](?:auth|key)[\"']:\s*[\"']){_MIXED}(?P<value>[\w+/-]{{16,}}=*)(?=[\"'])",
@@ -51,7 +53,9 @@ _SECRETS = tuple(map(re.compile, (
     rf"|\bredis-cli{_LATER}-a{_TO}|\b(?:un)?zip{_LATER}-P{_TO}|\bldap\w+{_LATER}-w{_TO}"
     rf"|\bopenssl{_LATER}(?:\bpass:|-k{_TO})|\b(?:requirepass|masterauth|mysqladmin{_LATER}password)\s+"
     rf"|\b(?:setenv|set -\w+|config(?:ure)? set)\s+[\w.-]*(?i:{_NAME})\s+"
-    r"|\blogin\s+\S+\s+password\s+|(?:^|\n)[ \t]*password[ \t]+(?=\S*\d\S*[ \t]*(?:\n|$)))"
+    r"|\blogin\s+\S+\s+password\s+|(?:^|\n)[ \t]*password[ \t]+(?=\S*\d\S*[ \t]*(?:\n|$))"
+    # What rclone's configuration calls a password.
+    r"|(?:^|\n)[ \t]*(?:\w{1,40}_)?pass(?:word2)?[ \t]*=[ \t]*(?=\S{4,400}[ \t]*(?:\n|$)))"
     rf"{_WORD}",
     r"(?P<name>\becho\s+)(?P<value>\S+)(?=\s*\|[^\n]*(?:--password-stdin|--with-token|sudo -S))",
 )))  # fmt: skip

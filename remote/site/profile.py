@@ -213,8 +213,8 @@ class Site(Facts):
     """Slurm's partitions that this profile does not describe, as they have other nodes. If set,
     these and `partitions` are all that there are; `[]`: there are no others. None: unknown."""
     srun_inherits_cpus: bool | None = None
-    """Whether `srun` inherits `--cpus-per-task` from sbatch, which Slurm itself stopped with 22.05.
-    None: unknown."""
+    """Whether `srun` inherits `--cpus-per-task` from sbatch, which Slurm's own 22.05 to 23.02 do
+    not. None: as `slurm_version` says."""
     task_gpus_apart: bool | None = None
     """Whether options that give each task its own GPU (`--gpus-per-task`, `--gpu-bind`) prevent the
     ranks of a node from exchanging data between their GPUs. None: unknown."""
@@ -305,7 +305,7 @@ class Site(Facts):
         """Whether `srun` inherits `--cpus-per-task`: as the profile says, or by Slurm's version."""
         version = re.match(r"(\d+)\.(\d+)", self.slurm_version)
         if self.srun_inherits_cpus is None and version and "slurm_version" not in self.unverified:
-            return (int(version[1]), int(version[2])) < (22, 5)
+            return not (22, 5) <= (int(version[1]), int(version[2])) < (23, 11)
         return self.srun_inherits_cpus
 
     def is_closed(self, today: date) -> bool:

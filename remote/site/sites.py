@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -45,13 +45,17 @@ class Sites:
     """The profiles of some folders, by name; the first folder with a name wins."""
 
     def __init__(
-        self, folders: Iterable[Path], texts: Mapping[Path, str | None] | None = None
+        self,
+        folders: Iterable[Path],
+        texts: Mapping[Path, str | None] | None = None,
+        real_host: Callable[[str, str], str] = lambda host, config: host,
     ) -> None:
         """Search `folders`, the user's own first; files are read when they are needed.
 
         `texts` count before all folders, as if their files held them; None: what the file holds.
+        `real_host` returns the host of an alias in an ssh configuration ("": the user's).
         """
-        self._folders, self._texts = tuple(folders), texts or {}
+        self._folders, self._texts, self._real_host = tuple(folders), texts or {}, real_host
         self._left_out: dict[str, str] = {}
 
     @property
@@ -96,7 +100,7 @@ class Sites:
         from lumitui.remote.site.reading.validation import validate
 
         document, data, _ = self._merged(name, ())
-        _keep_pause(data, self._least_at(_host(data)))
+        _keep_pause(data, self._least_at(data))
         return validate(document, Site, data, "`lumitui schema site` lists the keys.")
 
     def valid(self) -> list[Site]:
@@ -120,7 +124,7 @@ class Sites:
 
     def with_file(self, path: Path) -> Sites:
         """Return these profiles, with that of a file outside the folders, named after the file."""
-        return Sites(self._folders, {**self._texts, path: None})
+        return Sites(self._folders, {**self._texts, path: None}, self._real_host)
 
     def _find(self, name: str) -> list[Path]:
         if files := self._files.get(name):
@@ -168,26 +172,28 @@ class Sites:
         sets = "poll_seconds" in data and self._is_system(path)
         return document, data, max(least, _pause(data)) if sets else least
 
-    def _least_at(self, host: str) -> float:
-        """Return the least pause that the system's profiles set for a login node."""
+    def _least_at(self, own: Mapping[str, object]) -> float:
+        """Return the least pause that the system's profiles set for the login node of `own`."""
         least = 0.0
         for name, paths in self._files.items():
             hiding = tuple(takewhile(lambda path: not self._is_system(path), paths))
-            if host and len(hiding) < len(paths):
+            if len(hiding) < len(paths):
                 with suppress(InputError):  # others may be broken
                     _, data, pause = self._merged(name, hiding)
-                    least = max(least, pause) if _host(data) == host else least
+                    if pause > least and self._host(own) == self._host(data) != "":
+                        least = pause
         return least
+
+    def _host(self, data: Mapping[str, object]) -> str:
+        """Return a profile's login node, as names of hosts are compared."""
+        hosts = data.get("hosts")
+        if not isinstance(hosts, Mapping) or not hosts.get("login"):
+            return ""
+        login = str(hosts["login"]).rpartition("@")[2]
+        return self._real_host(login, str(hosts.get("ssh_config") or "")).rstrip(".").lower()
 
     def _is_system(self, path: Path) -> bool:
         return path.parent in self._folders[1:] and path.parent != BUILT_IN
-
-
-def _host(data: Mapping[str, object]) -> str:
-    """Return a profile's login node, as names of hosts are compared."""
-    hosts = data.get("hosts")
-    login = str(hosts.get("login", "")) if isinstance(hosts, Mapping) else ""
-    return login.rpartition("@")[2].rstrip(".").lower()
 
 
 def _pause(data: Mapping[str, object]) -> float:

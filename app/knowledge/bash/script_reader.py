@@ -151,8 +151,8 @@ def _cores(
             own, ("$SLURM_CPUS_PER_TASK", "${SLURM_CPUS_PER_TASK}"), request.cpus_per_task
         )
     elif not inherits and not any(v.name == "SRUN_CPUS_PER_TASK" for v in variables):
-        # Since 22.05 srun does not inherit sbatch's `--cpus-per-task`; some sites changed that
-        # back. With masks, a task has their cores, whatever srun's options request.
+        # srun of 22.05 to 23.02 does not inherit sbatch's `--cpus-per-task`; some sites changed
+        # that. With masks, a task has their cores, whatever srun's options request.
         alone = inherits is False and not step.srun.has("cpu-bind")
         return 1 if alone and request.cpus_per_task else None
     else:

@@ -75,8 +75,8 @@ def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "srun-cores",
     "warning",
     "srun without the cores requested from sbatch",
-    why="Since Slurm 22.05, srun does not inherit --cpus-per-task: each task gets one core.",
-    source="Slurm 22.05, RELEASE_NOTES; csc-user-guide pull request 1632",
+    why="In Slurm 22.05 to 23.02, srun does not inherit --cpus-per-task: each task gets one core.",
+    source="Slurm 22.05, RELEASE_NOTES; measured: 22.05.8 does not, 24.11.5 and 26.05.5 do",
 )
 def _unshared(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option, cores = job.options.get("cpus-per-task"), job.resources.cpus_per_task or 1

@@ -325,8 +325,8 @@ def explain_masks(site: Site, text: str, *, tasks: int | None, starter: Starter)
         wrong += mistakes(gpus, node, tasks=count, starter=starter)
         if site.task_gpus_apart and count > 1:
             wrong.append(_APART)
-    if chosen:
-        wrong = [one for one in wrong if one.id != "mask-order"]
+    wrong = [replace(one, do=one.do.replace("bind SITE", f"bind {site.name}"))
+             for one in wrong if not (chosen and one.id == "mask-order")]  # fmt: skip
     rows = tuple(_task(task, cores, gpus, node, starter, wrong) for task in range(count))
     rows = tuple(replace(row, gpus=()) for row in rows) if chosen else rows
     return Explained(site.name, starter, rows, tuple(wrong), unread)

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import Runs
 from lumitui.app.scale.resubmission import Resubmission
 from lumitui.app.scale.run_plan import RunPlan
+from lumitui.remote.site.sites import BUILT_IN
 from tests.support.places import ROOT
 from tests.support.program.home import Home
 
@@ -143,3 +145,20 @@ def test_the_door_itself_loads_no_other_package() -> None:
         [sys.executable, "-c", words], capture_output=True, text=True, check=True, timeout=60
     ).stdout.split()
     assert sorted(loaded) == ["lumitui", "lumitui.app", "lumitui.app.runs"]
+
+
+def test_an_alias_of_the_host_is_not_polled_more_often_than_the_systems_profile_allows(
+    home: Home, tmp_path: Path
+) -> None:
+    user, system, config = (tmp_path / name for name in ("user", "system", "config"))
+    config.write_text("Host hpc\n  HostName Login.example.\nHost other\n  HostName b.example\n")
+    for folder in (user, system):
+        folder.mkdir()
+    common = "extends: lumi\nname: {}\npoll_seconds: {}\nhosts: {{login: {}{}}}\n"
+    (system / "hpc.yaml").write_text(common.format("hpc", 90, "login.example", ""))
+    for name, host in (("mine", "hpc"), ("other", "other")):
+        text = common.format(name, 5, host, f", ssh_config: {config}")
+        (user / f"{name}.yaml").write_text(text)
+    with Runs(replace(home.settings, profiles=(user, system, BUILT_IN))) as runs:
+        pauses = [runs.sites.load(name).poll_seconds for name in ("mine", "other")]
+    assert pauses == [90, 5]

@@ -238,12 +238,17 @@ def test_the_same_code_gets_the_findings_on_the_files_that_have_not_changed(
     )
     data = LAPTOP | {"name": "t", "account": "none", "script": "train.py", "proof": "off",
                      "time": "00:05:00", "args": ["--learning-rate", "1"]}  # fmt: skip
+    (tmp_path / "notes.txt").write_text("Not a program.\n")
     preview = runs.preview(JobSpec.model_validate(data), tmp_path)
     run = finish(runs, runs.send(replace(preview, forced=True)))
     rules = {one.rule for one in runs.plan_resubmission(run.id).preview.findings}
     assert "unknown-argument" in rules
-    with pytest.raises(InputError, match=f"The code of {run.id} has no file helper.py"):
+    with pytest.raises(InputError, match=f"The code of {run.id} lacks the script helper.py"):
         runs.plan_resubmission(run.id, settings=["script=helper.py"])
+    with pytest.raises(InputError, match="notes.txt is neither Python"):
+        runs.plan_resubmission(run.id, settings=["script=notes.txt"])
+    with pytest.raises(InputError, match=f"{run.id} has no files in the working folder gone"):
+        runs.plan_resubmission(run.id, settings=["workdir=gone"])
     program.write_text(f"{program.read_text()}# another\n")
     rules = {one.rule for one in runs.plan_resubmission(run.id).preview.findings}
     assert "unknown-argument" not in rules, "these files are not the code that it sends"

@@ -37,6 +37,9 @@ from lumitui.remote.site.masked_text import masked
         "token Xk29fjQpLm7 is invalid", "postgresql://u:Xk29/f@Xk29@db/x", "GET /x?auth=Xk29",
         "https://Xk29fjQpLm7Xk29fjQpLm7@github.com/o/r", '"authorization": "Xk29"',
         'Authorization: Digest username="u", response="Xk29"', "'Cookie': 'a=Xk29'",
+        "https://conda.anaconda.org/t/ab-Xk29fjQp/channel", "rclone --s3-secret-access-key Xk29",
+        "- https://conda.anaconda.org/t/ab-Xk29fjQp", "[remote]\npass = Xk29\nuser = bob",
+        "secret_access_key = Xk29", "  key_file_pass = Xk29", "password2 = Xk29",
         "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\nXk29\n-----END OPENSSH PRIVATE KEY-----",
     ],
 )  # fmt: skip
@@ -55,6 +58,9 @@ def test_no_secret_of_a_log_is_quoted(line: str) -> None:
         "password authentication failed for user bob1", "docker run -p 8080:80 -u 1000:1000 img",
         "docker://registry:5000/img@sha256", "mysql -h db -P 3306 -u root", "login node uan01",
         "on login1: mkdir -p /scratch/x1", 'add_argument("--token", default=None)',
+        "https://discuss.pytorch.org/t/nccl-error-2-7/1234", "https://forum.example/t/ddp-2-gpus/77/3",
+        "https://conda.anaconda.org/t/<TOKEN>/channel", "https://example.org/t/data2024.tar/x",
+        "pass = 12", "pass=backward took 3 s", "    pass = None", "bypass = 12",
         "backward pass: 12.5ms", "PASS: test_1", "tokenizer=gpt2", f"sha256: {'9f86d081' * 8}",
     ],
 )  # fmt: skip

@@ -4,7 +4,7 @@ import hashlib
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -214,18 +214,29 @@ def _problems(
     """Yield `needed` files that lumitui does not send, and files that the code lacks."""
     for _, error in needed:
         yield "secret-needed", "ship_secrets", error
-    paths = {entry.path for entry in code.manifest.entries}
-    workdir = posixpath.normpath(spec.workdir)
-    if workdir != "." and not any(path.startswith(f"{workdir}/") for path in paths):
-        message = f"The code has no files in the working folder {spec.workdir}."
-        yield "workdir", "workdir", InputError(message, "Check `workdir:`.")
     kept = {suspect.path for suspect in guard.kept_back}
-    if spec.script and posixpath.normpath(spec.script) not in paths | kept:
-        message = f"The code lacks the script {spec.script}."
-        do = f"Put it into {code.root}, and check .gitignore and .lumituiignore."
-        yield "script", "script", InputError(message, do)
+    here = f"Put it into {code.root}, and check .gitignore and .lumituiignore."
+    yield from lacks(spec, code.manifest, "The code", here, kept)
     for key, error in taken_links(spec, code.manifest):
         yield "link-taken", key, error
+
+
+def lacks(
+    spec: JobSpec, sent: Manifest, code: str, cure: str, kept: Collection[str] = ()
+) -> Iterator[Problem]:
+    """Yield a working folder or script that `code`, whose files are `sent`, lacks or cannot run."""
+    workdir, script = (posixpath.normpath(each or ".") for each in (spec.workdir, spec.script))
+    if workdir != "." and not any(one.path.startswith(f"{workdir}/") for one in sent.entries):
+        message = f"{code} has no files in the working folder {spec.workdir}."
+        yield "workdir", "workdir", InputError(message, "Check `workdir:`.")
+    found = next((one for one in sent.entries if one.path == script), None)
+    if found is None and script != "." and script not in kept:
+        message = f"{code} lacks the script {spec.script}."
+        yield "script", "script", InputError(message, cure)
+    if found and not (script.endswith(".py") or found.executable or found.target):
+        message = f"{spec.script} is neither Python (.py) nor executable, so no rank could start."
+        do = "Set `script:` to the program, or make it executable with `chmod +x`."
+        yield "script", "script", InputError(message, do)
 
 
 def _needed(spec: JobSpec, code: Code, guard: ScanGuard) -> list[tuple[Suspect, InputError]]:
