@@ -90,7 +90,9 @@ def made_ready(
     script = normpath(launch.spec.script) if launch.spec.script else ""
     if not ships_code and (sent := _sent(parent, snapshots)):
         other = "Set one that it has, or send the current code (`--code current`)."
-        for _, _, error in project_files.lacks(launch.spec, sent, f"The code of {parent.id}", other):
+        for _, _, error in project_files.lacks(
+            launch.spec, sent, f"The code of {parent.id}", other
+        ):
             raise InputError(error.message, other)
         files = replace(files, programs=_unchanged(parent, sent))
     job_file = Path(parent.job_file) if parent.job_file else None

@@ -10,10 +10,10 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5120, "app/tui": 14090, "app/runs": 2870, "app/scale": 3210, "app/follow": 4260,
-    "app/survey": 1900, "app/launch": 9580, "app/explain": 3020, "app/history": 4380,
+    "app/cli": 5130, "app/tui": 14150, "app/runs": 2870, "app/scale": 3220, "app/follow": 4270,
+    "app/survey": 1900, "app/launch": 9590, "app/explain": 3030, "app/history": 4380,
     "app/mcp": 980,
-    "app/job": 2620, "app/knowledge": 16350, "remote/site": 3130, "remote/ssh": 3220,
+    "app/job": 2620, "app/knowledge": 16350, "remote/site": 3140, "remote/ssh": 3220,
     "remote/transport": 1120, "remote/scheduler": 2590, "remote/source": 1630,
     "remote/transfer": 4160, "remote/survey": 3200, "remote/laptop": 1480, "trainers": 8610,
 }  # fmt: skip

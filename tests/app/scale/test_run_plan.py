@@ -245,7 +245,7 @@ def test_the_same_code_gets_the_findings_on_the_files_that_have_not_changed(
     assert "unknown-argument" in rules
     with pytest.raises(InputError, match=f"The code of {run.id} lacks the script helper.py"):
         runs.plan_resubmission(run.id, settings=["script=helper.py"])
-    with pytest.raises(InputError, match="notes.txt is neither Python"):
+    with pytest.raises(InputError, match=r"notes\.txt is neither Python"):
         runs.plan_resubmission(run.id, settings=["script=notes.txt"])
     with pytest.raises(InputError, match=f"{run.id} has no files in the working folder gone"):
         runs.plan_resubmission(run.id, settings=["workdir=gone"])

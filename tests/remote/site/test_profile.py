@@ -223,8 +223,8 @@ def test_a_request_for_gpus_has_only_their_number_in_braces() -> None:
 
 @pytest.mark.parametrize(
     ("version", "inherits", "result"),
-    [("21.08.8", None, True), ("22.05.8", None, False), ("23.02.7", None, False), ("23.11.0", None, True),
-     ("26.05", None, True), ("", None, None), ("24.11", False, False),
+    [("21.08.8", None, True), ("22.05.8", None, False), ("23.02.7", None, False),
+     ("23.11.0", None, True), ("26.05", None, True), ("", None, None), ("24.11", False, False),
      ("25.05.9", True, True)],
 )  # fmt: skip
 def test_slurms_version_tells_whether_srun_inherits_cores_if_the_profile_does_not(
