@@ -9,7 +9,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from lumitui.app.history.history import History
-from lumitui.remote.connect import real_host
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.site.states import State
 
@@ -70,7 +69,7 @@ class RunsCore:
 
             settings = own()
         self._settings = settings
-        self.sites = Sites(settings.profiles, real_host=real_host)
+        self.sites = Sites(settings.profiles, real_host=_real_host)
         self.history = History(settings.history)
         self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"
         self._ask, self._connect = ask, connect
@@ -551,3 +550,9 @@ class RunsCore:
     def requests(self) -> dict[str, list[SiteRequest]]:
         """Return the recent requests to each site, the newest first."""
         return self._connections.requests()
+
+
+def _real_host(host: str, config: str) -> str:
+    from lumitui.remote.connect import real_host  # only for a system's pause; a verb starts sooner
+
+    return real_host(host, config)

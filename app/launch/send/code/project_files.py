@@ -221,6 +221,9 @@ def _problems(
         yield "link-taken", key, error
 
 
+_NO_PROGRAM = (".txt", ".md", ".yaml", ".yml", ".json", ".csv", ".log")
+
+
 def lacks(
     spec: JobSpec, sent: Manifest, code: str, cure: str, kept: Collection[str] = ()
 ) -> Iterator[Problem]:
@@ -233,9 +236,9 @@ def lacks(
     if found is None and script != "." and script not in kept:
         message = f"{code} lacks the script {spec.script}."
         yield "script", "script", InputError(message, cure)
-    if found and not (script.endswith(".py") or found.executable or found.target):
-        message = f"{spec.script} is neither Python (.py) nor executable, so no rank could start."
-        do = "Set `script:` to the program, or make it executable with `chmod +x`."
+    if found and posixpath.splitext(script)[1] in _NO_PROGRAM:
+        message = f"{spec.script} is neither Python (.py) nor another program."
+        do = "Set `script:` to the program that each rank runs."
         yield "script", "script", InputError(message, do)
 
 

@@ -91,7 +91,7 @@ def test_init_writes_a_job_file_once(here: Here, tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     spec = parse_job(path.read_text(), "job")
     assert (spec.name, spec.account, spec.script) == ('a "b" # c', "project_465000009", "train.py")
-    assert "dev-g: up to 3:00:00" in path.read_text()
+    assert "# or small-g, dev-g" in path.read_text()
     assert "warning: The code lacks the script train.py" in done.stderr
     before = path.read_bytes()
     done = here(*words, "--output", str(path))

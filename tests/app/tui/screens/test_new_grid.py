@@ -62,7 +62,7 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
         await sees(pilot, "asks for 3 runs  billed nothing")
         await pilot.press("ctrl+s")
         await sees(pilot, "earlier +hello-[0-9a-f]+: 1 of 3 runs was ")
-        await sees(pilot, r"all runs again\.")
+        await sees(pilot, r"This sends all\W+runs again\.")
         assert not cut_off(pilot)
         await pilot.press("n")
     async with LumiApp(settings, runs=runs).run_test(size=(80, 24)) as pilot:  # not answered: again
