@@ -46,7 +46,7 @@ def beside(opened: View, edited: View, width: int, height: int, lines: int = 0) 
         return ("yaml", "node")
     if height < TALL:
         return ("node" if opened == "node" else edited, "script")
-    if opened != "yaml" == edited and width < WIDER:
+    if edited == "yaml" and opened != "yaml" and width < WIDER:
         return ("yaml", opened)
     return (edited, "node", "script")
 

@@ -26,8 +26,8 @@ _QUOTED = re.compile(r'"[^"]*"')
 _COLOURS = {"$text-primary bold": "blue", "$text-success": "green", "$text 60%": "bright_black"}
 """The colours of keys, quoted text and comments, from Textual's highlighter."""
 _KEY = re.compile(r"\w+(?=:)")
-_COMMENT = re.compile(r"\w+:.*?\s+(?=# )")
-"""A key's line up to its comment."""
+_COMMENT = re.compile(r"\w+:.*?[ \t](?=# )")
+"""A key's line up to its comment; in linear time, whatever is pasted."""
 _KEYS = 15  # columns for a key
 _WIDEST = 24  # columns for a choice; longer ones, like images, are not aligned
 _MOST_KEYS = 8  # maximum keys or choices below the text

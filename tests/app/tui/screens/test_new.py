@@ -495,6 +495,8 @@ def test_each_part_of_a_line_of_yaml_has_its_colour() -> None:
     colours = {line.plain[span.start : span.end]: span.style for span in line.spans if span.style}
     assert (colours["nodes"], colours["9"], colours["xy"]) == ("blue", "yellow", "green")
     assert colours["# few"] == "bright_black" and "0.1" not in colours
+    editor.load_text("nodes:" + 1_000_000 * " ")
+    editor.mark(frozenset({1}), {})  # a pattern of quadratic time takes an hour
 
 
 def test_the_help_below_the_text_has_the_syntax_of_yaml(settings: Settings, project: Path) -> None:
