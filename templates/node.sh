@@ -27,7 +27,7 @@ look() {
     say gpu "$address" "$(first "$at/numa_node")" "$(first "$at/local_cpulist")" "$(first "$at/vendor")"
   done
   if command -v nvidia-smi >/dev/null 2>&1; then
-    limited 30 nvidia-smi --query-gpu=pci.bus_id,memory.total,mig.mode.current,name --format=csv,noheader,nounits 2>/dev/null |
+    limited 30 nvidia-smi --query-gpu=pci.bus_id,memory.total,mig.mode.current,name,power.draw --format=csv,noheader,nounits 2>/dev/null |
       sed 's/^/nvidia /'
   fi
   if command -v rocm-smi >/dev/null 2>&1; then

@@ -1,5 +1,6 @@
 """Derives a profile's facts from a node's report: core lists, domains, buses, disks. Pure."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,12 @@ def gpu_type(kind: str) -> GpuType | None:
     )
 
 
+_NVIDIA_SMI = (
+    "nvidia-smi --query-gpu=index,power.draw,memory.used,memory.total,utilization.gpu "
+    "--format=csv,noheader,nounits"
+)
+_IDLE = 1.5
+"""An idle A100 draws 50 to 65 W, and the profiles call it idle below 90."""
 _ROUTES = {"yes": "there is one", "proxy": "through a proxy", "no": "none"}
 Fact = str | tuple[str, ...]
 """A value as YAML has it: everything is text."""
@@ -237,6 +244,7 @@ def _other_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
         )
     if report.gpu_name and "node.gpu" in site.unverified:
         yield ProfileChange(("node", "gpu"), report.gpu_name, "nvidia-smi")
+    yield from _readings(report, site)
     if report.internet in ("yes", "no", "proxy"):
         why = "a connection from the node to port 443 of three hosts"
         reached = "false" if report.internet == "no" else "true"
@@ -247,6 +255,20 @@ def _other_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
     yield from _image_facts(report, site)
     if report.disks:
         yield from _disk_facts(report.disks, site)
+
+
+def _readings(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
+    """Yield the command that reads NVIDIA's GPUs, with the power below which one is idle."""
+    if not report.gpu_watts or report.sliced:  # a MIG slice has no power of its own
+        return
+    if site.gpu_readings is None:
+        yield ProfileChange(("gpu_readings", "command"), _NVIDIA_SMI, "nvidia-smi(1)")
+        yield ProfileChange(("gpu_readings", "prints"), "nvidia-smi", "nvidia-smi(1)")
+    elif "gpu_readings.idle_watts" not in site.unverified:
+        return
+    limit = math.ceil(report.gpu_watts * _IDLE / 10) * 10
+    why = f"{_IDLE} times the {report.gpu_watts:g} W of an idle GPU here"
+    yield ProfileChange(("gpu_readings", "idle_watts"), str(limit), why)
 
 
 def _image_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
@@ -291,7 +313,7 @@ def _is_so(change: ProfileChange, site: Site) -> bool:
     """Return whether the profile already has this value."""
     value: object = site
     for key in change.place:
-        value = value[key] if isinstance(value, Mapping) else getattr(value, key)
+        value = value[key] if isinstance(value, Mapping) else getattr(value, key, None)
     if change.place == ("node", "gpu_cores") and isinstance(change.value, tuple):
         lists = [frozenset(parse_cores(text)) for text in site.node.gpu_cores]
         return lists == [frozenset(parse_cores(text)) for text in change.value]

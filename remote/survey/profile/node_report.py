@@ -9,6 +9,7 @@ from lumitui.remote.site.core_sets import parse_cores
 from lumitui.remote.survey import slurm_records as slurm
 
 _ADDRESS = re.compile(r"^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2}\.[0-7])$", re.IGNORECASE)
+_WATTS = re.compile(r"^[0-9]{1,4}(?:\.[0-9]{1,2})?$")
 _MOST = 20_000
 _IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 _SHARED = frozenset(
@@ -69,6 +70,8 @@ class NodeReport:
     """In the order in which the runtimes number them."""
     gpu_name: str
     gpu_memory_gib: int | None
+    gpu_watts: float | None
+    """The highest power of its GPUs (NVIDIA's), which only this report used; None if unknown."""
     sliced: bool
     """Whether the GPUs are parted (MIG)."""
     slurm: Mapping[str, str]
@@ -90,9 +93,10 @@ def read(text: str) -> NodeReport:
     for line in lines(text, most=_MOST):
         key, _, rest = line.partition(" ")
         rows.setdefault(key, []).append(rest.split())
-    nvidia = [" ".join(row) for row in rows.get("nvidia", [])]
-    names = [part[3].strip() for part in (row.split(",") for row in nvidia) if len(part) > 3]
-    sizes = [count(part[1].strip()) for part in (row.split(",") for row in nvidia) if len(part) > 3]
+    cells = ([cell.strip() for cell in " ".join(row).split(",")] for row in rows.get("nvidia", []))
+    nvidia = [[*row, ""] for row in cells if len(row) > 3]
+    names = [row[3] for row in nvidia]
+    sizes = [count(row[1]) for row in nvidia]
     amd = [" ".join(row) for row in rows.get("amd", [])]
     memories = [size for size in sizes if size]
     gib = round(min(memories) / 1024) if memories else _amd_gib(amd)
@@ -106,8 +110,8 @@ def read(text: str) -> NodeReport:
         gpus=tuple(_gpus(rows)),
         gpu_name=names[0][:60] if names and len(set(names)) == 1 else "",
         gpu_memory_gib=gib or None,
-        sliced=any(part[2].strip() == "Enabled" for part in (row.split(",") for row in nvidia)
-                   if len(part) > 3),
+        gpu_watts=max((float(row[4]) for row in nvidia if _WATTS.match(row[4])), default=None),
+        sliced=any(row[2] == "Enabled" for row in nvidia),
         slurm=records[0] if records else {},
         disks=tuple(_disks(rows)),
         nics=tuple(" ".join(row)[:80] for row in rows.get("nic", [])[:32]),

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from lumitui.remote.site.container import Container
+from lumitui.remote.site.meters import GpuReadings
 from lumitui.remote.site.profile import Site
 from lumitui.remote.survey.profile.node_facts import NodeFacts, compare, shares
 from lumitui.remote.survey.profile.node_report import read
@@ -60,6 +61,35 @@ def test_what_a_node_says_otherwise_is_proposed(
 ) -> None:
     assert old in NODE
     assert values(compare(read(NODE.replace(old, new)), site))[key] == value
+
+
+GPUS = "".join(
+    f"nvidia 0:{bus}:00.0, 81920, Disabled, NVIDIA A100-SXM4-80GB, {watts}\n"
+    for bus, watts in (("17", "52.31"), ("31", "61.05"))
+)
+
+
+def test_a_node_gives_the_profile_the_power_of_an_idle_gpu(site: Site) -> None:
+    found = values(compare(read(f"{NODE}\n{GPUS}"), site))
+    assert str(found["gpu_readings.command"]).startswith("nvidia-smi --query-gpu=index,power.draw")
+    assert found["gpu_readings.prints"] == "nvidia-smi"
+    assert found["gpu_readings.idle_watts"] == "100"
+
+
+@pytest.mark.parametrize(("old", "new"), [("52.31", "[N/A]"), ("Disabled", "Enabled")])
+def test_only_measured_power_of_a_whole_gpu_is_proposed(site: Site, old: str, new: str) -> None:
+    unclear = GPUS.replace(old, new).replace("61.05", "[N/A]")
+    found = values(compare(read(f"{NODE}\n{unclear}"), site))
+    assert not [key for key in found if key.startswith("gpu_readings")]
+
+
+def test_readings_of_the_users_own_stay(site: Site) -> None:
+    readings = GpuReadings(command="own", prints="nvidia-smi", idle_watts=90)
+    own = site.model_copy(update={"gpu_readings": readings})
+    assert not [key for key in values(compare(read(f"{NODE}\n{GPUS}"), own)) if "readings" in key]
+    unsure = own.model_copy(update={"unverified": ("gpu_readings.idle_watts",)})
+    found = values(compare(read(f"{NODE}\n{GPUS}"), unsure))
+    assert {key for key in found if "readings" in key} == {"gpu_readings.idle_watts"}
 
 
 @pytest.mark.parametrize(
