@@ -36,7 +36,7 @@ def sections(site: Site, today: date) -> tuple[Section, ...]:
         Section("A node", tuple(_node(site)), tuple(_node_words(site))),
         Section("Containers", tuple(_containers(site)), tuple(notes)),
         Section("A job", tuple(_job(site))),
-        Section("Type there", tuple(site.commands.items())),
+        Section("Commands", tuple(site.commands.items())),
         Section("Notes", sentences=site.notes),
         Section("Unverified", sentences=unverified if site.unverified else ()),
     )
@@ -100,7 +100,7 @@ def _where(site: Site) -> Iterator[tuple[str, str]]:
         yield _row(site, "renew", "hosts.renew", hosts.renew)
     if site.account.required:
         default = site.account.default and f", by default {site.account.default}"
-        example = site.account.example and f", e.g. {site.account.example}"
+        example = site.account.example and f", such as {site.account.example}"
         yield _row(site, "account", "account", f"required{default or example}")
     yield _row(site, "runs", "work_root", site.work_root)
     items = site.folders.items()
@@ -256,7 +256,7 @@ def _job(site: Site) -> Iterator[tuple[str, str]]:
     fixed = ", exactly" if site.cores_fixed else ""
     yield _row(site, "cores", "cores_per_gpu", f"{site.cores_per_gpu} for each rank{fixed}")
     if not site.memory_option:
-        yield _row(site, "memory", "memory_option", "is never requested")
+        yield _row(site, "memory", "memory_option", "must not be requested")
     elif site.memory_per_gpu:
         yield _row(site, "memory", "memory_per_gpu", f"{site.memory_per_gpu} for each GPU")
     if site.sbatch_arguments:

@@ -180,7 +180,9 @@ class AgentTools:
             target.parent.mkdir(parents=True, exist_ok=True)
             write_whole(target, text)
         except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror}.", "Check it.") from error
+            raise InputError(
+                f"{path} cannot be written: {error.strerror}.", "Check its folder."
+            ) from error
         return self.check_job(path)
 
     def check_job(self, path: str) -> Data:

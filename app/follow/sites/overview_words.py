@@ -41,10 +41,10 @@ def overview_age(answered: float | None, tried: float | None, now: float, *, ask
     `answered` and `tried` are the times of the last answer and the last query, in epoch seconds.
     """
     if asking:
-        return "asking …"
+        return "querying …"
     age = "" if answered is None else f"{short_length(now - answered)} ago"
     if tried is None or (answered is not None and answered >= tried):
-        return age or "not asked"
+        return age or "not queried"
     return f"{age}{', ' if age else ''}queried {short_length(now - tried)} ago, no answer"
 
 
