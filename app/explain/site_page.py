@@ -167,7 +167,7 @@ def bill(site: Site, item: Partition) -> str:
     """Return the price of an hour in a partition, in the site's unit."""
     billing = item.billing
     if billing.kind == "node":
-        return f"{billing.per_node_hour:g} a node"
+        return f"{billing.per_node_hour:g} per node"
     if billing.kind == "slice":
         shares = []
         for amount, noun in (
@@ -179,10 +179,10 @@ def bill(site: Site, item: Partition) -> str:
                 shares.append(f"{amount:g} {noun}")
         return f"{billing.per_slice_hour:g} for each {', '.join(shares)}"
     rates = (
-        (billing.per_gpu_hour, f"a {site.node.device.noun}"),
-        (billing.per_core_hour, "a core"),
-        (billing.per_gib_hour, "a GiB"),
-        (billing.per_disk_gib_hour, "a GiB of disk"),
+        (billing.per_gpu_hour, f"per {site.node.device.noun}"),
+        (billing.per_core_hour, "per core"),
+        (billing.per_gib_hour, "per GiB"),
+        (billing.per_disk_gib_hour, "per GiB of disk"),
     )
     return " + ".join(f"{rate:g} {noun}" for rate, noun in rates if rate) or "nothing"
 
@@ -226,7 +226,7 @@ def _node_words(site: Site) -> Iterator[str]:
     if node.gpu_cores:
         left = node.usable_cores - frozenset[int]().union(*node.cores_of_gpu)
         if left:
-            yield f"cores {format_cores(left)} are not near any"
+            yield f"cores {format_cores(left)} are not near any {node.device.noun}"
     elif not node.on_cpu:
         yield node.no_gpu_cores
     if node.local_disk:

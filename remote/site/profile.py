@@ -317,7 +317,7 @@ class Site(Facts):
         if self.is_closed(today):
             instead = f"; use {self.replaced_by}" if self.replaced_by else ""
             return f"{self.title}: closed on {self.retired}{instead}"
-        return f"{self.title}: {self.node.gpus} x {self.node.gpu} a node"
+        return f"{self.title}: {self.node.gpus} x {self.node.gpu} per node"
 
     def slurm_partition(self, name: str) -> Partition | None:
         """Return the entry of the partition with Slurm's name `name`, or None."""

@@ -20,7 +20,7 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
     warnings = sum(finding.severity == "warning" for finding in preview.findings)
     lines = [
         ("asks for", f"{words.layout_size(launch.layout)} of {launch.spec.partition}"),
-        *([("GPU memory", f"{words.rank_memory(launch.memory)} a rank")] if launch.memory else []),
+        *[("GPU memory", f"{words.rank_memory(one)} per rank") for one in (launch.memory,) if one],
         ("time", f"at most {run_phrases.time_limit(launch.spec)}"),
         ("billed", price_outlook(outlook, time.time())),
     ]

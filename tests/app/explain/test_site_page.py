@@ -64,7 +64,7 @@ def test_limits_that_depend_on_size_are_told() -> None:
     )
     assert limits(item) == "at most 2:00:00 on up to 91 nodes, nodes times minutes at most 90"
     site = SITES.load("lumi")
-    assert bill(site, item) == "1 a node"
+    assert bill(site, item) == "1 per node"
     largest = SliceBilling(cores=1, memory_gib=1e6, gpus=0.1, per_slice_hour=1)
     assert bill(site, item.model_copy(update={"billing": largest})) == "1 for each 1 core, 0.1 GPUs"
 
