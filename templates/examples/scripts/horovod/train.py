@@ -1,4 +1,4 @@
-"""A training with Horovod and PyTorch on any number of ranks: stopped, saved and resumed.
+"""Train with Horovod and PyTorch on any number of ranks; the training can stop, save and resume.
 
 It is Horovod's usual shape: the optimizer averages the gradients, and rank 0's weights are sent to
 the others at the start.

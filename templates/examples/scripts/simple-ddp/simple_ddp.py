@@ -1,7 +1,7 @@
-"""The smallest training with PyTorch DDP that can be stopped, saved and resumed.
+"""The smallest training with PyTorch DDP that can stop, save and resume.
 
-One linear layer learns another one, on any number of ranks. The numbered lines are what a script of
-your own may do for lumitui: stop in time, save whole, report.
+One linear layer learns another one, on any number of ranks. The numbered lines show what your own
+script can do for lumitui: stop in time, save completely, report.
 """
 
 import argparse
