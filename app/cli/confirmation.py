@@ -157,7 +157,7 @@ def grid_lines(previews: Sequence["Preview"]) -> list[str]:
     ]
     whole = ", ".join(words.price_sentence(price) for price in total_price(tuple(previews)))
     asked = dict.fromkeys(
-        f"asks for {words.layout_size(one.launch.layout)} of {one.launch.spec.partition}, at most "
+        f"requests {words.layout_size(one.launch.layout)} of {one.launch.spec.partition}, at most "
         + run_phrases.time_limit(one.launch.spec)
         + f", account {one.launch.spec.account}" * (one.launch.spec.account != "none")
         + code_words(one)

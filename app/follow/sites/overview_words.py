@@ -166,7 +166,7 @@ def job_lines(job: QueuedJob, now: float) -> list[tuple[str, str]]:
         ("would start" if pending else "started", f"~{start}" if pending and start else start),
         ("runs for", "" if pending else job.elapsed),
         ("limit", job.limit),
-        ("asks for", f"{count(job.nodes, 'node')} of {job.partition}"),
+        ("requests", f"{count(job.nodes, 'node')} of {job.partition}"),
     ]
     return [(label, words) for label, words in lines if words]
 
