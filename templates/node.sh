@@ -1,6 +1,6 @@
 #!/bin/sh
-# What a compute node says of itself, for its site's profile: one `key words` a line, written to $RUN_DIR/node.txt by
-# the first rank. It changes nothing else and never fails.
+# Reports the facts of a compute node for its site's profile, one `key words` per line. The first rank writes them to
+# $RUN_DIR/node.txt. It changes nothing else and never fails.
 umask 077
 [ "${RANK:-${SLURM_PROCID:-0}}" = 0 ] || exit 0
 report=${RUN_DIR:-.}/node.txt
@@ -11,9 +11,9 @@ limited() { if command -v timeout >/dev/null 2>&1; then timeout "$@"; else shift
 look() {
   say host "$(uname -n)"
   say arch "$(uname -m)"
-  # What Slurm knows of this node; not every site has scontrol there.
+  # What Slurm knows about this node; not every site has scontrol on its nodes.
   say slurm "$(limited 20 scontrol show node -o "${SLURMD_NODENAME:-$(uname -n)}" 2>/dev/null | head -n 1)"
-  # The cores of the whole job, where the kernel limits them: of version 2 of the control groups, then of version 1.
+  # The cores of the whole job, if the kernel limits them: from control groups version 2, then version 1.
   path=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null | sed -n 's|\(/job_[0-9]*\).*|\1|p')
   [ -z "$path" ] || say job "$(first "/sys/fs/cgroup$path/cpuset.cpus.effective")"
   path=$(sed -n 's/^[0-9]*:[a-z,]*cpuset[a-z,]*://p' /proc/self/cgroup 2>/dev/null | sed -n 's|\(/job_[0-9]*\).*|\1|p')
@@ -46,7 +46,7 @@ look() {
   done
   say python "$(limited 20 python3 -c 'import sys; print(sys.version.split()[0])' 2>/dev/null)"
   say torch "$(limited 60 python3 -c 'import torch; print(torch.__version__)' 2>/dev/null | tail -n 1)"
-  # The images of the profile, which a login node may have alone.
+  # The images of the profile, which may exist only on login nodes.
   for path; do [ -r "$path" ] && say image yes "$path" || say image no "$path"; done
   # Three tries of 5 s: a name, its address, a port.
   say internet "$(route)"
@@ -54,7 +54,7 @@ look() {
 }
 
 # The addresses of the GPUs in the order in which the runtimes number them: AMD's by the kernel's topology, NVIDIA's
-# by address; where no driver says anything, all display controllers but a board's own.
+# by address; if no driver reports any, all display controllers except the board's own.
 gpus() {
   number=0 nodes=/sys/class/kfd/kfd/topology/nodes found=
   while [ -d "$nodes/$number" ]; do

@@ -60,7 +60,7 @@ def main() -> None:
     channels = min(MODES) if args.grey else max(MODES)
     found = packing.pack(args.folder, args.out, (channels, args.size), args.workers, show)
     speed = found.new / (time.monotonic() - began)
-    how = f"{speed:,.0f} images/s" if found.new else "all were there"
+    how = f"{speed:,.0f} images/s" if found.new else "all were already packed"
     print(
         f"{found.images:,} images, {found.size / 1e9:.3f} GB in {found.shards} shards, are in "
         f"{args.out}, verified ({how})."

@@ -24,7 +24,7 @@ CURE_OF_RUN = "Change it with --set or --nodes"
 def ask(question: "Question") -> str | None:
     """Prompt the user for a login; decline without a terminal."""
     if not has_person():
-        say(f"{question.text}\nlumitui declined the question, because there is no terminal.")
+        say(f"{question.text}\nlumitui did not answer, because there is no terminal.")
         return None
     text = lines_of(question.text)
     try:
@@ -78,9 +78,8 @@ def show_unseen(runs: "Runs", job: Path, previews: Sequence["Preview"]) -> None:
     for text in shown:
         say(text)
     if hidden := len(texts) - len(shown):
-        say(
-            f"{words.count(hidden, 'finding')} as in the preview: lumitui preview {quote(str(job))}"
-        )
+        known = words.count(hidden, "finding")
+        say(f"{known} already shown by the preview: lumitui preview {quote(str(job))}")
 
 
 def refuse_errors(preview: "Preview", hint: str = NOTHING_SENT) -> None:
@@ -158,7 +157,7 @@ def grid_lines(previews: Sequence["Preview"]) -> list[str]:
     ]
     whole = ", ".join(words.price_sentence(price) for price in total_price(tuple(previews)))
     asked = dict.fromkeys(
-        f"asks for {words.layout_size(one.launch.layout)} of {one.launch.spec.partition}, at most "
+        f"requests {words.layout_size(one.launch.layout)} of {one.launch.spec.partition}, at most "
         + run_phrases.time_limit(one.launch.spec)
         + f", account {one.launch.spec.account}" * (one.launch.spec.account != "none")
         + code_words(one)

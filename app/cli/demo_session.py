@@ -39,7 +39,7 @@ def _show(preview: "Preview") -> None:
     launch = preview.launch
     show(f"{launch.spec.name}: {launch.spec.strategy} by {launch.spec.launcher}")
     show(f"{words.layout_size(launch.layout)}; {words.price_sentence(launch.price)}")
-    show(f"job.sh: {len(launch.script.splitlines())} lines, submitted by: {preview.command}")
+    show(f"job.sh: {len(launch.script.splitlines())} lines, submitted with: {preview.command}")
     show_findings(preview)
 
 

@@ -180,7 +180,7 @@ def note_unsent(runs: "Runs") -> None:
     for left in runs.series.unsent():
         how = f"{_rest_of(left.series)} sends those."
         if not left.series.source:
-            how = "The terminal interface (`lumitui`) offers to send those."
+            how = "The TUI (`lumitui`) offers to send those."
         say(f"note: {left.sentence} {how}")
 
 

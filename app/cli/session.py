@@ -222,7 +222,7 @@ def refuse_without_terminal() -> None:
         InputError: stdin or stdout is not a terminal.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InputError("The terminal interface needs a terminal.", WAY_OUT)
+        raise InputError("The TUI needs a terminal.", WAY_OUT)
 
 
 @contextmanager

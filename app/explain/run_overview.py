@@ -48,7 +48,7 @@ UNPROVED = (
 )
 
 _PROBE = "`lumitui site check {run.site} --probe --run {run.id} --write`"
-HANGS = "Wait in case it recovers, or cancel it and resubmit it, without a node named here."
+HANGS = "Wait in case it recovers, or cancel it and resubmit it without the nodes named here."
 
 MOST_DEPTH = 8
 """Maximum number of indented generations: a chain of a hundred would not fit the screen."""
@@ -112,7 +112,7 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
         return MORE_TIME
     if run.name == NODE_PROBE and run.state is State.DONE:
         if SAVED_TAG in run.note.split():
-            return "Create a job on New (2): the profile has what this one measured."
+            return "Create a job on New (2): the profile has what this run measured."
         return f"Save what it measured: F5 in the guide (0), or {_PROBE.format(run=run)}."
     return NEXT.get(run.state, "")
 

@@ -149,7 +149,7 @@ def samples(of_median: float | None, speed: Throughput) -> str:
 
 def compute(speed: Throughput) -> list[tuple[str, float | None, str]]:
     """Return rows of the trainer's GPU use, with their values."""
-    compute = words.number(_short(speed.tflops), " TFLOP/s a rank")
+    compute = words.number(_short(speed.tflops), " TFLOP/s per rank")
     if speed.mfu is not None:
         of = words.number(speed.peak_tflops, f" ({speed.precision})")
         compute += f", MFU {100 * speed.mfu:.1f} % of {of}"

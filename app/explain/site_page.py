@@ -36,7 +36,7 @@ def sections(site: Site, today: date) -> tuple[Section, ...]:
         Section("A node", tuple(_node(site)), tuple(_node_words(site))),
         Section("Containers", tuple(_containers(site)), tuple(notes)),
         Section("A job", tuple(_job(site))),
-        Section("Type there", tuple(site.commands.items())),
+        Section("Commands", tuple(site.commands.items())),
         Section("Notes", sentences=site.notes),
         Section("Unverified", sentences=unverified if site.unverified else ()),
     )
@@ -100,7 +100,7 @@ def _where(site: Site) -> Iterator[tuple[str, str]]:
         yield _row(site, "renew", "hosts.renew", hosts.renew)
     if site.account.required:
         default = site.account.default and f", by default {site.account.default}"
-        example = site.account.example and f", e.g. {site.account.example}"
+        example = site.account.example and f", such as {site.account.example}"
         yield _row(site, "account", "account", f"required{default or example}")
     yield _row(site, "runs", "work_root", site.work_root)
     items = site.folders.items()
@@ -167,7 +167,7 @@ def bill(site: Site, item: Partition) -> str:
     """Return the price of an hour in a partition, in the site's unit."""
     billing = item.billing
     if billing.kind == "node":
-        return f"{billing.per_node_hour:g} a node"
+        return f"{billing.per_node_hour:g} per node"
     if billing.kind == "slice":
         shares = []
         for amount, noun in (
@@ -179,10 +179,10 @@ def bill(site: Site, item: Partition) -> str:
                 shares.append(f"{amount:g} {noun}")
         return f"{billing.per_slice_hour:g} for each {', '.join(shares)}"
     rates = (
-        (billing.per_gpu_hour, f"a {site.node.device.noun}"),
-        (billing.per_core_hour, "a core"),
-        (billing.per_gib_hour, "a GiB"),
-        (billing.per_disk_gib_hour, "a GiB of disk"),
+        (billing.per_gpu_hour, f"per {site.node.device.noun}"),
+        (billing.per_core_hour, "per core"),
+        (billing.per_gib_hour, "per GiB"),
+        (billing.per_disk_gib_hour, "per GiB of disk"),
     )
     return " + ".join(f"{rate:g} {noun}" for rate, noun in rates if rate) or "nothing"
 
@@ -226,7 +226,7 @@ def _node_words(site: Site) -> Iterator[str]:
     if node.gpu_cores:
         left = node.usable_cores - frozenset[int]().union(*node.cores_of_gpu)
         if left:
-            yield f"cores {format_cores(left)} are not near any"
+            yield f"cores {format_cores(left)} are not near any {node.device.noun}"
     elif not node.on_cpu:
         yield node.no_gpu_cores
     if node.local_disk:
@@ -256,7 +256,7 @@ def _job(site: Site) -> Iterator[tuple[str, str]]:
     fixed = ", exactly" if site.cores_fixed else ""
     yield _row(site, "cores", "cores_per_gpu", f"{site.cores_per_gpu} for each rank{fixed}")
     if not site.memory_option:
-        yield _row(site, "memory", "memory_option", "is never requested")
+        yield _row(site, "memory", "memory_option", "must not be requested")
     elif site.memory_per_gpu:
         yield _row(site, "memory", "memory_per_gpu", f"{site.memory_per_gpu} for each GPU")
     if site.sbatch_arguments:

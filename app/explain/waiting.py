@@ -18,7 +18,7 @@ REASONS = {
     "BeginTime": "its start time has not come yet, or it was requeued after a failure",
     "JobHeldUser": "you hold it: release it with `scontrol release`",
     "JobHeldAdmin": "an administrator holds it: ask the site's support",
-    "Licenses": "it waits for a licence",
+    "Licenses": "it waits for a license",
     "Reservation": "it waits for its reservation to begin",
     "ReqNodeNotAvail": "nodes it could run on are down, drained or reserved for maintenance",
     "NodeDown": "a node it needs is down",

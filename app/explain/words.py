@@ -303,7 +303,7 @@ def after_cancel(run: "Run") -> str:
 def no_cause(run: "Run") -> str:
     """Return the message if the end of a log shows no cause."""
     if run.state.is_final:
-        return "Nothing that looks like a cause was found."
+        return "lumitui found no likely cause."
     return f"It is {run.state}, and the end of its log shows no failure."
 
 

@@ -94,7 +94,7 @@ class RunExchange:
             HistoryError: the history cannot be read.
         """
         if os.path.lexists(target):
-            raise InputError(f"{target} exists already.", "Choose a new file.")
+            raise InputError(f"{target} already exists.", "Choose a new file.")
         part = target.with_name(f".{target.name}.part-{os.getpid()}")
         try:
             done = self._file.read(lambda db: _write(db, part, target))
@@ -312,7 +312,7 @@ def _string(value: object) -> str:
 
 def _check_metrics(entry: dict[str, Any], runs: set[str]) -> None:
     if entry["metrics"] not in runs:
-        raise ValueError("metrics of no run")
+        raise ValueError("metrics without their run")
     for line in entry["lines"]:
         if parse_line(_string(line).encode()) is None:
             raise ValueError("a line that is not a metric")

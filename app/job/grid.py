@@ -92,7 +92,7 @@ def _sequence(spec: JobSpec) -> tuple[Cell, ...]:
 def _refuse_lanes(spec: JobSpec) -> None:
     """Raise unless runs of the grid can wait for each other through lumitui's own dependency."""
     if not spec.grid:
-        message = "`at_once:` is for the runs of a `grid:`, and there is none."
+        message = "`at_once:` works only with `grid:`."
         hint = "Remove it, or add a grid."
     elif len(set(spec.grid.get("site", ()))) > 1:
         message = (

@@ -71,7 +71,7 @@ class JobSpec(MappingField):
     site: Line
     """The site's name (`lumitui site show` lists them): `site: laptop`."""
     account: Annotated[Word, BeforeValidator(lambda value: value or "none")] = "none"
-    """The project to bill: `account: project_462000000`. Leave it out if the site needs none.
+    """The project to bill: `account: project_462000000`. Omit it if the site needs none.
     Default: that of the site's profile, if it has one."""
     partition: Word
     """The queue, by its name in the site's profile. It limits nodes and time, and sets the price:

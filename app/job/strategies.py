@@ -33,18 +33,18 @@ STRATEGIES: dict[str, Strategy] = {
     "fsdp": Strategy(
         "PyTorch; splits parameters, gradients and optimizer states", "fsdp", passes=3
     ),
-    "lightning": Strategy("as ddp, driven by PyTorch Lightning's Trainer", "lightning_trainer"),
+    "lightning": Strategy("like ddp, driven by PyTorch Lightning's Trainer", "lightning_trainer"),
     "zero1": Strategy("DeepSpeed; splits optimizer states", "deepspeed_zero", 1, passes=3),
     "zero2": Strategy("DeepSpeed; also splits gradients", "deepspeed_zero", 2, passes=3),
     "zero3": Strategy("DeepSpeed; also splits parameters", "deepspeed_zero", 3, passes=3),
     "zero1-offload": Strategy(
-        "as zero1; the optimizer is in the CPU's memory", "deepspeed_zero", 1, _OPTIMIZER, passes=3
+        "like zero1; the optimizer is in CPU memory", "deepspeed_zero", 1, _OPTIMIZER, passes=3
     ),
     "zero2-offload": Strategy(
-        "as zero2; the optimizer is in the CPU's memory", "deepspeed_zero", 2, _OPTIMIZER, passes=3
+        "like zero2; the optimizer is in CPU memory", "deepspeed_zero", 2, _OPTIMIZER, passes=3
     ),
     "zero3-offload": Strategy(
-        "as zero3; optimizer and parameters are in the CPU's memory",
+        "like zero3; optimizer and parameters are in CPU memory",
         "deepspeed_zero",
         3,
         (*_OPTIMIZER, "offload_param"),

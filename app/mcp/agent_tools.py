@@ -114,7 +114,7 @@ class AgentTools:
         return {"runs": list(map(run_view, found))}
 
     def show_run(self, run_id: str) -> Data:
-        """Show a run as it was last heard of: its state, its job file, and its binding's proof."""
+        """Show a run: its last known state, its job file, and the proof of its binding."""
         run = self._runs.history.get(run_id)
         job = run.spec.model_dump(mode="json", exclude_defaults=True)
         shown = {"job": job, "proof": self._runs.proof(run).sentence}
@@ -148,7 +148,7 @@ class AgentTools:
         return {"run": self._runs.history.get(run_id).id, **untrusted(rows)}
 
     def metrics(self, run_id: str, last: int = 20) -> Data:
-        """Return what a run's metrics come to, and its LAST points (at most 500)."""
+        """Return a summary of a run's metrics, and its LAST points (at most 500)."""
         points = self._runs.metrics(run_id)[-max(1, min(last, _MOST_POINTS)) :]
         return untrusted({"summary": self._runs.figures(run_id).summary, "points": points})
 
@@ -180,11 +180,13 @@ class AgentTools:
             target.parent.mkdir(parents=True, exist_ok=True)
             write_whole(target, text)
         except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror}.", "Check it.") from error
+            raise InputError(
+                f"{path} cannot be written: {error.strerror}.", "Check its folder."
+            ) from error
         return self.check_job(path)
 
     def check_job(self, path: str) -> Data:
-        """Check a job file: everything that is wrong with it, with what to do."""
+        """Check a job file: list all problems, each with its fix."""
         checked = self._runs.drafts.check(open_draft(self._job_file(path)))
         refuse_outside(checked.previews, self._folder)
         return {"findings": list(map(finding_view, checked.problems))}

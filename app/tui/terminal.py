@@ -45,7 +45,7 @@ class Errors:
         self._waiting.append(shown)
         asks = _is_question(app.screen)
         if asks or app.is_typed_in:
-            until = "this is closed" if asks else "you leave the field"
+            until = "you close this" if asks else "you leave the field"
             app.notify(f"{shown.message} More when {until}.", severity="error", markup=False)
         self._show_next()
 

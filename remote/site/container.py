@@ -49,7 +49,7 @@ class VenvRecipe(Facts):
     squash: Annotated[str, fills("folder", "file")] = (
         "mksquashfs {folder} {file} -processors 1 -no-xattrs -quiet -no-progress"
     )
-    """Packs it into one file, where it is mounted into a container."""
+    """Packs it into one file, if a container mounts it."""
     environment: dict[str, str] = Field(default={})
     """Exported during the build; `$NAME` is expanded."""
     keeps: tuple[str, ...] = (

@@ -47,7 +47,7 @@ Precision = Literal["bf16", "fp16"]
 
 
 class Links(Facts):
-    """How fast ranks exchange gradients: as measured by an all-reduce, not as sold."""
+    """How fast ranks exchange gradients: measured by an all-reduce, not the nominal speed."""
 
     in_node: Bandwidth
     """GB/s of each rank's all-reduce in one node, e.g. `120`."""
@@ -79,7 +79,7 @@ class NodeShape(Facts):
     reserved_cores: Cores = ""
     """Cores no job may use."""
     memory_gib: Count
-    """Memory a job may ask for."""
+    """Memory that a job may request."""
     gpus: Annotated[int, Field(ge=1, le=64)]
     """GPUs as Slurm counts them, e.g. `8` for four MI250X, which have two dies each."""
     gpu: str
@@ -91,7 +91,7 @@ class NodeShape(Facts):
     on_cpu: bool = False
     """The node has no GPUs: each of its `gpus` is a rank on CPU cores."""
     this_machine: bool = False
-    """The node is the machine lumitui runs on: its cores are read there, and shared out."""
+    """The node is this machine: lumitui reads its cores, and divides them among the ranks."""
     gpu_memory_gib: Count
     """Memory of one GPU, for the adviser."""
     gpu_cores: tuple[Cores, ...] = ()

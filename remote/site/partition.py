@@ -92,13 +92,13 @@ class Partition(Facts):
     billing: Billing
     """What a job costs: `{kind: node, …}`, `{kind: slice, …}` or `{kind: sum, …}`."""
     preempts: bool = False
-    """Whether jobs here are ended when others need their nodes."""
+    """Whether Slurm ends jobs here when others need their nodes."""
     grows_to: str | None = None
     """The partition to move to when a job outgrows this one."""
     max_jobs: Count | None = None
     """Maximum number of a user's simultaneous jobs here. For the adviser; not used yet."""
     trials: bool = False
-    """Whether it is for short trials: `lumitui try` takes it."""
+    """Whether it is for short trials: `lumitui try` uses it."""
     purpose: str = ""
     """What it is for, in a few words, e.g. `short tests`; shown beside its name."""
     needs: str = ""

@@ -51,7 +51,7 @@ class Hosts(Facts):
     user: str | None = None
     """The login name; None: that of ssh's configuration."""
     transfer: str | None = None
-    """A separate host for data transfer, where the site has one."""
+    """A separate host for data transfer, if the site has one."""
     renew: str = ""
     """The user's action after the credentials expire, as a sentence; shown with the error."""
     identity: str | None = None
@@ -128,15 +128,15 @@ class SiteRule(Facts):
     severity: Literal["error", "warning", "note"]
     """`error` stops a submission; `warning` and `note` are only shown."""
     field: str
-    """What it looks at: a field of the job file, e.g. `launcher` or `env.NCCL_NET_GDR_LEVEL`. In
-    a script that is what the field becomes there: `sbatch` is each option as `--name=value`.
+    """The field that it checks: of the job file, e.g. `launcher` or `env.NCCL_NET_GDR_LEVEL`. In
+    a script, what the field becomes there: `sbatch` is each option as `--name=value`.
     Besides: `srun` (its options), `module` (each loaded), `words` (each word of a command and each
     value of a variable), `container.call` (like `singularity exec`), `container.binds` (joined
-    by commas) and `gpus.divided` (the GPUs that programs beside each other share out)."""
+    by commas) and `gpus.divided` (the GPUs that simultaneous programs divide)."""
     matches: Pattern | None = None
     """A regular expression on the field's text, or on one of its texts."""
     absent: bool = False
-    """It fires where the job does not set the field at all, in place of `matches`."""
+    """Instead of `matches`: the rule applies if the job does not set the field."""
     when: dict[str, Pattern] = Field(default={})
     """Further conditions: field to regular expression, or to `absent`, which means: not set."""
     unless: dict[str, Pattern] = Field(default={})
@@ -149,15 +149,15 @@ class SiteRule(Facts):
     allocation: Literal["whole", "shared"] | None = None
     """Whether it applies to jobs with nodes to themselves, or on shared ones; None: both."""
     nodes_from: Count = 1
-    """The fewest nodes that a job has when the rule is about it."""
+    """The minimum number of nodes of a job to which the rule applies."""
     message: Annotated[str, fills("value", "nodes")]
     """The message. `{value}` is the matched text, `{nodes}` the job's number of nodes."""
     do: str
     """The fix, as a sentence: `Remove it.`"""
     cure: str | None = None
-    """The value that ends the finding, where the variable has only to be set to it."""
+    """The variable's value that ends the finding, if setting it is enough."""
     source: str
-    """Where the rule comes from: the address of a page, or a job."""
+    """The source of the rule: the address of a page, or a job."""
 
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Self:
@@ -225,13 +225,13 @@ class Site(Facts):
     memory_per_node: str = ""
     """`--mem` of a job with one task per node that takes all GPUs; empty: the site decides."""
     memory_option: bool = True
-    """Whether a job may ask for memory; if not, `--mem` is never written."""
+    """Whether a job may request memory; if not, lumitui never writes `--mem`."""
     cores_per_gpu: Count
     """`--cpus-per-task` of one rank."""
     cores_with_gpus: bool = False
     """Whether a job that does not request cores gets `cores_per_gpu` of them with each GPU."""
     cores_fixed: bool = False
-    """Whether a job must ask for exactly `cores_per_gpu` cores for each GPU."""
+    """Whether a job must request exactly `cores_per_gpu` cores for each GPU."""
     local_disk: LocalDisk | None = None
     """A node's disk that jobs can request; None: there is none, or no request is necessary."""
     sbatch_arguments: tuple[str, ...] = ()
@@ -284,7 +284,7 @@ class Site(Facts):
     retired: Day | None = None
     """The date from which it runs no more jobs."""
     replaced_by: str | None = None
-    """The site to use in its place."""
+    """The site to use instead."""
     readable_until: Day | None = None
     """The date until which files can be read there once it is retired."""
     rules: tuple[SiteRule, ...] = ()
@@ -317,7 +317,7 @@ class Site(Facts):
         if self.is_closed(today):
             instead = f"; use {self.replaced_by}" if self.replaced_by else ""
             return f"{self.title}: closed on {self.retired}{instead}"
-        return f"{self.title}: {self.node.gpus} x {self.node.gpu} a node"
+        return f"{self.title}: {self.node.gpus} x {self.node.gpu} per node"
 
     def slurm_partition(self, name: str) -> Partition | None:
         """Return the entry of the partition with Slurm's name `name`, or None."""

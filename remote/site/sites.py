@@ -231,6 +231,6 @@ def _refuse_writable(path: Path) -> None:
     for each in (path, path.parent):
         if each.exists() and each.stat().st_mode & stat.S_IWOTH:
             raise InputError(
-                f"{each} is writable for every user, but jobs run a profile's commands as you.",
+                f"{each} is writable by every user, but jobs run a profile's commands as you.",
                 f"Ask its owner to run `chmod o-w {shlex.quote(str(each))}`.",
             )

@@ -120,7 +120,7 @@ class LogIn:
     def _by_password(self, transport: paramiko.Transport) -> bool:
         self._dialog.expect("password")
         for _ in range(self._dialog.tries):
-            word = self._dialog.answer("", f"Password of {self._host.address}:", False)
+            word = self._dialog.answer("", f"Password for {self._host.address}:", False)
             if self._try(
                 lambda word=word: transport.auth_password(  # type: ignore[misc]
                     self._host.user, word, fallback=False

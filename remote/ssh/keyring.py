@@ -193,7 +193,7 @@ class Keyring:
             return None
         if not self._dialog.attended:
             raise self._dialog.absent("passphrase")
-        text, tries = f"Passphrase of the key {path}:", min(ANSWERS, self._host.prompts)
+        text, tries = f"Passphrase for the key {path}:", min(ANSWERS, self._host.prompts)
         for number in range(tries):
             again = "That passphrase was wrong; this is your last attempt.\n" if number else ""
             try:

@@ -153,4 +153,4 @@ def _fault(question: Question[object], status: str, body: str) -> str:
     missing = f"The site has no command `{match[1] if match else question.command.split()[0]}`."
     if question.key:
         return f"{missing} Set the right one in its profile (`{question.key}`)."
-    return f"{missing} Ask `lumitui site check` whether Slurm can be used on the site."
+    return f"{missing} Run `lumitui site check` to test Slurm on the site."

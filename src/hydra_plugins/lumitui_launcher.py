@@ -108,7 +108,7 @@ class LumituiLauncher(Launcher):
         run = runs.wait(run.id)
         if run.state is not State.DONE:
             outcome.status = JobStatus.FAILED
-            words = f"{run.id}: {run.state}. `lumitui why {run.id}` says why."
+            words = f"{run.id}: {run.state}. `lumitui why {run.id}` explains it."
             outcome.return_value = CompactHydraException(words)
         elif self._result:
             outcome.return_value = _last(runs, run, self._result)

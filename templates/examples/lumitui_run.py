@@ -82,7 +82,7 @@ def stop_requested(exchange: Callable[[list[float]], list[float]] | None = None)
 def _greatest(values: list[float]) -> list[float]:
     if _exchange:
         return _exchange(values)
-    torch: Any = sys.modules.get("torch")  # nothing is imported for it
+    torch: Any = sys.modules.get("torch")  # only if your script has imported it
     group = getattr(torch, "distributed", None)
     if not (group and group.is_available() and group.is_initialized()):
         return values
@@ -93,7 +93,7 @@ def _greatest(values: list[float]) -> list[float]:
 
 
 def checkpoint_dir() -> Path:
-    """Return the folder of the checkpoints, which `resume:`, `chain:` and `relaunch:` look into."""
+    """Return the checkpoint folder, which `resume:`, `chain:` and `relaunch:` use."""
     folder = RUN_DIR / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -122,11 +122,11 @@ def saving(name: str, *, keep: int = 2) -> Iterator[Path]:
     """
     aside, folder = checkpoint_dir() / f".{name}", checkpoint_dir() / name
     if RANK == 0:
-        shutil.rmtree(aside, ignore_errors=True)  # of a save that was cut
+        shutil.rmtree(aside, ignore_errors=True)  # left by an interrupted save
         aside.mkdir()
-    _greatest([0.0])  # all are here
+    _greatest([0.0])  # wait for all ranks
     yield aside
-    _greatest([0.0])  # all are here
+    _greatest([0.0])  # wait for all ranks
     if RANK == 0:
         if folder.exists():
             folder.rename(checkpoint_dir() / f".old-{name}")
@@ -135,11 +135,11 @@ def saving(name: str, *, keep: int = 2) -> Iterator[Path]:
         like = re.sub(r"\d+", "*", name)
         for old in sorted(checkpoint_dir().glob(like), key=_number)[:-keep]:
             shutil.rmtree(old, ignore_errors=True)
-    _greatest([0.0])  # all are here
+    _greatest([0.0])  # wait for all ranks
 
 
 def start(*, global_batch: int = 0, **facts: object) -> None:
-    """Report that the steps begin. With `global_batch`, samples of a step, speeds are computed."""
+    """Report that the steps begin. With `global_batch`, samples per step, also report speeds."""
     global _batch, _last
     _batch, _last = global_batch, (0, 0.0)
     log(event="start", world_size=WORLD_SIZE, global_batch=global_batch or None, **facts)
@@ -182,10 +182,10 @@ def finish(done: bool | None = None) -> NoReturn:
     """
     done = next(one for one in (done, _done, not _stopping) if one is not None)
     log(event="end" if done else "stop", step=_last[0] or None)
-    _greatest([0.0])  # all are here
+    _greatest([0.0])  # wait for all ranks
     if RANK == 0 and _stopping:
         with contextlib.suppress(OSError):
-            (RUN_DIR / "stop").unlink()  # the next start is not to stop at once
+            (RUN_DIR / "stop").unlink()  # otherwise, the next start would stop at once
     for thread in set(threading.enumerate()) - {threading.current_thread()}:
         if not thread.daemon:
             thread.join()
@@ -193,7 +193,7 @@ def finish(done: bool | None = None) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     time.sleep(0.2)  # a launcher kills the others as soon as one has ended with 85
-    os._exit(0 if done else 85)  # saved and not done: `chain:` and `resubmit` go on from there
+    os._exit(0 if done else 85)  # saved, not done: `chain:` and `resubmit` continue from it
 
 
 def hf_callback() -> Any:
@@ -226,7 +226,7 @@ def hf_callback() -> Any:
 
 
 def lightning_callback(*, log_every: int = 10) -> Any:
-    """Return a callback for Lightning's Trainer, which saves and ends when the run is to stop."""
+    """Return a callback for Lightning's Trainer, which saves and ends when the run must stop."""
     from lightning.pytorch.callbacks import Callback
 
     class RunCallback(Callback):
@@ -244,7 +244,7 @@ def lightning_callback(*, log_every: int = 10) -> Any:
                 trainer.save_checkpoint(checkpoint_dir() / f"step-{step:08}.ckpt")
                 for logger in trainer.loggers:
                     logger.finalize("success")
-                # At an early end Lightning would save once more, as if the epoch were over.
+                # At an early end, Lightning would save once more, as if the epoch were over.
                 finish(done=0 < trainer.max_steps <= step)
 
     return RunCallback()

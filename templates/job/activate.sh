@@ -2,16 +2,16 @@
 # ---- What a job with `activate:` does besides, after the functions above (templates/job/activate.sh).
 
 # lumitui_activate PLACE: a virtual environment or a conda environment by its folder, a folder with pixi.toml, or
-# a conda environment by its name. It works without -e: the hooks are written for a user's shell.
+# a conda environment by its name. Runs without -e: the hooks are written for a user's shell.
 lumitui_activate() {
   local tool hook file why= strict=${-//[^e]/}
-  # One that calls `exit 0` would end the job as done, without its program.
+  # An activation that calls `exit 0` would end the job as done, without its program.
   lumitui_place=$1
   trap lumitui_activation_ended EXIT
   set +e
   if [[ -f $1/bin/activate && ! -d $1/conda-meta ]]; then
     . "$1/bin/activate"
-    # A folder that was copied or renamed activates the one that it was made as.
+    # A copied or renamed folder activates the original one.
     [[ -z ${VIRTUAL_ENV-} || $VIRTUAL_ENV -ef $1 ]] || { why="its bin/activate is of $VIRTUAL_ENV"; false; }
   elif [[ -f $1/pixi.toml || -d $1/.pixi ]]; then
     file=$1/pixi.toml; [[ -f $file ]] || file=$1/pyproject.toml
@@ -37,6 +37,6 @@ lumitui_activate() {
 
 lumitui_activation_ended() {
   echo "lumitui: cannot activate $lumitui_place: it calls exit" >&2
-  if declare -F lumitui_leave >/dev/null; then (exit 1) || lumitui_leave; fi # what the trap was before
+  if declare -F lumitui_leave >/dev/null; then (exit 1) || lumitui_leave; fi # the previous trap
   exit 1
 }

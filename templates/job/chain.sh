@@ -1,17 +1,17 @@
 
 # ---- What a job with `chain:` does besides, after the functions above (templates/job/chain.sh).
 
-# lumitui_chain LIMITS: the run may take so many time limits. One job takes them all: an attempt that ends
-# with 85, which is "stopped, and the checkpoint is saved", puts its own job back into the queue. Slurm
-# runs a job at one place at a time, so that no attempt can run beside another.
+# lumitui_chain LIMITS: the run may use this many time limits, all in one job: an attempt that exits
+# with 85, "stopped, with the checkpoint saved", requeues its own job. Slurm runs a job only in one
+# place at a time, so no two attempts run at once.
 lumitui_chain() {
   chain=$1
-  # What an attempt adds to the metrics, and what is newer than this, is its own.
+  # Later metrics and newer files belong to this attempt.
   metrics_before=$(wc -c 2>/dev/null <"$RUN_DIR/metrics.jsonl") || metrics_before=0
   local alive before=$((attempt - 1))
-  # An attempt that was killed wrote no end; its log shows how long it lived.
+  # A killed attempt recorded no end; its log shows how long it lived.
   alive=$(date -r "$RUN_DIR/attempt-$before.out" +%s 2>/dev/null) || alive=null
-  # A requeue by hand, or a node that failed. Its end is told before the next one begins.
+  # After a manual requeue or a node failure, record the previous attempt's end before this one begins.
   if grep -q "^{\"attempt\": $before, .*\"event\": \"began\"" "$RUN_DIR/attempts.jsonl" 2>/dev/null &&
     ! grep -q "^{\"attempt\": $before, .*\"event\": \"ended\"" "$RUN_DIR/attempts.jsonl"; then
     attempt=$before lumitui_note '"event": "ended", "rc": null, "step": null, "next": "killed"'
@@ -20,12 +20,12 @@ lumitui_chain() {
     "$(tr -cd 'A-Za-z0-9,[]._-' <<<"$SLURM_JOB_NODELIST")" "$alive")"
   : >"$RUN_DIR/.began" || true
   if [[ -e $RUN_DIR/cancelled ]]; then
-    # The cancel came while the last attempt went back into the queue.
+    # The cancel came while the last attempt requeued the job.
     lumitui_note '"event": "ended", "rc": 143, "step": null, "next": "cancelled"'
     lumitui_heed_cancel
   fi
   if ((attempt > chain)); then
-    # Slurm itself ran it again, after a node failed or a job that comes first took its nodes.
+    # Slurm itself requeued it, after a node failure or a preemption.
     local rc=85
     echo "lumitui: the run has used its $chain attempts; attempt $attempt does nothing." >&2
     lumitui_note '"event": "ended", "rc": 85, "step": null, "next": "used-up"'
@@ -34,7 +34,7 @@ lumitui_chain() {
   fi
 }
 
-# lumitui_note FIELDS: a line about this attempt in attempts.jsonl. A killed one may have left half a line.
+# lumitui_note FIELDS: append a line about this attempt to attempts.jsonl. A killed attempt may have left half a line.
 lumitui_note() {
   local file=$RUN_DIR/attempts.jsonl feed=
   if [[ -n $(tail -c 1 "$file" 2>/dev/null) ]]; then feed='\n'; fi
@@ -42,16 +42,16 @@ lumitui_note() {
     "$attempt" "$SLURM_JOB_ID" "$(date +%s)" "$1" >>"$file" || true
 }
 
-# What this attempt added to the metrics; the end is enough.
+# Print the end of what this attempt added to the metrics.
 lumitui_new_metrics() {
   tail -c "+$((metrics_before + 1))" "$RUN_DIR/metrics.jsonl" 2>/dev/null | tail -c 1000000 || true
 }
 
-# lumitui_go_on: whether the chain goes on after this attempt, which ended with `rc`; if so, it does.
+# lumitui_go_on: decide whether the chain continues after this attempt, which ended with `rc`; if so, requeue the job.
 lumitui_go_on() {
   local step last next=requeue why=
   step=$(lumitui_new_metrics | sed -n 's/.*"step": *\([0-9]\{1,15\}\)[,}].*/\1/p' | tail -n 1)
-  # Of those that were saved: a node that comes back may write a line about steps that were lost.
+  # Only saved steps count: a node that comes back may write a line about lost ones.
   last=$(sed -n 's/.*"step": \([0-9]\{1,15\}\), "next": "requeue".*/\1/p' "$RUN_DIR/attempts.jsonl" | tail -n 1)
   if ((rc == 0)); then
     next='done'
@@ -74,9 +74,9 @@ elsewhere in the run's folder, or in a folder that job.sh or the code names; ano
   if [[ $next == requeue ]]; then goes_on=yes; lumitui_requeue "$step"; fi
 }
 
-# lumitui_saved_elsewhere: a newer file, which may be a save of a script that does not use checkpoints/, in the
-# run's folder or in a folder of one's own that job.sh or the code names, by its path or by a variable. What is
-# written without a save does not count. What takes longer than a minute is unknown, and no reason to end.
+# lumitui_saved_elsewhere: print a newer file that may be a save of a script without checkpoints/, in the run's
+# folder or in a folder of the user that job.sh or the code names, by its path or by a variable. Files that are
+# written without a save do not count. If the search takes longer than a minute, print `unknown`: the chain continues.
 lumitui_saved_elsewhere() {
   timeout 60 bash -c '
     cd "$RUN_DIR" || exit
@@ -99,19 +99,19 @@ lumitui_saved_elsewhere() {
   ' || echo unknown
 }
 
-# lumitui_requeue STEP: put this very job back into the queue. For ten minutes, as slurmctld may be away.
+# lumitui_requeue STEP: requeue this job. Try for ten minutes, because slurmctld may be away.
 lumitui_requeue() {
   local job= said= pause
-  trap 'killed=yes' TERM # of the requeue itself, or of a cancel: then another one has decided
+  trap 'killed=yes' TERM # from the requeue itself, or from a cancel: the decision is made
   for pause in 0 2 5 10 20 30 60 60 60 60 60 60 60 60; do
     sleep "$pause"
     if [[ -n $killed ]]; then return; fi
-    # Of a cancel; its 85 would look like a failure.
+    # After a cancel, exit code 85 would look like a failure.
     if [[ -e $RUN_DIR/cancelled ]]; then lumitui_cancel_itself; return; fi
     job=$(scontrol show job "$SLURM_JOB_ID" 2>&1) || { said=$job; continue; }
-    # The reply to a requeue may be lost; and this may be a node that was given up, and came back.
+    # The reply to a requeue may be lost; and Slurm may have given up this node, which then came back.
     [[ "$job " =~ JobState=RUNNING[[:space:]] && "$job " =~ Restarts=$((attempt - 1))[[:space:]] ]] || return
-    # A controller that lost its state may have given the id to another job, which has another name and folder.
+    # A controller that lost its state may have given the id to another job, with another name and folder.
     [[ "$job " == *" JobName=$SLURM_JOB_NAME"[[:space:]]* || "$job " == *" WorkDir=$RUN_DIR"[[:space:]]* ]] || return
     if [[ -n $killed ]]; then return; fi
     if [[ -e $RUN_DIR/cancelled ]]; then lumitui_cancel_itself; return; fi

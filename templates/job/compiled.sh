@@ -1,9 +1,9 @@
 
-# ---- What a job does besides where compilers write on its nodes, after the functions above (templates/job/compiled.sh).
+# ---- What a job does besides if compilers write on its nodes, after the functions above (templates/job/compiled.sh).
 
-# lumitui_compiled LIMIT AROUND FOLDER...: what an earlier job's compilers (Inductor, Triton, MIOpen) left goes into
-# these folders of NODE_TMP on every node, and what this job's leave is kept when it ends well. The job lasts LIMIT
-# seconds. AROUND is the GPU, and what has PyTorch outside of the image: others have compiled for another machine.
+# lumitui_compiled LIMIT AROUND FOLDER...: unpack what an earlier job's compilers (Inductor, Triton, MIOpen) wrote into
+# these folders of NODE_TMP on every node, and keep what this job's compilers write if the job succeeds. The job lasts
+# LIMIT seconds. AROUND is the GPU, and what has PyTorch outside the image: other jobs compiled for another machine.
 # Nothing here ends a job.
 lumitui_compiled() {
   compiled_until=$(($1 - 60))
@@ -11,13 +11,13 @@ lumitui_compiled() {
   IFS='|' read -r gpu venv python <<<"$2"
   shift 2
   compiled=("$@")
-  # An image or an environment that was made anew under its name has another size or date.
+  # An image or an environment that was rebuilt under its name has another size or date.
   around+="|${SIF:-}|${LOADEDMODULES:-}|$(stat -Lc '%n %s %Y' -- ${SIF:+"$SIF"} ${venv:+"$venv"} \
     "${python%/bin/*}"/lib/python*/site-packages/torch/version.py 2>/dev/null)" || true
   around=$( (sha256sum || shasum -a 256) <<<"$around" 2>/dev/null) || true
   compiled_file=${RUN_DIR%/*/*}/compiled/${around:0:16}.tar.gz
   if [[ -s $compiled_file ]]; then
-    # Into a folder aside: of an archive that is cut, nothing is taken. Nodes with one disk share it.
+    # Unpack into a separate folder, so that nothing of a truncated archive is used. Nodes with a common disk share it.
     timeout -k 5 120 srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 bash -c '
       umask 077
       cd "$1" && aside=$(mktemp -d .compiled-XXXXXX) || exit
@@ -30,10 +30,10 @@ lumitui_compiled() {
     ' unpack "$NODE_TMP" "$compiled_file" ||
       echo "lumitui: the compiled code of earlier jobs could not be unpacked on every node; it will be compiled again." >&2
   fi
-  : >"$NODE_TMP/.compiled" || true # what is newer than this is this job's
+  : >"$NODE_TMP/.compiled" || true # newer files are this job's
 }
 
-# What the compilers of the first node, which is this one, have left: whole or not at all, and not without end.
+# Keep what the compilers of the first node, which is this one, wrote: all of it or nothing, within limits.
 lumitui_keep_compiled() {
   local most=1024 folders=() folder size store=${compiled_file%/*} part=
   if [[ -z $compiled_file ]] || ((SECONDS >= compiled_until)) || ! cd "$NODE_TMP" 2>/dev/null; then return; fi
@@ -49,7 +49,7 @@ lumitui_keep_compiled() {
   fi
   if mkdir -p "$store" && part=$(mktemp "$store/.new-XXXXXX") &&
     timeout -k 5 30 tar -czf "$part" --exclude='*.lock' -- "${folders[@]}" && mv -f "$part" "$compiled_file"; then
-    # Of other images the last ones. A job that was killed left half an archive.
+    # Keep the newest archives of other images. A killed job may have left half an archive.
     ls -t "$store"/*.tar.gz | tail -n +5 | while read -r folder; do rm -f "$folder"; done
     find "$store" -name '.new-*' -mmin +60 -exec rm -f {} + 2>/dev/null
   else

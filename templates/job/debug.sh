@@ -1,8 +1,8 @@
 
 # ---- What a job with `debug:` does besides, after the functions above (templates/job/debug.sh).
 
-# lumitui_debug IDLE: in the background, ask the ranks to end once no `lumitui shell` has been open for so many
-# seconds. Where Slurm does not say which steps there are, nothing ends.
+# lumitui_debug IDLE: in the background, ask the ranks to end once no `lumitui shell` has been open for this many
+# seconds. If Slurm does not list the steps, nothing ends.
 lumitui_debug() {
   local idle=$1 used=$SECONDS steps
   echo "lumitui: the nodes are held; \`lumitui shell ${RUN_DIR##*/}\` opens a shell there."

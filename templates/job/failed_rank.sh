@@ -1,12 +1,12 @@
 
-# ---- What a launcher says of the rank that failed first, after the functions above (templates/job/failed_rank.sh).
+# ---- What a launcher prints about the rank that failed first, after the functions above (templates/job/failed_rank.sh).
 
-# lumitui_launcher_failure BEFORE: `rank` and `rc` of the one that is named first after so many bytes of the log; the
-# launcher ends with a code of its own. `failed`: the codes of all that are named. A signal's is 128 and its number.
+# lumitui_launcher_failure BEFORE: set `rank` and `rc` of the first rank named after this many bytes of the log; the
+# launcher exits with its own code. `failed`: the codes of all named ranks. A signal's code is 128 plus its number.
 lumitui_launcher_failure() {
   local kind code one
   while read -r kind one code; do
-    # torchrun names the first of each node: one that ended with 1 may only have lost the other.
+    # torchrun names the first rank of each node: one that exited with 1 may only have lost its peer.
     if ((${#failed[@]} == 0)) || [[ $kind == torchrun && $rc == 1 && $code != 1 ]]; then
       rank=$one rc=$((code < 0 ? 128 - code : code))
     fi
@@ -19,7 +19,7 @@ lumitui_launcher_failure() {
       s/.*  exitcode *: \(-\{0,1\}[0-9]\{1,\}\) (pid.*/\1/
       t tell
     }
-    # what a rank below mpirun or DeepSpeed says itself (templates/launchers/rank.j2)
+    # what a rank below mpirun or DeepSpeed prints itself (templates/launchers/rank.j2)
     s/^\([0-9]\{1,\}: \)\{0,1\}lumitui: rank \([0-9]\{1,\}\) ended with \([0-9]\{1,3\}\)$/rank \2 \3/p
     b
     :keep

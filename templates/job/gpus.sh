@@ -1,9 +1,9 @@
 
-# ---- What a job with GPUs does besides at a site with `gpu_readings:`, after the functions above (templates/job/gpus.sh).
+# ---- What a job with GPUs does besides if the site has `gpu_readings:`, after the functions above (templates/job/gpus.sh).
 
 # lumitui_gpus GPUS COMMAND: while the program runs, read how busy the GPUs of this node are: after 10 s, 20 s, 40 s,
-# then each minute, since rocm-smi takes a second of a core. gpu_use.json has the figures of the attempt so far. A
-# command that sees other GPUs than the job's, as some do on shared nodes, tells nothing of the job and is left out.
+# then each minute, because rocm-smi takes a second of a core. gpu_use.json has the figures of the attempt so far. If
+# the command sees a different number of GPUs than the job has, as on some shared nodes, its reading is ignored.
 lumitui_gpus() {
   rm -f "$RUN_DIR/gpu_use.json" || true
   (
@@ -18,8 +18,8 @@ lumitui_gpus() {
   ) </dev/null >/dev/null 2>&1 &
 }
 
-# lumitui_gpu_use GPUS: add up readings, which are the lines of nvidia-smi (index, power, used, total, use) or the
-# JSON of rocm-smi, and after each its seconds.
+# lumitui_gpu_use GPUS: add up readings: lines of nvidia-smi (index, power, used, total, use) or the JSON of
+# rocm-smi, each followed by its seconds.
 lumitui_gpu_use() {
   awk -F ' *, *' -v gpus="$1" -v file=gpu_use.json '
     function value(text, name,  at) {

@@ -1,19 +1,19 @@
 
 # ---- What a job with `notify:` does besides, after the functions above (templates/job/notify.sh).
 
-# lumitui_notify NAME SITE AS: the address in the secret NAME is told how the job ends: by a shell variable,
-# which no other program sees. AS is `text` (ntfy), or `json` (Slack, Mattermost, Matrix).
+# lumitui_notify NAME SITE AS: notify the address in the secret NAME of the job's end. A shell variable keeps it,
+# which no other program sees. AS is `text` (ntfy) or `json` (Slack, Mattermost, Matrix).
 lumitui_notify() {
   told=$(. "$RUN_DIR/.secrets" 2>/dev/null && printf '%s' "${!1-}") || told=
   unset "$1"
   told_site=$2 told_as=$3 goes_on=
   trap lumitui_leave EXIT
-  # Without it bash would end at once; with it, when srun has returned.
+  # Without this trap, bash would end at once; with it, once srun has returned.
   [[ -n $(trap -p TERM) ]] || trap 'lumitui_exit 143' TERM
 }
 
-# lumitui_tell RC: send the notice. A chain whose job goes back into the queue has not ended. Nothing of
-# the address is printed; it goes through standard input, so that no list of processes has it.
+# lumitui_tell RC: send the notification. A chain whose job was requeued has not ended. The address is never
+# printed; it goes through standard input, so that no process list shows it.
 lumitui_tell() {
   set +e
   local end text type=text/plain trouble code
@@ -36,7 +36,7 @@ lumitui_tell() {
         -H "Content-Type: $type" --data-raw "$text" -K - 2>/dev/null)
     code=$?
     if ((code)); then trouble="curl ended with $code"; fi
-    # -f takes a redirect, which is not followed, for a success.
+    # -f counts a redirect, which curl does not follow, as a success.
     if [[ $code == 0 && $text == 3* ]]; then trouble="its address answers with a redirect ($text)"; fi
   else
     printf '%s' "$told" | timeout -k 1 10 python3 -I -c '

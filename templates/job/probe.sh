@@ -1,30 +1,30 @@
 #!/bin/sh
-# What one rank may really use. It takes the program's place in the launch, so that srun,
+# Measures what one rank can use. It takes the program's place in the launch, so that srun,
 # container and launcher are the same, and writes one line of JSON to $PROOF_DIR.
 # It never fails: a rank without a line was not measured.
 umask 077
-# Where nobody set the first: Open MPI's, those of Hydra (MPICH, Intel MPI), srun's, in this order, since
+# If RANK is not set: the variable of Open MPI, of Hydra (MPICH, Intel MPI), of srun, in this order, because
 # mpirun's daemons are srun's tasks.
 rank=${RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-0}}}}
 local_rank=${LOCAL_RANK:-${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-0}}}}
-# torchrun's --virtual-local-rank says 0 to all, each with a GPU of its own; its ranks fill one node after the other.
+# torchrun's --virtual-local-rank gives all ranks the number 0, each with its own GPU; they fill one node after another.
 case ${TORCHELASTIC_RUN_ID+torchrun}:$rank:${LOCAL_WORLD_SIZE:-0} in
   torchrun:*[!0-9:]* | torchrun::* | *:0 | :*) ;;
   *) local_rank=$((rank % LOCAL_WORLD_SIZE)) ;;
 esac
 case $rank:$local_rank in :* | *: | *[!0-9:]*) exit 0 ;; esac
 node=${SLURM_NODEID:-0}
-# Open MPI's daemons are a step without the first node, whose ranks are in no step.
+# Open MPI's daemons are a step that excludes the first node, whose ranks belong to no step.
 case ${OMPI_COMM_WORLD_RANK:-x}:${OMPI_COMM_WORLD_LOCAL_SIZE:-x} in
   *[!0-9:]* | *:0) ;;
   *) node=$((OMPI_COMM_WORLD_RANK / OMPI_COMM_WORLD_LOCAL_SIZE)) ;;
 esac
 last=$((${SLURM_JOB_NUM_NODES:-1} - 1))
-# Beyond 16 nodes the first and the last stand for all.
+# On more than 16 nodes, only the first and the last are measured.
 if [ "$last" -ge 16 ] && [ "$node" -ne 0 ] && [ "$node" -ne "$last" ]; then exit 0; fi
-# taskset asks the kernel; /proc/self/status would show what the cgroup once allowed.
+# taskset queries the kernel; /proc/self/status would show what the cgroup once allowed.
 cores=$(taskset -cp $$ 2>/dev/null | sed 's/^.*: *//')
-# Not set is all GPUs (or nothing known), set to nothing is none. HIP counts in what ROCr left.
+# Unset means all GPUs (or unknown), empty means none. HIP numbers the GPUs that ROCr leaves.
 gpus=${ROCR_VISIBLE_DEVICES-unset}
 within=${HIP_VISIBLE_DEVICES-${CUDA_VISIBLE_DEVICES-unset}}
 if [ "$gpus" = unset ]; then
@@ -44,12 +44,12 @@ elif [ "$within" != unset ] && [ "$within" != "$gpus" ]; then
   esac
 fi
 case $gpus in unset) gpus= ;; '' | -1*) gpus=none ;; esac
-# What the driver says, in the order in which the runtimes number GPUs: $all has ADDRESS=UUID for each that
-# this rank may open. A device file that refuses belongs to another job; one that is not there says nothing.
+# What the driver reports, in the order in which the runtimes number GPUs: $all has ADDRESS=UUID for each that
+# this rank may open. A device file that refuses belongs to another job; a missing one means nothing.
 all= driver=
 opens() { [ ! -e "$1" ] || (: <"$1") 2>/dev/null; }
-# AMD: the topology of the kernel, in whose order ROCr finds its GPUs. A CPU has gpu_id 0; what cannot be
-# read is a GPU that this job was not given. location_id is bus << 8 | device << 3 | function.
+# AMD: the kernel's topology, in whose order ROCr finds its GPUs. A CPU has gpu_id 0; an unreadable
+# entry is a GPU that this job does not have. location_id is bus << 8 | device << 3 | function.
 nodes=/sys/class/kfd/kfd/topology/nodes
 number=0
 while [ -d "$nodes/$number" ]; do
@@ -81,8 +81,8 @@ for at in /proc/driver/nvidia/gpus/*/information; do
   address=${at%/information}
   all="$all ${address##*/}=$uuid"
 done
-# The GPUs of $all that the variables leave, and the one that this rank takes: the only one, or that of
-# its local rank. As in the runtimes, what is no GPU ends the list.
+# The GPUs of $all that the variables leave, and the one that this rank uses: the only one, or that of
+# its local rank. As in the runtimes, an entry that is not a GPU ends the list.
 devices= device=
 if [ -n "$driver" ]; then
   tokens=$(printf '%s' "$gpus" | tr , ' ')
@@ -101,7 +101,7 @@ if [ -n "$driver" ]; then
     [ -n "$found" ] || break
     devices="$devices $found"
   done
-  # A part of a GPU (MIG) has an address of its own nowhere.
+  # A part of a GPU (MIG) does not have its own address.
   case $gpus in *MIG*) devices= driver= ;; esac
   place=0
   for one in $devices; do
@@ -113,11 +113,11 @@ if [ -n "$driver" ]; then
   [ -n "$devices" ] || [ -z "$driver" ] || devices=none
 fi
 clean() { printf '%s' "$1" | tr -cd 'A-Za-z0-9._,:-'; }
-# Where all nodes are one machine (lumitui's own srun), LUMITUI_NODE says which one this is.
+# If all nodes are one machine (lumitui's own srun), LUMITUI_NODE names this one.
 host=$(clean "${LUMITUI_NODE:-$(uname -n)}")
 line=$(printf '{"rank": %d, "local_rank": %d, "host": "%s", "cores": "%s", "gpus": "%s", "devices": "%s", "device": "%s"}' \
   "$rank" "$local_rank" "$host" "$(clean "$cores")" "$(clean "$gpus")" "$(clean "$devices")" "$(clean "$device")")
-# A name of its own: two processes that say they are the same rank must both be seen.
+# A unique name: if two processes claim the same rank, both must show.
 name=$rank.$host.$$
 printf '%s\n' "$line" > "$PROOF_DIR/.$name" && mv "$PROOF_DIR/.$name" "$PROOF_DIR/rank-$name"
 exit 0

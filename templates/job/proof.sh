@@ -1,8 +1,8 @@
 
 # ---- What a job measures before its program starts: preflight and binding (templates/job/proof.sh).
 
-# lumitui_measure LIMIT GRACE PORT LAUNCH...: something takes the program's place in the same launch, for so many
-# seconds. `ended`: how, as timeout says; `said`: what was printed of it. Whatever becomes of it, the job goes on.
+# lumitui_measure LIMIT GRACE PORT LAUNCH...: run something in the program's place in the same launch, for at most LIMIT
+# seconds. `ended`: its exit code, as timeout returns it; `said`: its error line. Whatever happens, the job continues.
 lumitui_measure() {
   local limit=$1 grace=$2 port=$3 began=$SECONDS
   shift 3
@@ -10,11 +10,11 @@ lumitui_measure() {
   export PROOF_DIR=$RUN_DIR/.proof-$attempt
   mkdir -p "$PROOF_DIR" || true
   (
-    # A port of its own: what a stopped step leaves behind must not be in the launch's way.
+    # Its own port: whatever a stopped step leaves behind must not block the launch.
     MASTER_PORT=$port
     export SIF CPU_BIND_MASKS
-    # timeout starts no function, so that a bash of its own does; it outlives the signal, or a step
-    # that is ending would be in the launch's way too. -p: no BASH_ENV.
+    # timeout cannot start a function, so a separate bash does; it outlives the signal, or a step
+    # that is still ending would also block the launch. -p: no BASH_ENV.
     timeout -k "$grace" "$limit" bash -pc "
       trap : TERM
       srun() { command srun --overlap \"\$@\"; }
@@ -22,7 +22,7 @@ lumitui_measure() {
       \"\$@\"" prove "$@"
   ) >"$PROOF_DIR/said" 2>&1 || ended=$?
   cat "$PROOF_DIR/said" || true
-  # 137 is also what a killed rank leaves.
+  # A killed rank also exits with 137.
   if ((ended == 137 && SECONDS - began >= limit)); then ended=124; fi
   if ((ended)); then
     said=$(grep -m 1 -E 'error:|fatal:|FATAL|Error:' "$PROOF_DIR/said" || tail -n 1 "$PROOF_DIR/said") || true
@@ -30,8 +30,8 @@ lumitui_measure() {
   fi
 }
 
-# lumitui_preflight MODE LAUNCH...: are the GPUs and the network of every rank as fast as they should be? It ends
-# within 30 s. MODE: `warn` or `end` the job. Where there is no PyTorch nothing is measured, and nothing ends.
+# lumitui_preflight MODE LAUNCH...: check that the GPUs and the network of every rank are as fast as expected, within
+# 30 s. MODE: `warn` or `end` the job. Without PyTorch, nothing is measured, and nothing ends.
 lumitui_preflight() {
   local mode=$1 limit=25 state= why=
   shift
@@ -39,7 +39,7 @@ lumitui_preflight() {
   lumitui_measure "$limit" 5 $((20000 + (MASTER_PORT + 5000) % 10000)) "$@" "--seconds=$((limit - 3))"
   state=$(sed -n 's/.*"state": "\([a-z ]*\)".*/\1/p' "$RUN_DIR/preflight.json" 2>/dev/null) || true
   why=$(sed -n 's/.*"state": "[a-z ]*", "why": "\([^"]*\)".*/\1/p' "$RUN_DIR/preflight.json" 2>/dev/null) || true
-  # Without a verdict rank 0 did not live to give one: it never began, or something ended or held it.
+  # Without a verdict, rank 0 did not get that far: it never began, or something ended or blocked it.
   case $state in
     good | bad | 'not run') ;;
     *)
@@ -66,7 +66,7 @@ lumitui_preflight() {
   ended=0 said=
 }
 
-# lumitui_prove LAUNCH...: the binding of every rank, by the probe.
+# lumitui_prove LAUNCH...: measure the binding of every rank with the probe.
 lumitui_prove() {
   local limit=60 grace=15 probe
   lumitui_measure "$limit" "$grace" $((MASTER_PORT + 10000)) "$@"
@@ -75,8 +75,8 @@ lumitui_prove() {
   lumitui_report
 }
 
-# binding.json: what the ranks reported, how the probe ended where that was not well, and the preflight. Only
-# once: who has read it does not read it again.
+# Write binding.json: the ranks' reports, how the probe ended if it failed, and the preflight. Written only
+# once: whoever has read it does not read it again.
 lumitui_report() {
   {
     echo '[' &&
@@ -92,8 +92,8 @@ lumitui_report() {
   unset PROOF_DIR
 }
 
-# lumitui_require NODES CORES...: `proof: strict`. On so many nodes each local rank has its CORES, and
-# all ranks see the same GPUs; or else nothing is launched.
+# lumitui_require NODES CORES...: `proof: strict`. On this many nodes, each local rank must have its CORES, and
+# all ranks must see the same GPUs; otherwise nothing is launched.
 lumitui_require() {
   local nodes=$1 rank=0 right cores
   shift
@@ -111,8 +111,8 @@ lumitui_require() {
   fi
 }
 
-# lumitui_require_gpus NODES RANKS BUS...: `proof: strict`, beside lumitui_require. On so many nodes each local
-# rank's driver shows it a GPU: the one on its PCI bus, or any where no BUS is known.
+# lumitui_require_gpus NODES RANKS BUS...: `proof: strict`, beside lumitui_require. On this many nodes, the driver must
+# show each local rank a GPU: the one on its PCI bus, or any if no BUS is known.
 lumitui_require_gpus() {
   local nodes=$1 ranks=$2 rank=0 bus found right
   shift 2

@@ -1,15 +1,15 @@
 
 # ---- What a job with `relaunch:` does besides, after the functions above (templates/job/relaunch.sh).
 
-# lumitui_relaunch MOST LIMIT LEAD: a program that fails is launched again, at most so often, in the same
-# allocation. It lasts LIMIT seconds, and LEAD seconds before its end the program is asked to stop.
+# lumitui_relaunch MOST LIMIT LEAD: restart a failed program at most MOST times in the same allocation,
+# which lasts LIMIT seconds. LEAD seconds before its end, the program gets a stop request.
 lumitui_relaunch() {
   relaunch=$1 launch=1 limit=$2
-  spare=$(($3 + 60)) # Slurm's signal may come 60 s early; and a launch needs some time
+  spare=$(($3 + 60)) # Slurm's signal may come 60 s early, and a launch needs some time
   echo "$launch" >"$RUN_DIR/.launched" || true
 }
 
-# lumitui_launch_again: whether the program, which ended with `rc`, is launched once more; says why, or why not.
+# lumitui_launch_again: decide whether to restart the program, which ended with `rc`; print why, or why not.
 lumitui_launch_again() {
   local rc=$rc rank=null oom=false failed=() why= step
   lumitui_failure "$before"
@@ -17,7 +17,7 @@ lumitui_launch_again() {
   why=$(lumitui_is_no_fault "${failed[@]}") || true
   if [[ $why == quiet ]]; then return 1; fi
   if [[ -z $why ]]; then lumitui_can_launch; fi
-  # A cancel, which leaves no exit file; or a signal that came meanwhile.
+  # After a cancel, which writes no exit file; or a signal that came meanwhile.
   if [[ -n $killed ]]; then lumitui_exit 143; fi
   if [[ -z $why && -n $stopped ]]; then why='it got a stop request'; fi
   if [[ -n $why ]]; then
@@ -26,7 +26,7 @@ lumitui_launch_again() {
   fi
   step=$(lumitui_last_step)
   launch=$((launch + 1))
-  # The last launch's port may be in TIME_WAIT. A neighbour's job has a number near this one's.
+  # The last launch's port may be in TIME_WAIT. Other jobs on the node have ids near this one's.
   export MASTER_PORT=$((10000 + (MASTER_PORT - 10000 + 3571) % 10000))
   if [[ ${TORCH_FR_DUMP_TEMP_FILE:-} == "$RUN_DIR"/flight-* ]]; then
     TORCH_FR_DUMP_TEMP_FILE=$RUN_DIR/flight-$attempt-launch-$launch-rank-
@@ -37,7 +37,7 @@ lumitui_launch_again() {
   echo "$launch" >"$RUN_DIR/.launched" || true
 }
 
-# lumitui_is_no_fault CODE...: why the program would end the same way again; `quiet` where it has said so itself.
+# lumitui_is_no_fault CODE...: print why the program would end the same way again; `quiet` if it has printed that itself.
 lumitui_is_no_fault() {
   local code
   for code in "$rc" "$@"; do
@@ -55,13 +55,13 @@ lumitui_is_no_fault() {
   fi
 }
 
-# The last step in the metrics.
+# Print the last step in the metrics.
 lumitui_last_step() {
   tail -c 100000 "$RUN_DIR/metrics.jsonl" 2>/dev/null |
     sed -n 's/.*"step": *\([0-9]\{1,15\}\)[,}].*/\1/p' | tail -n 1
 }
 
-# lumitui_can_launch: `why` not, where the job is no more this attempt's, or has too little time, or a node is away.
+# lumitui_can_launch: set `why` if the job no longer belongs to this attempt, has too little time, or lacks a node.
 lumitui_can_launch() {
   local job= pause end left
   for pause in 0 2 5 10 20; do
@@ -69,7 +69,7 @@ lumitui_can_launch() {
     if [[ -n $killed ]]; then lumitui_exit 143; fi
     if job=$(SLURM_TIME_FORMAT=standard scontrol show job "$SLURM_JOB_ID" 2>/dev/null); then break; fi
   done
-  # Cancelled; or this node was given up and came back, while another attempt runs under the same id.
+  # Cancelled; or Slurm gave up this node, which came back while another attempt runs under the same id.
   if ! [[ "$job " =~ JobState=RUNNING[[:space:]] && "$job " =~ Restarts=$((attempt - 1))[[:space:]] ]]; then
     why='Slurm does not report that the job continues'
     return

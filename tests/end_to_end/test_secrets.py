@@ -245,7 +245,7 @@ def test_a_passphrase_is_nowhere_when_it_has_opened_the_key(home: Home, tmp_path
         profile = f"extends: lumi\nname: behind\nhosts: {hosts}\n"
         (home.config / "sites" / "behind.yaml").write_text(profile)
         code, text = on_terminal(
-            home, ["site", "check", "behind"], f"{PASSPHRASE}\n", "Passphrase of"
+            home, ["site", "check", "behind"], f"{PASSPHRASE}\n", "Passphrase for"
         )
     finally:
         watcher.over.set()

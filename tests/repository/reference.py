@@ -140,7 +140,7 @@ def _of_key(key: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     choices = [f"`{value}`" for kind in kinds for value in kind.get("enum", ())]
     one_of = f" One of {', '.join(choices)}." if choices else ""
     default = key.get("default")
-    shown = isinstance(default, str | int) and "Leave it out" not in said
+    shown = isinstance(default, str | int) and "Omit it" not in said
     words = str(default).lower() if isinstance(default, bool) else default
     return f"{said}{one_of}" + (f" [default: `{words}`]" if shown else "")
 
@@ -166,7 +166,7 @@ _UNRULED = (
     Meaning(
         "chain-late",
         "The attempt did not end before its time limit, so no other attempt followed.",
-        "Let the program end earlier: if it is your own, with more seconds in `signal:`.",
+        "Make the program end earlier: for your own program, set more seconds in `signal:`.",
     ),
     Meaning(
         "exception",
@@ -175,7 +175,7 @@ _UNRULED = (
     ),
     Meaning(
         "unknown",
-        "Nothing at the end of the log says why the job failed.",
+        "The end of the log does not show why the job failed.",
         "Read the whole log from the start of the program.",
     ),
 )

@@ -87,7 +87,7 @@ def test_ranks_that_are_all_well_are_good(eight: Eight) -> None:
         (
             1,
             {"address": "0000:c2:00.0"},
-            "rank 1 on nid0: its GPU is 0000:c2:00.0, the plan says c1",
+            "rank 1 on nid0: its GPU is 0000:c2:00.0, planned c1",
         ),
         (
             3,
@@ -117,10 +117,10 @@ def test_what_the_profile_expects_counts_where_all_are_slow_alike(eight: Eight) 
     found = eight.conclude(*((rank, {"node": 40.0, "all": 20.0}) for rank in range(8)))
     assert texts(found) == [
         "nid0 with ranks 0 to 3: its all-reduce within the node reached 40 GB/s, "
-        "the profile says 70",
+        "the profile has 70",
         "nid1 with ranks 4 to 7: its all-reduce within the node reached 40 GB/s, "
-        "the profile says 70",
-        "the all-reduce over all nodes reached 20 GB/s, the profile says 50",
+        "the profile has 70",
+        "the all-reduce over all nodes reached 20 GB/s, the profile has 50",
     ]
 
 

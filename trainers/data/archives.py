@@ -136,7 +136,7 @@ class Hdf5Images:
             if not (least >= 0 and most <= 1):  # also refuses NaN
                 raise BadData(
                     f"{name} has floats from {least:.4g} to {most:.4g} instead of 0 to 1. "
-                    "Store uint8, or divide by 255, and do not normalise."
+                    "Store uint8, or divide by 255, and do not normalize."
                 )
             stored = (stored * 255).round().astype("uint8")
         if self._channels_first:

@@ -112,7 +112,7 @@ class Watch:
         self._pulse += 1
         self._records.pulse(self._place.local, self._pulse)
         if (failed := STOP.failed_rank()) is not None:
-            say(f"Rank {failed} has failed, so this one ends too.")
+            say(f"Rank {failed} has failed, so this rank also ends.")
             os._exit(FAILED)
         seen = [self._of(local, now) for local in range(len(self._here))]
         if self._stall or all(one.silent for one in seen[: self._place.local]):

@@ -279,7 +279,7 @@ def main() -> int:
             write(Result("not run", "no torch"))
         return 0
     if rank == 0:
-        write(Result("begun", "the preflight broke off"))
+        write(Result("begun", "the preflight stopped early"))
     until = began + given.seconds
     report = Report(_plain(os.environ.get("LUMITUI_NODE") or platform.node()), _cores())
     # If packages loaded slowly, silent ranks may be equally slow.

@@ -138,7 +138,7 @@ def _devices(reports: Sequence[Report | None], wanted: Wanted) -> list[Finding]:
         if item.devices < wanted.gpus and item.devices != 1:
             text = f"PyTorch finds {item.devices} GPUs, planned {wanted.gpus}"
         elif planned and item.address and not _is_bus(item.address, planned):
-            text = f"its GPU is {item.address}, the plan says {planned}"
+            text = f"its GPU is {item.address}, planned {planned}"
         elif item.near and item.cores and not set(item.near) & set(item.cores):
             text = f"none of its cores is beside its GPU {item.address}"
         else:
@@ -159,9 +159,7 @@ def _slow(kind: str, reports: Sequence[Report | None], wanted: Wanted) -> list[F
     median = statistics.median_high(values.values())
     if kind == "all":  # one figure for all ranks
         low = min(values.values())
-        text = (
-            f"the all-reduce over all nodes reached {low:.3g} GB/s, the profile says {expected:g}"
-        )
+        text = f"the all-reduce over all nodes reached {low:.3g} GB/s, the profile has {expected:g}"
         return [Finding((), "", text)] if low < WEAK * expected else []
     slow = {r: v for r, v in values.items() if v < max(SLOW * median, WEAK * expected)}
     name = "GEMM" if kind == "gemm" else "all-reduce within the node"
@@ -174,7 +172,7 @@ def _slow(kind: str, reports: Sequence[Report | None], wanted: Wanted) -> list[F
             value = statistics.median([slow[rank] for rank in ranks])
             beside = f"the median is {median:.3g}"
             if value >= SLOW * median:
-                beside = f"the profile says {expected:g}"
+                beside = f"the profile has {expected:g}"
             text = f"its {name} reached {value:.3g} {UNITS[kind]}, {beside}"
             first = reports[ranks[0]]
             found.append(_named(ranks, first.host if first else "", text))

@@ -110,7 +110,7 @@ def _parts(net: nn.Module, folder: Path) -> Iterator[tuple[str, Tensor]]:
         reason = str(error).strip().splitlines()[-1]
         raise UsageError(
             f"The checkpoint {folder} is not for this --model ({reason}). Choose the model that "
-            "it was saved from."
+            "saved it."
         ) from error
     return iter(state["model"].items())
 
@@ -155,14 +155,14 @@ def _take(net: nn.Module, found: Iterator[tuple[str, Tensor]], place: Path) -> N
             if name == HEAD or name.endswith(ANGLES):
                 continue
             raise UsageError(
-                f"{place} has weights that this --model lacks, like {name}. Choose the model that "
-                "it is of."
+                f"{place} has weights that this --model lacks, like {name}. Choose the --model of "
+                "these weights."
             )
         if own[name].shape != value.shape:
             raise UsageError(
                 f"{name} of {place} is {tuple(value.shape)}, and this --model has "
-                f"{tuple(own[name].shape)}. Choose the model that it is of, and data with its "
-                "vocabulary or classes."
+                f"{tuple(own[name].shape)}. Choose the --model of these weights, and data with "
+                "its vocabulary or classes."
             )
         if not own[name].is_meta:
             own[name].copy_(value)
@@ -170,5 +170,5 @@ def _take(net: nn.Module, found: Iterator[tuple[str, Tensor]], place: Path) -> N
     if left:
         raise UsageError(
             f"{place} lacks {len(left)} of the weights of this --model, like {min(left)}. Choose "
-            "the model that it is of."
+            "the --model of these weights."
         )

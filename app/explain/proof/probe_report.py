@@ -11,7 +11,7 @@ from lumitui.remote.site.safe_text import plain
 _MOST = 50
 """Maximum number of displayed findings: a network failure causes one per rank."""
 _FIGURES = (
-    ("gemm", "a GEMM of {} TFLOP/s a rank"),
+    ("gemm", "a GEMM of {} TFLOP/s per rank"),
     ("node", "all-reduce of {} GB/s within a node"),
     ("all", "{} GB/s over all ranks"),
 )

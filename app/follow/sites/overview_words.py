@@ -41,10 +41,10 @@ def overview_age(answered: float | None, tried: float | None, now: float, *, ask
     `answered` and `tried` are the times of the last answer and the last query, in epoch seconds.
     """
     if asking:
-        return "asking …"
+        return "querying …"
     age = "" if answered is None else f"{short_length(now - answered)} ago"
     if tried is None or (answered is not None and answered >= tried):
-        return age or "not asked"
+        return age or "not queried"
     return f"{age}{', ' if age else ''}queried {short_length(now - tried)} ago, no answer"
 
 
@@ -166,7 +166,7 @@ def job_lines(job: QueuedJob, now: float) -> list[tuple[str, str]]:
         ("would start" if pending else "started", f"~{start}" if pending and start else start),
         ("runs for", "" if pending else job.elapsed),
         ("limit", job.limit),
-        ("asks for", f"{count(job.nodes, 'node')} of {job.partition}"),
+        ("requests", f"{count(job.nodes, 'node')} of {job.partition}"),
     ]
     return [(label, words) for label, words in lines if words]
 

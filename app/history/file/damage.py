@@ -144,8 +144,8 @@ class Damage:
                 self.clear()
                 put_in_place(new, self._path)
                 self._warnings.add(
-                    f"The history was damaged and is kept as {kept}; a new one was started. Jobs "
-                    f"keep running; {RECOVER}"
+                    f"The history was damaged and is kept as {kept}; lumitui started a new one. "
+                    f"Jobs keep running; {RECOVER}"
                 )
             return identity(self._path)
 

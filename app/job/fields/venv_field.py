@@ -63,7 +63,7 @@ class VenvChoice(MappingField):
     """A folder of wheels to use instead of a package index: in the project, an absolute path on
     the site, or staged, like `$STAGE_WHEELS`: `venv: {packages: [einops], wheels: wheels}`."""
     sent: SentRequirements | None = None
-    """The files' requirements when the run was sent. lumitui writes this key; leave it out:
+    """The files' requirements when the run was sent. lumitui writes this key; omit it:
     `venv: {packages: [tqdm], sent: {lines: [tqdm]}}`."""
 
     @property

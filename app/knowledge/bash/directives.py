@@ -93,7 +93,7 @@ def _first_line(file: File) -> Iterator[Trouble]:
     if not file.text.strip():
         yield Trouble("bad-shebang", "The script is empty.", at)
     elif not first.startswith("#!"):
-        words = "its first line is empty" if not first.strip() else "its first line has none"
+        words = "its first line is empty" if not first.strip() else "its first line names none"
         yield Trouble(
             "bad-shebang", f"sbatch refuses a script without an interpreter: {words}.", at
         )

@@ -254,7 +254,7 @@ def _is_odd(text: str) -> bool:
 def _of_bytes(text: str) -> Iterator[Trouble]:
     """Yield the mistakes in the bytes of a text, such as its encoding and line endings."""
     if text.startswith(BYTE_ORDER_MARK):
-        message = "A byte order mark precedes its first line, so sbatch finds no `#!` and "
+        message = "A byte order mark precedes the first line, so sbatch finds no `#!` and "
         message += "refuses the job."
         yield Trouble("bad-shebang", message, File(text).position(0, 1), "byte order mark")
     for what, sign, message in (

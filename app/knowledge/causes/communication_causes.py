@@ -109,8 +109,8 @@ CONSEQUENCES: tuple[LogRule, ...] = (
     _rule(
         "exit-abort",
         r"terminate called without an active exception",
-        "A process aborted, usually at its normal exit: a thread of gloo (PyTorch on CPUs) may "
-        "still hold the last tensor then.",
+        "A process aborted, usually at its normal exit, when a thread of gloo (PyTorch on CPUs) "
+        "may still hold the last tensor.",
         "If the log shows that training had finished, flush the output, then end the program with "
         "`os._exit(0)`, as `lumitui docs scripts` explains.",
     ),

@@ -96,7 +96,7 @@ EXIT_CODES: Mapping[int, Meaning] = {
     ),
     135: Meaning(
         "bus-error",
-        "The program died of a bus error (signal 7).",
+        "The program crashed with a bus error (signal 7).",
         "Use fewer data-loader workers: /dev/shm may be full.",
     ),
     137: Meaning(
@@ -106,7 +106,7 @@ EXIT_CODES: Mapping[int, Meaning] = {
     ),
     139: Meaning(
         "segfault",
-        "The program died of a segmentation fault (signal 11).",
+        "The program crashed with a segmentation fault (signal 11).",
         "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
     ),
     143: Meaning(

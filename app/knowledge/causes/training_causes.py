@@ -79,7 +79,7 @@ TRAINING: tuple[LogRule, ...] = (
     _rule(
         "marked-twice",
         r"Expected to mark a variable ready only once|marked as ready twice",
-        "DDP met a parameter twice in one backward pass: a shared parameter, or re-entrant "
+        "DDP used a parameter twice in one backward pass: a shared parameter, or re-entrant "
         "checkpointing.",
         "Use checkpointing with use_reentrant=False, or pass static_graph=True to DDP.",
     ),

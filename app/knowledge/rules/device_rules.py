@@ -62,7 +62,7 @@ def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
             call, *others = [call for where, call in found if where == file]
             lines = dict.fromkeys(str(other.at.line) for other in others)
             lines.pop(str(call.at.line), None)
-            also = f" (and in line {', '.join(lines)})" if lines else ""
+            also = f" (and in line{'s' * (len(lines) > 1)} {', '.join(lines)})" if lines else ""
             yield Hit(
                 f"{file} selects the GPU by the global rank, {_words(call)}{also}: {first} on "
                 "the second node finds no such GPU.",
@@ -246,7 +246,7 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
         sets = "it" if variable.name == site.visible_gpus else site.visible_gpus
         if variable.value.strip() in ("", "-1") and has and variable.step is None:
             yield Hit(
-                f"{variable.name} is emptied, so the ranks see none of the {some(has, 'GPU')} of "
+                f"{variable.name} is empty, so the ranks see none of the {some(has, 'GPU')} of "
                 "a node.",
                 f"Remove {variable.name}: Slurm sets {site.visible_gpus}.",
                 variable.at,

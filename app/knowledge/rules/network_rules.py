@@ -191,7 +191,7 @@ def _download_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"`{command.program} {first}` needs the internet, which the nodes of {site.name} "
                 "cannot reach.",
-                "Do it on a login node or on your machine before the job.",
+                "Run it on a login node or on your machine before the job.",
                 command.at,
             )
 

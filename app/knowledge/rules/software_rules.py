@@ -46,7 +46,7 @@ def _conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
         )
         if command.program in ("conda", "mamba") and first == "activate" and not known:
             yield Hit(
-                f"A batch script does not have the function `{command.program} activate`.",
+                f"A batch script lacks the shell function behind `{command.program} activate`.",
                 'Write `source "$(conda info --base)/etc/profile.d/conda.sh"` before it.',
                 command.at,
             )
@@ -139,7 +139,7 @@ def _has_place(job: ScriptJob, words: list[str]) -> bool:
 @rule(
     "inherited-modules",
     "note",
-    "modules on top of whatever the login shell had",
+    "modules added to those of the login shell",
     why="sbatch sends the login shell's environment with the job, so it differs if someone else "
     "submits it.",
     source="sbatch(1) --export; LUMI-AI-Guide, May 2026",
@@ -218,7 +218,7 @@ def _no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
             and not _has_gpu_flag(job, call, "nv", "nvccli")
         ):
             yield Hit(
-                f"Without --nv the program in the image sees no {site.node.gpu}.",
+                f"Without --nv, the program in the image sees no {site.node.gpu}.",
                 f"Write {call.program} {call.verb} --nv.",
                 call.at if call.at.line else step.at,
             )

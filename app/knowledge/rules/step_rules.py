@@ -65,7 +65,7 @@ def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 if too_many
                 else ", so tasks share cores."
             ),
-            f"Write #SBATCH --ntasks-per-node={right}, and leave --ntasks out at srun.",
+            f"Write #SBATCH --ntasks-per-node={right}, and omit --ntasks from srun.",
             option.at,
             severity=None if too_many else "warning",
         )
@@ -349,7 +349,7 @@ def _launcher_nodes_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if not options.has(*_NODES) and not configured:
             name = "--nnodes" if step.launcher == "torchrun" else "--num_machines"
             yield Hit(
-                f"{step.launcher} is not told the number of nodes, so each of the "
+                f"{step.launcher} gets no number of nodes, so each of the "
                 f"{nodes_of(job, step)} nodes trains alone.",
                 f"Write {name}=$SLURM_JOB_NUM_NODES.",
                 step.at,
@@ -375,7 +375,7 @@ def _torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         if option is None and gpus > 1 and not job.variable("PET_NPROC_PER_NODE"):
             yield Hit(
-                f"torchrun is not told how many ranks to start, so it starts one for {gpus} GPUs.",
+                f"torchrun gets no number of ranks, so it starts one for {gpus} GPUs.",
                 f"Write --nproc_per_node={gpus}.",
                 step.at,
                 severity="warning",

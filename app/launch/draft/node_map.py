@@ -231,7 +231,7 @@ def bind_text(site: Site, ranks: int) -> str:
     node, planned = site.node, [item.cores for item in bound]
     reserved = format_cores(frozenset(range(node.cores)) - node.usable_cores) or "none"
     text = [
-        f"{site.title}: {node.cores} cores, {has_words(site)} a node",
+        f"{site.title}: {node.cores} cores, {has_words(site)} per node",
         f"reserved cores: {reserved}",
         "",
         "cores      . free, x reserved, 0-9 the core's local rank",
@@ -361,7 +361,7 @@ def masks_text(site: Site, masks: Explained) -> str:
     """Return the explanation as text: the cores, one line per task, and the mistakes."""
     node = site.node
     planned = [_drawn(row.cores, node) for row in masks.tasks]
-    lines = [f"{site.title}: {node.cores} cores, {has_words(site)} a node", ""]
+    lines = [f"{site.title}: {node.cores} cores, {has_words(site)} per node", ""]
     if any(planned):
         lines += [
             "cores      . free, x reserved, * several tasks, 0-9 the core's local task",

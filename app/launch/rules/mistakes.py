@@ -168,7 +168,7 @@ def waiting_lanes(spec: JobSpec, runs: int) -> tuple[Finding, ...]:
             "at_once",
             f"At most {lanes} of the {runs} runs run at a time. The others wait: {order}, whatever "
             "its outcome.",
-            "Its script then has one line more than the preview: `--dependency=afterany:` with "
+            "Its script then has one more line than the preview: `--dependency=afterany:` with "
             "those runs' jobs.",
         ),
     )
@@ -191,7 +191,7 @@ def sequence(cells: tuple[Cell, ...]) -> tuple[Finding, ...]:
             "then",
             "then",
             f"{'; '.join(waits)}.",
-            "Each script then has one line more than the preview, `--dependency=` with that run's "
+            "Each script then has one more line than the preview, `--dependency=` with that run's "
             "job, and that run's folder for $AFTER_DIR.",
         ),
     )

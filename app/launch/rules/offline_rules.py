@@ -239,8 +239,8 @@ def _venv_replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "venv-replaces",
             "venv",
-            f"`venv:` requests {', '.join(lines)}, which would replace {has} own. A package "
-            f"index's build is not for {place.site.title}'s GPUs and network.",
+            f"`venv:` requests {', '.join(lines)}, which would replace {has} own. Builds "
+            f"from a package index do not support {place.site.title}'s GPUs and network.",
             f"Omit {', '.join(map(package_of, lines))}, or choose another image: `lumitui site "
             f"images {place.site.name}`.",
         )

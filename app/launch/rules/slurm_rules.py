@@ -173,7 +173,7 @@ def _own(word: str, name: str) -> str:
     if name == "array":
         return f"{word} would start several jobs for one run, all writing to its folder."
     if name == "wait":
-        return f"{word} would keep the submission from ending before the job."
+        return f"{word} would make sbatch wait until the job ends."
     return f"lumitui itself writes --{name}, and {word} would contradict it."
 
 

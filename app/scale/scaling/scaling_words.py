@@ -131,7 +131,7 @@ def _step_basis(steps: StepModel, size: ScalingSize) -> str:
         text += f", of which the exchange adds {added}, according to the profile's links"
     return (
         f"{text}; {_milliseconds(step.compute)} are computation. lumitui predicts other sizes "
-        f"from this one: each rank sends {short(each)} MB a step{links} 8 of 10 published "
+        f"from this one: each rank sends {short(each)} MB per step{links} 8 of 10 published "
         "training runs lie within the interval. To check it, run one more size."
     )
 

@@ -138,7 +138,7 @@ def terms(run: Run) -> list[tuple[str, str]]:
     return [
         ("state", str(run.state)),
         ("job", run.job_id or "not known yet"),
-        ("asks for", words.layout_size(run.layout)),
+        ("requests", words.layout_size(run.layout)),
         *([("trained", kept)] if (kept := run_phrases.kept(run)) else []),
     ]
 

@@ -280,7 +280,7 @@ class Sends:
         series, runs = found.series, self._app.runs
         why = self._stopped.get(series.id)
         lines = [("stopped", why)] if why else []
-        lines += [*found.rows, ("billed", whole_price(previews)), ("a no", "leaves them out")]
+        lines += [*found.rows, ("billed", whole_price(previews)), ("no", "leaves them out")]
         rest = words.count(len(found.left), "run")
 
         def changed() -> bool:

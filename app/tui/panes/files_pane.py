@@ -187,7 +187,7 @@ class FilesPane(Vertical):
             ask(self, lambda runs: runs.files.preview(run_id, name), self._file_read)
 
     def _file_read(self, found: FilePreview) -> None:
-        text = plain(found.text or ("no text" if found.binary else "empty"))
+        text = plain(found.text or ("This file is not text." if found.binary else "empty"))
         if found.cut and not found.binary:
             text.append("\n… fetch it to see the rest", "dim")
         view = self.query_one("#files-view")

@@ -42,7 +42,7 @@ class GpusPane(RowList):
             return
         if run.state is not State.RUNNING:
             if self._asked is None:
-                self._say(f"lumitui can read its GPUs only while it is running; it is {run.state}.")
+                self._say(f"lumitui can read a run's GPUs only while it runs. It is {run.state}.")
             return
         if not self._waiting and (self._asked is None or now - self._asked > PAUSE):
             if self._asked is None:

@@ -53,7 +53,7 @@ def read_keymap(*files: Path) -> Keymap:
         block = document.data.get("keys")
         if block is not None and not isinstance(block, dict):
             line = document.line(("keys",))
-            words = "`keys` is not a list of lines. Write one like `run.cancel: x` below it."
+            words = "`keys` is not a mapping. Write lines like `run.cancel: x` below it."
             warnings.append(f"{file}, line {line}: {words}")
             continue
         for name, keys in (block or {}).items():

@@ -68,7 +68,7 @@ class NewScreen(FullScreen):
                 id="new.previous", tooltip="Go to the previous view"),
         Binding("down", "list", "The list", show=False, id="new.list",
                 tooltip="Go from the path to the starting points"),
-        Binding("Q", "ask_cluster", "Ask the cluster", show=False, id="new.cluster",
+        Binding("Q", "ask_cluster", "Query the cluster", show=False, id="new.cluster",
                 tooltip="Query the cluster: image, folders, quotas, limits, budget, start"),
         Binding("P", "places", "Where it starts", show=False, id="new.places",
                 tooltip="Compare when partitions and sites would start the job; choose one"),
@@ -412,7 +412,9 @@ class NewScreen(FullScreen):
                 then()
 
         lines = [("not saved", draft.name), ("to save it", "n, then ctrl+w")]
-        self.app.push_screen(Confirm("Lose the edits?", lines, "Discard", patient=True), answered)
+        self.app.push_screen(
+            Confirm("Discard the edits?", lines, "Discard", patient=True), answered
+        )
 
     def action_back(self) -> None:
         """Leave the screen after asking about unsaved edits."""
@@ -442,7 +444,7 @@ class NewScreen(FullScreen):
 
     def action_ask_cluster(self) -> None:
         """Query the cluster about the current job."""
-        if every := self._asked_of("Asking the cluster"):
+        if every := self._asked_of("Querying the cluster"):
             ask(self, lambda runs: runs.inquiries.of_preview(*every, fresh=True), self._answered)
 
     def action_places(self) -> None:

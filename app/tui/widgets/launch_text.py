@@ -19,8 +19,8 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
     outlook = price or Outlook(launch.price)
     warnings = sum(finding.severity == "warning" for finding in preview.findings)
     lines = [
-        ("asks for", f"{words.layout_size(launch.layout)} of {launch.spec.partition}"),
-        *([("GPU memory", f"{words.rank_memory(launch.memory)} a rank")] if launch.memory else []),
+        ("requests", f"{words.layout_size(launch.layout)} of {launch.spec.partition}"),
+        *[("GPU memory", f"{words.rank_memory(one)} per rank") for one in (launch.memory,) if one],
         ("time", f"at most {run_phrases.time_limit(launch.spec)}"),
         ("billed", price_outlook(outlook, time.time())),
     ]
@@ -70,9 +70,9 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None, width: int) 
     layout = words.layout_size(first.layout)
     alone = price if len(previews) == 1 else None
     billed = price_outlook(alone, time.time()) if alone else whole_price(previews)
-    parts = [("asks for ", layout), ("billed ", billed)]
+    parts = [("requests ", layout), ("billed ", billed)]
     if len(previews) > 1:  # the size of one of many says less than the price of all
-        parts = [("asks for ", f"{len(previews)} runs"), parts[1], ("the first ", layout)]
+        parts = [("sends ", f"{len(previews)} runs"), parts[1], ("the first ", layout)]
     parts.append(("time ", run_phrases.time_limit(first.spec)))
     if first.memory:
         parts.append(("GPU memory ", words.rank_memory(first.memory)))

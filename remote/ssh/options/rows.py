@@ -122,7 +122,7 @@ def judge(
         if row.verdict == "refused":
             raise LinkError(
                 f"The ssh configuration sets {row.keyword} to {', '.join(settings)} for {host}, "
-                f"which lumitui cannot honour: {row.why}.",
+                f"which lumitui does not support: {row.why}.",
                 row.fix
                 or f"Remove {row.keyword} for this host (see man ssh_config), or use "
                 "another host entry.",

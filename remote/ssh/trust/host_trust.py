@@ -75,7 +75,7 @@ def check(host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: A
             "both keys with the site's web pages.",
         )
     remarks = _remarks(known, bare)
-    remarks += ["The profile has this key as unverified."] if expected and not trust.sure else []
+    remarks += ["The profile lists this key as unverified."] if expected and not trust.sure else []
     _accept(host, shown, published=bool(expected) and trust.sure, ask=ask, remarks=remarks)
     remember(trust, shown)
 

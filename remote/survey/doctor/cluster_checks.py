@@ -32,7 +32,7 @@ def configuration(note: str) -> Finding:
 
 def host_key(doubt: str) -> Finding:
     """Return a warning about a published fingerprint that differs from the known key."""
-    do = "Compare both with the site's web pages, and correct `hosts.fingerprints`: as it stands, "
+    do = "Compare both with the site's web pages, and correct `hosts.fingerprints`: until then, "
     return Finding("host key", "warning", doubt, do + "a new user cannot log in.")
 
 

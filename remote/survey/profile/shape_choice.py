@@ -108,7 +108,7 @@ def _check(cluster: Cluster, partition: str) -> None:
     names = [record.name for record in cluster.partitions]
     if partition and partition not in names:
         raise InputError(
-            f"{partition!r} is not a partition.", f"There are {', '.join(names)[:500]}."
+            f"{partition!r} is not a partition.", f"The partitions are: {', '.join(names)[:500]}."
         )
 
 

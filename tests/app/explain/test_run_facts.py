@@ -72,12 +72,12 @@ def test_what_a_trainer_tells_of_its_speed_has_a_row_each() -> None:
     rows = dict(run_facts.metrics(totals, 0))
     assert rows["throughput"] == "640.1 samples/s overall; median step 812"
     assert rows["tokens"] == "1,311,000 tokens/s"
-    assert rows["compute"] == "154.3 TFLOP/s a rank, MFU 49.5 % of 312 (bf16)"
+    assert rows["compute"] == "154.3 TFLOP/s per rank, MFU 49.5 % of 312 (bf16)"
     assert rows["memory"] == "38.25 GiB at most"
     assert rows["a step's time"] == "data 3 %, x_s 90 %"
     rows = dict(run_facts.metrics(replace(totals, throughput=Throughput(tflops=0.25)), 0))
     assert rows["throughput"] == "812 samples/s (median after warm-up)"
-    assert rows["compute"] == "0.25 TFLOP/s a rank"
+    assert rows["compute"] == "0.25 TFLOP/s per rank"
     assert not {"tokens", "memory", "a step's time"} & set(rows)
 
 

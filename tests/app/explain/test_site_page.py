@@ -64,12 +64,12 @@ def test_limits_that_depend_on_size_are_told() -> None:
     )
     assert limits(item) == "at most 2:00:00 on up to 91 nodes, nodes times minutes at most 90"
     site = SITES.load("lumi")
-    assert bill(site, item) == "1 a node"
+    assert bill(site, item) == "1 per node"
     largest = SliceBilling(cores=1, memory_gib=1e6, gpus=0.1, per_slice_hour=1)
     assert bill(site, item.model_copy(update={"billing": largest})) == "1 for each 1 core, 0.1 GPUs"
 
 
 def test_what_a_partition_needs_is_a_part_of_its_line() -> None:
     pages = [" ".join(page(SITES.load(name), DAY).split()) for name in SITES.names()]
-    assert any("asks support@it4i.cz for it once; larger jobs go to" in text for text in pages)
+    assert any("request access once from support@it4i.cz; larger jobs go to" in text for text in pages)
     assert not any(".;" in text for text in pages)

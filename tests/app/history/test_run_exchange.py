@@ -273,7 +273,7 @@ def test_a_missing_file_and_a_folder_are_refused(other: History, tmp_path: Path)
 
 def test_a_file_is_never_replaced(history: History, exported: Path) -> None:
     exported.write_text("mine")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         history.exchange.export(exported)
     assert exported.read_text() == "mine"
     with pytest.raises(InputError, match="cannot be written"):

@@ -96,7 +96,7 @@ async def test_the_footer_shows_the_keys_that_work(settings: Settings, project: 
         await pilot.press("escape")
         app.push_screen(NewScreen(app.runs, project / "job.yaml"))
         await until(pilot, lambda: "f6 Editor" in keys_below(pilot), "the keys of New")
-        await sees(pilot, "asks for")
+        await sees(pilot, "requests")
         await pilot.press("s")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
         await until(pilot, lambda: "y Yes" in keys_below(pilot), "the question's keys")

@@ -168,7 +168,7 @@ def test_the_mini_cluster_changes_only_what_a_stand_in_must(lumi: Site) -> None:
 def test_a_site_in_a_few_words() -> None:
     today, puhti = date(2026, 8, 1), ALL.load("puhti")
     assert puhti.summary(today) == "Puhti: closed on 2026-07-31; use roihu"
-    assert puhti.summary(date(2026, 7, 30)) == "Puhti: 4 x NVIDIA V100 a node"
+    assert puhti.summary(date(2026, 7, 30)) == "Puhti: 4 x NVIDIA V100 per node"
     assert all(len(ALL.load(name).summary(today)) <= 60 for name in Sites([BUILT_IN]).names())
 
 

@@ -93,7 +93,7 @@ def test_a_shared_profile_that_every_user_may_change_is_refused(tmp_path: Path, 
     sites = Sites([own, system])
     assert sites.load("small").title == "Small"
     (tmp_path / loose).chmod(0o777)
-    with pytest.raises(InputError, match="is writable for every user") as caught:
+    with pytest.raises(InputError, match="is writable by every user") as caught:
         sites.load("small")
     assert caught.value.hint == f"Ask its owner to run `chmod o-w {tmp_path / loose}`."
     assert sites.valid() == [] and "skips the site small" in sites.take_warnings()[0]

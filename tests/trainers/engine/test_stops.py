@@ -90,7 +90,7 @@ def test_a_signal_because_another_rank_failed_is_no_wish_to_stop(tmp_path: Path)
         assert job.processes[0].wait(timeout=60) == 1
         (tmp_path / "hold").unlink()
         assert job.processes[1].wait(timeout=60) == 1
-    assert "Rank 1 has failed, so this one ends too." in job.output()
+    assert "Rank 1 has failed, so this rank also ends." in job.output()
     assert not events(tmp_path, "stop")
     error = json.loads((tmp_path / "errors" / "rank-1.json").read_text())
     assert "out of luck" in error["message"]["message"]

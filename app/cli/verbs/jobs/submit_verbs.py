@@ -96,7 +96,7 @@ def _sent_text(job: "Preview", *, whole: bool, command: bool) -> str:
 @json_option
 @click.pass_obj
 def export(reply: Reply, job: Path, folder: Path, force: bool) -> None:
-    """Write a job as a folder that plain sbatch runs, without lumitui.
+    """Write a job as a folder that runs without lumitui.
 
     For a colleague or a helpdesk. The folder contains the script, a copy of the code and a README,
     but no secret values. If the job has an error, writes nothing without --force.
@@ -133,7 +133,7 @@ def export(reply: Reply, job: Path, folder: Path, force: bool) -> None:
 @click.option(
     "--when",
     type=click.Choice(["done", "failed", "any"]),
-    help="Required end of the runs of --after. [default: done]",
+    help="Required final state of the --after runs. [default: done]",
 )
 @click.option(
     "--first",

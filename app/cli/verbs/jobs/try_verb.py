@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_obj
 def try_(reply: Reply, job: Path, force: bool, yes: bool) -> None:
-    """Try a job on one node for ten minutes, and wait for the result.
+    """Try a job on one node for at most ten minutes.
 
-    The trial keeps the job's ranks per node, batch, image and data. A bundled trainer runs two
-    steps. If the site has a partition for trials, the trial uses it. Exits with 5 if the trial
-    failed or its binding is wrong.
+    Waits for the result. The trial keeps the job's ranks per node, batch, image and data. A bundled
+    trainer runs two steps. If the site has a partition for trials, the trial uses it. Exits with 5
+    if the trial failed or its binding is wrong.
     """
     with core() as runs:
         preview = runs.trial(job)

@@ -168,7 +168,7 @@ def fetch(
     """Copy a run's results here, verified by hash.
 
     Without a PATTERN, copies only logs, metrics and the files of `fetch:`. Copies a folder with its
-    contents. If a PATTERN like '*.pt' matches nothing in the run's folder, searches those below it.
+    contents. If a PATTERN like '*.pt' matches nothing in the run's folder, searches its subfolders.
     Exits with 4 if a file could not be copied, and with 2 if a PATTERN matches nothing.
     """
     from lumitui.app.runs import result_files as results

@@ -11,6 +11,7 @@ from lumitui.app.cli.inquiry import cluster_option
 from lumitui.app.cli.output import Reply, put, put_bytes, say, show
 from lumitui.app.cli.script_file import script_bytes, scripts_of
 from lumitui.app.cli.session import core, json_option, profiles, refuse_options, sites_beginning
+from lumitui.app.explain import words
 from lumitui.app.runs import InputError, LumiError, comment
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class _LintOptions(TypedDict):
 @click.option("--select", metavar="RULES", multiple=True, help="Run only these rules: `a,b`.")
 @click.option("--ignore", metavar="RULES", multiple=True, help="Skip these rules.")
 @click.option("--baseline", type=_READ, metavar="FILE", help="Leave out the findings in FILE.")
-@click.option("--write-baseline", type=_WRITTEN, metavar="FILE", help="List all findings in FILE.")
+@click.option("--write-baseline", type=_WRITTEN, metavar="FILE", help="Write all findings to FILE.")
 @click.option("--fix", is_flag=True, help="Apply mechanical fixes to the scripts.")
 @click.option("--diff", is_flag=True, help="Show the fixes without applying them.")
 @cluster_option
@@ -119,7 +120,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
         if (source := options["baseline"]) is not None:
             kept = without_baseline(kept, source.read(), source.name)
             known = sum(len(one.findings) for one in checked) - sum(len(o.findings) for o in kept)
-            say(f"Known findings that {comment(source.name)} leaves out: {known}.")
+            say(f"{comment(source.name)} leaves out {words.count(known, 'known finding')}.")
         _print(reply, kept, options)
         code = int(any(item.severity in failing for one in kept for item in one.findings))
     if crash is not None:

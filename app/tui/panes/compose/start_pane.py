@@ -82,7 +82,7 @@ class StartList(OptionList):
                 yield Option(plain(f"An example: {group}", "bold"), disabled=True)
             line = f"  {example.name:<20}{example.summary}"
             yield Option(plain(line), id=f"{_EXAMPLE}{example.name}")
-        yield from _previous("An earlier run", own[_FEW:])
+        yield from _previous("An older run, with other settings", own[_FEW:])
 
 
 def _previous(title: str, runs: list[Run]) -> Iterator[Option]:

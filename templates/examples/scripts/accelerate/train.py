@@ -15,7 +15,7 @@ def main() -> None:
     """Train from the beginning or the newest checkpoint."""
     parser = argparse.ArgumentParser(description="Train a linear layer with accelerate.")
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--batch-size", type=int, default=32, help="samples of a rank")
+    parser.add_argument("--batch-size", type=int, default=32, help="samples per rank")
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--save-every", type=int, default=100)
     parser.add_argument("--resume", action="store_true")

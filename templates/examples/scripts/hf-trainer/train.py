@@ -31,9 +31,9 @@ class Counting(torch.utils.data.Dataset):
 def main() -> None:
     """Train from the beginning or the newest checkpoint."""
     parser = argparse.ArgumentParser(description="Train a language model with transformers.")
-    parser.add_argument("--model", help="a folder with a model of Hugging Face")
+    parser.add_argument("--model", help="folder with a Hugging Face model")
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--batch-size", type=int, default=8, help="sequences of a rank")
+    parser.add_argument("--batch-size", type=int, default=8, help="sequences per rank")
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--save-every", type=int, default=100)
     parser.add_argument("--resume", action="store_true")

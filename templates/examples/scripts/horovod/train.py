@@ -1,4 +1,4 @@
-"""A training with Horovod and PyTorch on any number of ranks: stopped, saved and resumed.
+"""Train with Horovod and PyTorch on any number of ranks; the training can stop, save and resume.
 
 It is Horovod's usual shape: the optimizer averages the gradients, and rank 0's weights are sent to
 the others at the start.
@@ -104,7 +104,7 @@ def main() -> None:
     """Train from the beginning or the newest checkpoint."""
     parser = argparse.ArgumentParser(description="Train a linear layer with Horovod.")
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--batch-size", type=int, default=32, help="samples of a rank")
+    parser.add_argument("--batch-size", type=int, default=32, help="samples per rank")
     parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--save-every", type=int, default=100)
     parser.add_argument("--resume", action="store_true")

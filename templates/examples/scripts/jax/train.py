@@ -1,4 +1,4 @@
-"""A training with JAX on any number of ranks, which can be stopped, saved and resumed.
+"""Train with JAX on any number of ranks; the training can stop, save and resume.
 
 Each rank has one device. A small network learns a function of its input; every step is one jitted
 computation over all ranks, in which JAX averages the gradients.
@@ -29,7 +29,7 @@ def join() -> None:
     # The next port: torchrun's own rendezvous may have MASTER_PORT.
     address = f"{os.environ['MASTER_ADDR']}:{int(os.environ['MASTER_PORT']) + 1}"
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") or os.environ.get("ROCR_VISIBLE_DEVICES")
-    # Where a launcher shows each rank its own GPU only, that is number 0.
+    # If a launcher shows each rank only its own GPU, that is number 0.
     own = 0 if visible and "," not in visible else int(os.environ.get("LOCAL_RANK", "0"))
     jax.distributed.initialize(address, WORLD_SIZE, RANK, local_device_ids=[own])
 
@@ -73,7 +73,7 @@ def main() -> None:
     """Train from the beginning or the newest checkpoint."""
     parser = argparse.ArgumentParser(description="Train a small network with JAX.")
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--batch-size", type=int, default=64, help="samples of a rank")
+    parser.add_argument("--batch-size", type=int, default=64, help="samples per rank")
     parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--save-every", type=int, default=100)
     parser.add_argument("--resume", action="store_true")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Compiles the program on the first rank, then becomes it on every rank. MPICC names the compiler's
-# wrapper: mpicc with OpenMPI, MPICH and Intel MPI, cc where the compilers are Cray's.
+# wrapper: mpicc with OpenMPI, MPICH and Intel MPI, cc with Cray's compilers.
 program=$RUN_DIR/pi
 if [ "$RANK" = 0 ]; then
   "${MPICC:-mpicc}" -O2 -o "$program.new" "${0%/*}/pi.c" -lm || { echo "mpicc failed: are the modules of the job loaded?" >&2; exit 2; }

@@ -19,7 +19,7 @@ run, code = Path(os.environ["RUN_DIR"]), Path(__file__).resolve().parent
 
 os.umask(0o077)
 token = run / "jupyter_token"
-if not token.exists():  # a job that was requeued keeps it
+if not token.exists():  # a requeued job keeps it
     token.write_text(secrets.token_hex(24))
 notebooks = run / "notebooks"
 notebooks.mkdir(exist_ok=True)
@@ -27,7 +27,7 @@ for source in code.glob("*.ipynb"):
     if not (notebooks / source.name).exists():
         shutil.copyfile(source, notebooks / source.name)
 
-os.environ.pop("JUPYTER_TOKEN", None)  # it would count more than the file
+os.environ.pop("JUPYTER_TOKEN", None)  # it would override the file
 os.environ["JUPYTER_TOKEN_FILE"] = str(token)
 os.environ["JUPYTER_RUNTIME_DIR"] = str(run / "jupyter")  # it names the token in files
 path = [str(code), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]

@@ -1,7 +1,7 @@
-"""The smallest training with PyTorch DDP that can be stopped, saved and resumed.
+"""The smallest training with PyTorch DDP that can stop, save and resume.
 
-One linear layer learns another one, on any number of ranks. The numbered lines are what a script of
-your own may do for lumitui: stop in time, save whole, report.
+One linear layer learns another one, on any number of ranks. The numbered lines show what your own
+script can do for lumitui: stop in time, save completely, report.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def main() -> None:
     """Train from the beginning or the newest checkpoint."""
     parser = argparse.ArgumentParser(description="Train a linear layer with PyTorch DDP.")
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--batch-size", type=int, default=32, help="samples of a rank")
+    parser.add_argument("--batch-size", type=int, default=32, help="samples per rank")
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--save-every", type=int, default=100)
     parser.add_argument("--resume", action="store_true")

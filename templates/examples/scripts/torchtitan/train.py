@@ -41,7 +41,7 @@ def _adapted(config: Trainer.Config) -> Trainer.Config:
     config.checkpoint.enable = True
     config.checkpoint.folder = run.checkpoint_dir().name  # 2
     config.checkpoint.keep_latest_k = 2
-    config.checkpoint.last_save_model_only = False  # a stop is no end: the optimizer is needed
+    config.checkpoint.last_save_model_only = False  # a stop is not the end: keep the optimizer
     config.validator.enable = False
     config.profiler.enable_profiling = False
     config.metrics.disable_color_printing = True

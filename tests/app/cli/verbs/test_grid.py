@@ -20,7 +20,7 @@ def test_a_grid_is_shown_whole_and_sent_whole(here: Here, job: Path, runs: Runs)
     shown = here("preview", str(job))
     assert "  3  env.SEED=3  nothing is billed" in shown.stderr
     assert "3 runs; nothing is billed" in shown.stderr
-    assert "asks for 1 node, 1 rank on CPU of local, at most 00:05:00; code: 2" in shown.stderr
+    assert "requests 1 node, 1 rank on CPU of local, at most 00:05:00; code: 2" in shown.stderr
     assert "SEED=1" in shown.stdout or "SEED='1'" in shown.stdout
     given = json.loads(here("preview", str(job), "--json").stdout)["data"]["runs"]
     assert [row["settings"] for row in given] == ["env.SEED=1", "env.SEED=2", "env.SEED=3"]

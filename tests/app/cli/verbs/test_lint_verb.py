@@ -298,7 +298,7 @@ def test_a_baseline_leaves_out_its_findings_until_a_new_one_appears(
     script.write_text(BAD.replace("#SBATCH --time", "#SBATCH --job-name=a\n#SBATCH --time"))
     done = here("lint", str(tmp_path), "--baseline", known)  # the line has moved
     assert (done.returncode, done.stdout.strip()) == (0, "")
-    assert f"Known findings that {known} leaves out: 1." in done.stderr
+    assert f"{known} leaves out 1 known finding." in done.stderr
     script.write_text(BAD.replace("# SBATCH", "# SBATCH --exclude=nid005001\n# SBATCH"))
     new = here("lint", str(script), "--baseline", known, "--json")  # a copy of the line is new
     assert [one["at"]["line"] for one in envelope(new)["data"][0]["findings"]] == [9]

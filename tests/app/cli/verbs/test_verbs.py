@@ -293,7 +293,7 @@ def test_submit_does_not_repeat_what_the_preview_has_just_shown(here: Here, job:
     assert warning in here("submit", str(job)).stderr, "nobody has seen it yet"
     assert warning in here("preview", str(job)).stderr
     again = here("submit", str(job)).stderr
-    assert warning not in again and f"as in the preview: lumitui preview {job}" in again
+    assert warning not in again and f"already shown by the preview: lumitui preview {job}" in again
     job.write_text(job.read_text().replace('time: "00:05:00"', "time: 2-00:00:00"))
     for _ in range(2):
         assert "error: 2-00:00:00 is longer than" in here("submit", str(job)).stderr

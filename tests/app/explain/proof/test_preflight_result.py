@@ -136,7 +136,7 @@ def test_the_proof_shows_it_beside_the_binding() -> None:
     found = verdict(json.dumps([{"preflight": GOOD}]), EXACT, proof="off")
     assert found.sentence == "The job file has `proof: off`."
     assert run_facts.preflight(found) == [
-        "Preflight: good, a GEMM of 102 TFLOP/s a rank, all-reduce of 81 GB/s within a node, "
+        "Preflight: good, a GEMM of 102 TFLOP/s per rank, all-reduce of 81 GB/s within a node, "
         "70.2 GB/s over all ranks."
     ]
     no = json.dumps([*reports(EXACT), {"preflight": {"state": "not run", "why": "no torch"}}])

@@ -12,8 +12,8 @@ from tests.support.program.home import Home
 @pytest.mark.parametrize(
     ("answered", "tried", "asking", "said"),
     [
-        (None, None, True, "asking …"),
-        (None, None, False, "not asked"),
+        (None, None, True, "querying …"),
+        (None, None, False, "not queried"),
         (None, 95.0, False, "queried 5s ago, no answer"),
         (38.0, 38.0, False, "1m02 ago"),
         (38.0, None, False, "1m02 ago"),

@@ -116,7 +116,7 @@ def test_reserved_cores_fail_and_an_unknown_node_is_said_to_be_unknown() -> None
     assert explain_masks(lumi, "0xff,0xff00", tasks=2, starter="srun").fails
     found = explain_masks(mahti, "0xff,0xff00", tasks=2, starter="srun")
     assert not found.fails
-    assert "nobody has published which cores" in masks_text(mahti, found)
+    assert "the cores nearest to each GPU are not published" in masks_text(mahti, found)
 
 
 def test_torchrun_is_one_task_that_has_all_gpus() -> None:

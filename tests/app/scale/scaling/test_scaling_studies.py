@@ -102,7 +102,7 @@ def test_one_size_predicts_others_where_the_links_of_the_site_are_known(runs: Ru
     assert 3700 < four.speed.likely < 3995 and four.speed.low < 0.8 * four.speed.likely
     said = scaling_words.basis(found)
     assert said.startswith("A step of 1 node takes 256 ms, of which the exchange adds")
-    assert "each rank sends 693 MB a step" in said and "87.6 GB/s between nodes" in said
+    assert "each rank sends 693 MB per step" in said and "87.6 GB/s between nodes" in said
     assert scaling_words.table(found).rows[2][2].startswith("~")
     advice = advise_size(found, SizeGoal())
     assert (advice.nodes, advice.certainty) == (1, "measured")

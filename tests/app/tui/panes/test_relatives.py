@@ -110,7 +110,7 @@ async def test_the_gpus_of_a_running_job(
         await pilot.press("escape")
         await until(pilot, lambda: len(app.screen_stack) == 1, "the list")
         await pilot.press("j", "u")
-        await sees(pilot, "only while it is running; it is done")
+        await sees(pilot, "only while it runs. It is done")
         assert asked == ["runs-000002"] * 2
 
 

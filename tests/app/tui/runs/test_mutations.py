@@ -53,7 +53,7 @@ async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
 
     monkeypatch.setattr(app.runs, "send", slow)
     async with app.run_test(size=(80, 24)) as pilot:
-        await sees(pilot, "asks for")
+        await sees(pilot, "requests")
         await pilot.press("s", "y")
         await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the send")
         await pilot.press("escape")
@@ -76,7 +76,7 @@ async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
         assert (await ended(pilot, run.id)).state is State.CANCELLED
         # Once it is over, the next send is asked about as ever.
         app.push_screen(NewScreen(app.runs, project / "job.yaml"))
-        await sees(pilot, "asks for")
+        await sees(pilot, "requests")
         await pilot.press("s")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
         assert "already" not in shown(pilot)
@@ -96,7 +96,7 @@ async def test_two_sends_that_fail_are_two_errors_to_close(
 
     monkeypatch.setattr(app.runs, "send", fail)
     async with app.run_test(size=(80, 24)) as pilot:
-        await sees(pilot, "asks for")
+        await sees(pilot, "requests")
         await pilot.press("s", "y")
         await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the first send")
         await pilot.press("escape", "s")
@@ -247,7 +247,7 @@ async def test_leaving_waits_for_a_send(
             pilot, lambda: "Finished: cancelling r-000001. Press q to quit." in said, "over"
         )
         app.push_screen(NewScreen(app.runs, project / "job.yaml"))
-        await sees(pilot, "asks for")
+        await sees(pilot, "requests")
         await pilot.press("s")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
         await pilot.press("y")

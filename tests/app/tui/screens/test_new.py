@@ -82,7 +82,7 @@ async def test_a_job_given_on_the_command_line_is_open(settings: Settings, proje
         old = CheckedDraft(Draft("name: old\n", project, "old"), (), (), ())
         (await opened(pilot))._draft_checked(0, old, None)
         await pilot.pause()
-        await sees(pilot, "asks for")
+        await sees(pilot, "requests")
         assert can_submit(pilot)
 
 
@@ -265,7 +265,7 @@ async def test_a_text_that_is_no_yaml_is_kept_and_its_line_is_named(
     app = LumiApp(settings, project / "job.yaml")
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot)
-        await sees(pilot, "asks for")
+        await sees(pilot, "requests")
         for words in ("1  name: hello", "#!/bin/bash", "node  2 of"):
             await pilot.press("]")  # types nothing into the text
             await sees(pilot, words)
@@ -514,7 +514,7 @@ def test_the_help_below_the_text_has_the_syntax_of_yaml(settings: Settings, proj
 async def test_the_key_under_the_cursor_is_explained(settings: Settings, project: Path) -> None:
     (project / "job.yaml").write_text(LUMI + "container:\n  image: /a.sif\n")
     async with LumiApp(settings, project / "job.yaml").run_test(size=(120, 40)) as pilot:
-        await sees(pilot, "asks for")
+        await sees(pilot, "requests")
         await pilot.press("f2")
         await sees(pilot, "name +the job's name in the queue")
         assert pilot.app.screen.query_one(TextEditor).scroll_offset.y == 0, "line 1 is a comment"

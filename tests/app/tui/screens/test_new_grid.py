@@ -45,9 +45,9 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
 
     runs.send = failing  # type: ignore[method-assign]
     async with LumiApp(settings, job, runs=runs).run_test(size=(80, 24)) as pilot:
-        await sees(pilot, "asks for 3 runs  billed nothing")
+        await sees(pilot, "sends 3 runs  billed nothing")
         await pilot.press("ctrl+s")
-        await sees(pilot, r"asks for +1 node, [\s\S]* local [\s\S]*time +at most[\s\S]*code +\d")
+        await sees(pilot, r"requests +1 node, [\s\S]* local [\s\S]*time +at most[\s\S]*code +\d")
         await sees(pilot, "run 2 +env.SEED=2, nothing")
         await sees(pilot, "all +3 runs, nothing")
         await pilot.press("y")
@@ -59,7 +59,7 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
         await sees(pilot, "not sent +env.SEED=2, env.SEED=3")
         assert not cut_off(pilot)
     async with LumiApp(settings, job, runs=runs).run_test(size=(80, 24)) as pilot:
-        await sees(pilot, "asks for 3 runs  billed nothing")
+        await sees(pilot, "sends 3 runs  billed nothing")
         await pilot.press("ctrl+s")
         await sees(pilot, "earlier +hello-[0-9a-f]+: 1 of 3 runs was ")
         await sees(pilot, r"This sends all\W+runs again\.")

@@ -47,7 +47,7 @@ async def test_a_send_is_answered_with_what_to_run_instead(recorded: RecordedRun
     app = TourApp(recorded)
     async with app.run_test(size=(100, 40)) as pilot:
         app.open_job(recorded.project / "vit.yaml")
-        await sees(pilot, "asks for 1 node")
+        await sees(pilot, "requests 1 node")
         await pilot.press("s")
         await sees(pilot, "y Yes")
         await pilot.press("y")

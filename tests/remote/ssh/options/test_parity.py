@@ -22,7 +22,7 @@ from tests.support.servers.sshd import public, running_sshd
 STRICTER = (
     "lumitui supports none of these",
     "is revoked in",  # under the name without the port
-    "which lumitui cannot honour",
+    "which lumitui does not support",
     "StrictHostKeyChecking",
 )
 

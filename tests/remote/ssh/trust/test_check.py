@@ -55,7 +55,7 @@ def test_a_key_that_the_profile_has_unverified_needs_a_yes(server: Sshd) -> None
     assert accepting.host_key is None and accepting.run("echo in").text == "in\n"
     assert accepting.host_key and accepting.host_key.fingerprint == fingerprint(server.host_key)
     accepting.close()
-    assert all("has this key as unverified" in one.text for one in answers.questions)
+    assert all("lists this key as unverified" in one.text for one in answers.questions)
     assert len(answers.questions) == 2
 
 

@@ -125,7 +125,7 @@ def test_a_job_script_is_told_to_be_one(runs: Runs, folder: Path) -> None:
 
 def test_the_form_says_what_each_site_is(runs: Runs, folder: Path) -> None:
     offered = {item.value: item.words for item in field(check(runs, folder, JOB), "site").choices}
-    assert offered["karolina"] == "Karolina GPU: 8 x NVIDIA A100 a node"
+    assert offered["karolina"] == "Karolina GPU: 8 x NVIDIA A100 per node"
     assert offered["puhti"] == "Puhti: closed on 2026-07-31; use roihu"
 
 

@@ -115,7 +115,7 @@ def test_an_exported_job_says_what_to_copy(runs: Runs, project: Path, tmp_path: 
     spec = job(text + "account: project_462000001\n")
     done = runs.export(runs.preview(spec, project), tmp_path / "exported")
     script, readme = ((done.path / name).read_text() for name in ("job.sh", "README.md"))
-    assert ': "${STAGE_DATA:?export where it is before sbatch}"' in script
+    assert ': "${STAGE_DATA:?export its path before sbatch}"' in script
     assert 'train.py "$STAGE_DATA"/1 \'a \'"$STAGE_DATA"\' b $LATER' in script
     assert '-B "$STAGE_DATA" -B "$STAGE_MODEL"' in script
     assert "- ../data of the laptop: copy it, and `export STAGE_DATA=…` with its path" in readme
