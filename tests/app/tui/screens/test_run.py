@@ -257,3 +257,29 @@ async def test_the_age_of_an_end_goes_on_without_news(settings: Settings) -> Non
         assert first is not None
         await until(pilot, lambda: first[0] not in shown(pilot), "a later age")
         await sees(pilot, "ended .* ago")
+
+
+async def test_the_arrows_switch_the_tabs_and_their_keys_are_beside_them(
+    settings: Settings, tmp_path: Path
+) -> None:
+    history = History(settings.history)
+    run_id = typical(history, tmp_path)
+    history.close()
+    app = still(settings)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.open_run(run_id)
+        await sees(pilot, r"Overview  Log .* GPUs  \[ \] tabs")
+        tabs = app.screen.query_one(Tabs)
+        await pilot.press("shift+tab")
+        assert tabs.has_focus
+        await sees(pilot, "← → Tabs")
+        await pilot.press("right", "right", "right")
+        await until(pilot, lambda: tabs.active == "tab-proof", "three tabs on")
+        await pilot.press("left")
+        metrics = app.screen.query_one("#metrics")
+        await until(pilot, lambda: tabs.active == "tab-metrics" and metrics.display, "one back")
+        assert tabs.has_focus
+        await pilot.press("down")
+        await until(pilot, lambda: app.focused is metrics, "the pane")
+        await pilot.press("]")
+        assert tabs.active == "tab-proof" and not tabs.has_focus
