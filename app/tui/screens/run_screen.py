@@ -288,6 +288,7 @@ class RunScreen(MarkedPage):
             _widget(pane).set_class(name != shown[0], "titled")
             if name != "log":  # its title shows whether it is followed
                 _widget(pane).border_title = "" if name == shown[0] else PANES[name]  # see its tab
+        self.set_class("log" in shown, "-log")
         panes = self.query_one("#panes")
         panes.sort_children(key=lambda pane: [*shown, *PANES].index(pane.id or ""))
         panes.set_class(len(shown) > 1, "dashboard")
