@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Button, Static
@@ -42,17 +42,20 @@ class Confirm(DialogBox[bool]):
         lines: Lines,
         yes: str,
         *,
+        no: str = "",
         now: Callable[[], Lines | None] | None = None,
         patient: bool = False,
     ) -> None:
         """Ask `title` above `lines` of (label, value); `yes` is the label of the Yes button.
+
+        A no shows the toast `no`, such as "Nothing was sent.".
 
         `now` returns the current lines, once a second; if it returns None, the question is obsolete
         and closes with a no. With `patient`, a yes within `PAUSE` is ignored: the letter was meant
         for the previous field.
         """
         super().__init__()
-        self.heading, self._lines, self._yes, self._now = title, lines, yes, now
+        self.heading, self._lines, self._yes, self._no, self._now = title, lines, yes, no, now
         self._heard_from = time.monotonic() + (PAUSE if patient else 0.0)
 
     def content(self) -> ComposeResult:
@@ -82,10 +85,16 @@ class Confirm(DialogBox[bool]):
             return  # the previous facts are still the best available
         if lines is None:
             self._now = None
-            self.action_close()
+            self.dismiss(False)
         elif lines != self._lines:
             self._lines = lines
             self.query_one("#facts", Static).update(labelled(list(lines)))
+
+    @on(events.DescendantFocus)
+    def _name_focus(self) -> None:
+        """Name the button that enter presses."""
+        label = {"no": "No", "yes": self._yes}.get(getattr(self.focused, "id", None) or "", "")
+        self.query_one(".dialog").border_subtitle = plain(f"enter: {label}" if label else "")
 
     @on(Button.Pressed, "#yes")
     def _agree(self) -> None:
@@ -99,3 +108,5 @@ class Confirm(DialogBox[bool]):
     def action_close(self) -> None:
         """Answer with a no."""
         self.dismiss(False)
+        if self._no:
+            self.app.notify(self._no, markup=False)

@@ -46,6 +46,9 @@ class DialogBox(ModalScreen[Answer]):
         raise NotImplementedError
 
     @on(Button.Pressed, "#no")
+    def _declined(self) -> None:
+        self.action_close()
+
     def action_close(self) -> None:
         """Close the dialog without an answer."""
         self.dismiss(None)

@@ -356,7 +356,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         plans = self._ready_plans()
         lines = errors = error_terms(tuple(plan.preview for plan in plans))
         if len(plans) == 1 and not self.takes_followers:
-            lines = [*errors, *terms(plans[0].preview)]
+            lines = [*errors, *terms(plans[0].preview), ("yes", "submits 1 job")]
 
         def answered(yes: bool | None) -> None:
             if yes:
@@ -366,7 +366,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             despite = f" with {count(len(errors), 'error')}" if errors else ""
             title = f"Send {self._parent_run.id} again{despite}?"
             label = "Send anyway" if errors else "Send"
-            self.app.push_screen(Confirm(title, lines, label), answered)
+            self.app.push_screen(Confirm(title, lines, label, no="Nothing was sent."), answered)
         elif plans:
             self.dismiss(plans)
 

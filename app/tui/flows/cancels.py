@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from lumitui.app.explain import run_phrases, words
@@ -65,7 +66,9 @@ class Cancels:
         if len(run_ids) > 1:
             title = jobs = words.count(len(runs), "job")
         lines = self._terms(runs, run_ids)
-        app.push_screen(Confirm(f"Cancel {title}?", lines, f"Cancel {jobs}", now=now), answered)
+        asked = Confirm(f"Cancel {title}?", lines, f"Cancel {jobs}", no="Nothing was cancelled.",
+                        now=now)  # fmt: skip
+        app.push_screen(asked, answered)
 
     def _ended(self, run_ids: tuple[str, ...]) -> str:
         if len(run_ids) > 1:
@@ -114,6 +117,7 @@ class Cancels:
         ]
         if len(runs) > most:
             lines.append(("and", f"{len(runs) - most} more"))
+        lines.append(("yes", "ends them for good"))
         if ended := len(run_ids) - len(runs):
             lines.append(("not these", f"{words.count(ended, 'run')} ended already"))
         return lines
@@ -139,7 +143,9 @@ def terms(run: Run) -> list[tuple[str, str]]:
         ("state", str(run.state)),
         ("job", run.job_id or "not known yet"),
         ("requests", words.layout_size(run.layout)),
+        ("billed", words.billed(run, time.time())),
         *([("trained", kept)] if (kept := run_phrases.kept(run)) else []),
+        ("yes", "ends the job for good"),
     ]
 
 

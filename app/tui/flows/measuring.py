@@ -65,8 +65,10 @@ class Measurement:
             ("price", words.price_sentence(launch.price)),
             ("measures", "cores near each GPU, disks, network, Python, internet"),
             ("then", "shows the profile changes before you save them"),
+            ("yes", "submits 1 job"),
         ]
-        question = Confirm(f"Measure a node of {self._site}?", lines, "Send")
+        question = Confirm(f"Measure a node of {self._site}?", lines, "Send",
+                           no="Nothing was sent.")  # fmt: skip
         self._app.push_screen(question, partial(self._answered, preview))
 
     def _answered(self, preview: Preview, yes: bool | None) -> None:

@@ -68,7 +68,8 @@ class Sends:
             lines = [("in progress", f"{spec.name} is already being sent")]
             lines.append(("this sends", "a second job, also billed"))
             title = f"Send {styled.shorten(spec.name, LONGEST_NAME)} twice?"
-            self._app.push_screen(Confirm(title, lines, "Send a second job"), answered)
+            asked = Confirm(title, lines, "Send a second job", no="No second job was sent.")
+            self._app.push_screen(asked, answered)
         else:
             answered(yes=True)
 
@@ -198,7 +199,9 @@ class Sends:
         if (first.project, name) in self._under_way.values():
             lines = [*lines, ("in progress", f"{name} is already being sent")]
         title = f"Send {plans[0].plan.parent.id} again as {count}?"
-        self._app.push_screen(Confirm(title, lines, f"Send {count}"), answered)
+        lines = [*lines, ("yes", f"submits {words.count(len(plans), 'job')}")]
+        asked = Confirm(title, lines, f"Send {count}", no="Nothing was sent.")
+        self._app.push_screen(asked, answered)
 
     def send_grid(self, previews: tuple[Preview, ...]) -> None:
         """Send the runs of a grid, which the user has confirmed."""
@@ -280,8 +283,9 @@ class Sends:
         series, runs = found.series, self._app.runs
         why = self._stopped.get(series.id)
         lines = [("stopped", why)] if why else []
-        lines += [*found.rows, ("billed", whole_price(previews)), ("no", "leaves them out")]
         rest = words.count(len(found.left), "run")
+        lines += [*found.rows, ("billed", whole_price(previews)), ("yes", f"sends the {rest}"),
+                  ("no", "leaves them out")]  # fmt: skip
 
         def changed() -> bool:
             now = runs.series.standing(runs.history.series.get(series.id))
@@ -297,7 +301,8 @@ class Sends:
                 runs.series.leave_out(series.id)
 
         title = f"Send the other {rest} of {series.id}?"
-        asked = Confirm(title, lines, f"Send {rest}", now=lambda: None if changed() else lines)
+        asked = Confirm(title, lines, f"Send {rest}", no=f"Left out {rest}.",
+                        now=lambda: None if changed() else lines)  # fmt: skip
         self._app.push_screen(asked, answered)
 
 

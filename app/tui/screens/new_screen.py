@@ -412,9 +412,9 @@ class NewScreen(FullScreen):
                 then()
 
         lines = [("not saved", draft.name), ("to save it", "n, then ctrl+w")]
-        self.app.push_screen(
-            Confirm("Discard the edits?", lines, "Discard", patient=True), answered
-        )
+        asked = Confirm("Discard the edits?", lines, "Discard", no="Your edits are kept.",
+                        patient=True)  # fmt: skip
+        self.app.push_screen(asked, answered)
 
     def action_back(self) -> None:
         """Leave the screen after asking about unsaved edits."""
@@ -560,8 +560,9 @@ class NewScreen(FullScreen):
             title = f"{title.removesuffix('?')} with {count(len(checked.errors), 'error')}?"
             lines = [*(("error", error.message) for error in checked.errors), *lines]
         lines += [("saves", checked.draft.name)] * saves
+        lines.append(("yes", f"sends the code and submits {count(len(previews), 'job')}"))
         label = "Submit anyway" if forced else "Submit"
-        self.app.push_screen(Confirm(title, lines, label), answered)
+        self.app.push_screen(Confirm(title, lines, label, no="Nothing was sent."), answered)
 
 
 def path_of(text: str) -> Path:

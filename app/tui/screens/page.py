@@ -254,7 +254,7 @@ class RunScreenBase(FullScreen):
     def _act(self, do: Callable[[str], object]) -> None:
         try:
             do(self._chosen())
-        except InputError as error:
+        except LumiError as error:
             show_error(self, error)
 
     def action_pane(self, pane: str) -> None:

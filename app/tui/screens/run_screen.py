@@ -8,10 +8,10 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
+from textual.containers import Container, Horizontal
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Tab, Tabs
+from textual.widgets import Static, Tab, Tabs
 
 from lumitui.app.explain import words
 from lumitui.app.runs import LumiError, Run, Runs
@@ -68,6 +68,19 @@ def made(pane: str, runs: Runs, run_id: str) -> Pane:
     return new
 
 
+class PaneTabs(Tabs):
+    """The tabs. While they have the focus, the arrows open panes and leave it here."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right", "screen.next_pane(1)", "Tabs", key_display="← →", id="tabs.next",
+                tooltip="Go to the next tab"),
+        Binding("left", "screen.next_pane(-1)", "Tab before", show=False, id="tabs.previous",
+                tooltip="Go to the previous tab"),
+        Binding("down,enter", "app.focus_next", "Pane", key_display="↓", id="tabs.leave",
+                tooltip="Go from the tabs to the pane"),
+    ]  # fmt: skip
+
+
 class RunScreen(MarkedPage):
     """A run in panes, of which the screen shows as many as fit."""
 
@@ -99,7 +112,7 @@ class RunScreen(MarkedPage):
         """Show the run `run_id` at one of its panes (`why` is in the overview)."""
         super().__init__(runs)
         self._run_id, self._wanted = run_id, pane
-        self._open = False
+        self._open = self._on_tabs = False
         first = _name(pane)
         self._panes: dict[str, Pane] = {first: made(first, runs, run_id)}  # the panes opened so far
         self._sought = ""  # the text to find in the log when it opens
@@ -122,7 +135,10 @@ class RunScreen(MarkedPage):
     def body(self) -> ComposeResult:
         """Yield the tabs and the panes."""
         # Not TabbedContent, where a late focus event switches back to its own pane.
-        yield Tabs(*(Tab(self._tab(name), id=f"tab-{name}") for name in PANES))
+        with Horizontal(id="tabs-line"):
+            yield PaneTabs(*(Tab(self._tab(name), id=f"tab-{name}") for name in PANES))
+            keys = (self._key(f"next_pane({step})") for step in (-1, 1))
+            yield Static(Content.assemble((" ".join(keys), "$accent"), " tabs"), id="tabs-keys")
         with Container(id="panes"):
             for pane in self._panes.values():
                 yield _widget(pane)
@@ -131,9 +147,13 @@ class RunScreen(MarkedPage):
         """Return the title of a pane, with its key if there is room for all keys."""
         if self.app.size.width < ROOM[0]:
             return Content(PANES[name])
-        keys = (key for key, active in self.active_bindings.items()
-                if active.binding.action == f"pane('{name}')")  # fmt: skip
-        return Content.assemble(PANES[name], " ", (next(keys, ""), "$accent"))
+        return Content.assemble(PANES[name], " ", (self._key(f"pane('{name}')"), "$accent"))
+
+    def _key(self, action: str) -> str:
+        """Return the key of an action."""
+        bindings = (active.binding for active in self.active_bindings.values())
+        keys = (self.app.get_key_display(one) for one in bindings if one.action == action)
+        return next(keys, "")
 
     def begin(self) -> None:
         """Open the requested pane; redraw every second, for its times."""
@@ -173,9 +193,12 @@ class RunScreen(MarkedPage):
             self._read, self.seen_run = stamp, self.runs.history.get(self._run_id)
         return self.seen_run
 
-    def action_pane(self, pane: str) -> None:
-        """Open a pane; `why` opens the overview with the cause of the failure."""
-        self._wanted = pane
+    def action_pane(self, pane: str, on_tabs: bool = False) -> None:
+        """Open a pane; `why` opens the overview with the cause of the failure.
+
+        The pane gets the focus unless it remains on the tabs.
+        """
+        self._wanted, self._on_tabs = pane, on_tabs
         if not self._open or not self.query(Tab):
             return  # before the first paint, which opens this pane, or after the screen has closed
         with self.prevent(Tabs.TabActivated):
@@ -240,7 +263,8 @@ class RunScreen(MarkedPage):
 
     def action_next_pane(self, step: int) -> None:
         """Open the pane `step` places to the right."""
-        self.action_pane(neighbour(list(PANES), _name(self._wanted), step))
+        pane = neighbour(list(PANES), _name(self._wanted), step)
+        self.action_pane(pane, self.query_one(PaneTabs).has_focus)
 
     @on(OverviewPane.LineWanted)
     def _line_wanted(self, event: OverviewPane.LineWanted) -> None:
@@ -264,13 +288,15 @@ class RunScreen(MarkedPage):
             _widget(pane).set_class(name != shown[0], "titled")
             if name != "log":  # its title shows whether it is followed
                 _widget(pane).border_title = "" if name == shown[0] else PANES[name]  # see its tab
+        self.set_class("log" in shown, "-log")
         panes = self.query_one("#panes")
         panes.sort_children(key=lambda pane: [*shown, *PANES].index(pane.id or ""))
         panes.set_class(len(shown) > 1, "dashboard")
         panes.set_class(shown == BELOW, "tall")
         panes.set_class(shown == BESIDE, "two")
         first = _widget(self._panes[shown[0]])
-        (first.query_one(f"#{_FOCUS[shown[0]]}") if shown[0] in _FOCUS else first).focus()
+        if not self._on_tabs:
+            (first.query_one(f"#{_FOCUS[shown[0]]}") if shown[0] in _FOCUS else first).focus()
         if self._wanted == "why":
             self._wanted = shown[0]
             self._for_run(cast("OverviewPane", first).ask_why)

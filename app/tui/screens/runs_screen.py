@@ -271,6 +271,18 @@ class RunsScreen(MarkedPage):
         except LumiError as error:
             show_error(self, error, repeats=True)
 
+    def action_open(self) -> None:
+        """Open the run under the cursor or, on the row of a folded grid, the Grid screen."""
+        self._act(self._open)
+
+    def _open(self, run_id: str) -> None:
+        several = len(self.under_cursor) > 1
+        series = self.runs.history.series.of_run(run_id) if several else None
+        if series is not None and series.kind == "grid":
+            tui(self).open_grid(run_id)
+        else:
+            tui(self).open_run(run_id)
+
     def action_filter(self) -> None:
         """Show the filter, ready to type in."""
         self.query_one(RunFilter).open()

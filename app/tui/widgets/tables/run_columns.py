@@ -104,14 +104,13 @@ def _is_series(line: TreeLine) -> bool:
     return line.folded and bool(line.summary)
 
 
-_WIDEST_RUN = 40
 _LEAST_ID = 12
 _LEAST_CHIP = 8  # minimum cells left for tags after a long id
-_LEAST = {"run": 20, "note": 16}
+_LEAST = {"run": 18, "note": 10}
 """Minimum cells of these columns before less important columns get any."""
 _COLUMNS = (
     Column("state", "   State", _state, OrderBy.STATE, most=18),
-    Column("run", "Run", _run, OrderBy.NAME, least=_LEAST_ID, most=_WIDEST_RUN),
+    Column("run", "Run", _run, OrderBy.NAME, least=_LEAST_ID, most=40),
     Column("age", "Age", _plain(row_words.age), OrderBy.NEWEST, right=True, least=5),
     Column("site", "Site", _plain(lambda run, now: run.site)),
     Column("size", "Size", _plain(lambda run, now: row_words.size(run)), OrderBy.NODES,
@@ -126,10 +125,13 @@ _COLUMNS = (
 )  # fmt: skip
 _OF_ONE = frozenset({"time", "ended", "shape", "loss", "speed", "cost"})
 """Columns left empty for a folded series: its first run's values would seem to apply to all."""
+_ENOUGH = {"run": 28, "note": 20}
+"""Cells of these columns before those after their second place in `_PRIORITY` get any."""
 _PRIORITY = (
-    "state", "run", "age", "size", "time", "site", "note", "loss", "speed", "cost", "shape",
-    "ended",
+    "state", "run", "age", "size", "site", "loss", "note", "run", "note", "time", "speed", "cost",
+    "shape", "ended",
 )  # fmt: skip
+"""The columns in the order in which they get cells."""
 
 
 def cells_of(shown: RowValues) -> list[int]:
@@ -146,27 +148,28 @@ def columns_for(
     `cells` contains the cells that each column needs for the runs shown; an empty column is
     omitted. The column of the sort key `by` is always included, the time since the end only then.
     """
-    needed = [
-        replace(column, width=max(column.least, cell_len(column.heading) + (column.by is by), size))
+    needed = {
+        column.key: replace(
+            column, width=max(column.least, cell_len(column.heading) + (column.by is by), size)
+        )
         for column, size in zip(_COLUMNS, cells, strict=False)
         if (size or column.by is by) and (several_sites or column.key != "site")
         if column.key != "ended" or column.by is by
-    ]
-    rank = {key: at for at, key in enumerate(_PRIORITY)}
-    needed.sort(key=lambda column: rank[column.key] - (20 if column.by is by else 0))
-    chosen, room = {}, width + GAP
-    for column in needed:
-        least = min(column.width, _LEAST.get(column.key, column.width))
-        if column.key == "run":
-            least = max(8, min(least, room - GAP))
-        elif room < least + GAP:
-            break
-        chosen[column.key] = replace(column, width=least)
-        room -= least + GAP
-    widest = {column.key: column.width for column in needed} | {"note": width}
-    for key in ("run", "note"):
+    }
+    first = [key for key in needed if needed[key].by is by and key != "run"]
+    chosen, room = dict[str, Column](), width + GAP
+    for column in (needed[key] for key in (*first, *_PRIORITY) if key in needed):
+        key, again = column.key, column.key in chosen
+        had = chosen[key].width if again else -GAP
+        wide = min(column.width, (_ENOUGH if again else _LEAST).get(key, column.width))
+        if key == "run" or again:
+            wide = max(8, min(wide, room + had))
+        if key == "run" or wide - had <= room:
+            chosen[key] = replace(column, width=wide)
+            room -= wide - had
+    for key, most in (("run", needed["run"].width), ("note", width)):
         if key in chosen and room > 0:
-            more = min(room, widest[key] - chosen[key].width)
+            more = min(room, most - chosen[key].width)
             chosen[key] = replace(chosen[key], width=chosen[key].width + more)
             room -= more
     return tuple(chosen[column.key] for column in _COLUMNS if column.key in chosen)

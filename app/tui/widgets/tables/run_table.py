@@ -48,8 +48,8 @@ class RunTable(ScrollView, can_focus=True):
                 tooltip="Previous page"),
         Binding("g,home", "move(-1000000)", "Top", show=False, id="table.top", tooltip="First run"),
         Binding("G,end", "bottom", "End", show=False, id="table.end", tooltip="Last run"),
-        Binding("enter", "screen.pane('overview')", "Open", id="table.open",
-                tooltip="Open the run"),
+        Binding("enter", "screen.open", "Open", id="table.open",
+                tooltip="Open the run or folded grid"),
         Binding("space", "mark", "Mark", id="table.mark",
                 tooltip="Mark the run or folded grid for cancel, compare, tag or fetch"),
         Binding("z", "fold", "Fold", show=False, id="table.fold",
@@ -292,7 +292,7 @@ class RunTable(ScrollView, can_focus=True):
             self._sort_at(where.x)
         elif (at := self._top + where.y - 1) < self.row_count:
             if at == self._at:
-                await self.run_action("screen.pane('overview')")
+                await self.run_action("screen.open")
             else:
                 self._go(at)
 

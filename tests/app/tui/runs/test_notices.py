@@ -68,7 +68,7 @@ async def test_ends_are_told_after_an_absence_and_at_once(
         await pilot.pause(1.2)
         assert not app.absence, "what was told is not told again"
         toast = app.screen.query(Toast).last().region
-        assert (toast.height, toast.y) == (1, 1), "the list's end and the keys are free"
+        assert (toast.height, toast.y) == (1, 20), "the newest runs and the keys are free"
 
 
 async def test_a_toast_leaves_with_its_screen_and_repeats_nothing_that_is_shown(

@@ -186,20 +186,25 @@ def test_a_run_s_figures_are_bold_and_its_paperwork_is_dim() -> None:
         assert part in text
 
 
-@pytest.mark.parametrize(("height", "top"), [(24, 3), (40, 4)])
-async def test_a_toast_leaves_the_tabs_and_the_end_of_the_screen_free(
-    settings: Settings, height: int, top: int
+@pytest.mark.parametrize(("pane", "height", "at_end"), [
+    ("overview", 24, True), ("overview", 40, True), ("log", 24, False), ("log", 40, False),
+])  # fmt: skip
+async def test_a_toast_covers_no_tab_no_title_no_key_and_not_the_end_of_a_log(
+    settings: Settings, tmp_path: Path, pane: str, height: int, at_end: bool
 ) -> None:
-    app = LumiApp(settings)
-    app.runs.history.begin(a_run(state=State.DONE, job_id="40"))
+    history = History(settings.history)
+    run_id = typical(history, tmp_path)
+    history.close()
+    app = still(settings)
     async with app.run_test(size=(80, height), notifications=True) as pilot:
-        await pilot.press("enter")
-        await sees(pilot, "Overview")
+        app.open_run(run_id, pane)
         app.notify("Copied 1 line.", timeout=60)
-        await until(pilot, lambda: app.screen.query(Toast), "the toast")
         await sees(pilot, "Copied 1 line.")
-        tabs, toast = app.screen.query_one(Tabs).region, app.screen.query_one(Toast).region
-        assert tabs.bottom <= top <= toast.y and toast.bottom < height // 2
+        await until(pilot, lambda: app.screen.query(f"#{pane}"), "the pane")
+        frame, toast = app.screen.query_one(f"#{pane}"), app.screen.query_one(Toast)
+        inside = frame.content_region.contains_region
+        await until(pilot, lambda: inside(toast.region), "clear of the frame", 10)
+        assert toast.region.width <= 55 and (toast.region.y > height // 2) is at_end
 
 
 async def test_a_pane_that_is_asked_for_while_another_is_made_is_shown(
@@ -257,3 +262,29 @@ async def test_the_age_of_an_end_goes_on_without_news(settings: Settings) -> Non
         assert first is not None
         await until(pilot, lambda: first[0] not in shown(pilot), "a later age")
         await sees(pilot, "ended .* ago")
+
+
+async def test_the_arrows_switch_the_tabs_and_their_keys_are_beside_them(
+    settings: Settings, tmp_path: Path
+) -> None:
+    history = History(settings.history)
+    run_id = typical(history, tmp_path)
+    history.close()
+    app = still(settings)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.open_run(run_id)
+        await sees(pilot, r"Overview  Log .* GPUs  \[ \] tabs")
+        tabs = app.screen.query_one(Tabs)
+        await pilot.press("shift+tab")
+        assert tabs.has_focus
+        await sees(pilot, "← → Tabs")
+        await pilot.press("right", "right", "right")
+        await until(pilot, lambda: tabs.active == "tab-proof", "three tabs on")
+        await pilot.press("left")
+        metrics = app.screen.query_one("#metrics")
+        await until(pilot, lambda: tabs.active == "tab-metrics" and metrics.display, "one back")
+        assert tabs.has_focus
+        await pilot.press("down")
+        await until(pilot, lambda: app.focused is metrics, "the pane")
+        await pilot.press("]")
+        assert tabs.active == "tab-proof" and not tabs.has_focus

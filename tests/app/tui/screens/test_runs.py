@@ -268,6 +268,12 @@ async def test_the_row_of_a_folded_grid_is_all_of_its_runs(settings: Settings) -
         table.changed()
         await pilot.press("space")
         assert not table.marks
+        table.choose("run-000001")
+        table.changed()
+        await pilot.press("enter")
+        await sees(pilot, r"─ Settings ─[\s\S]*cell 3 .*run-000003")
+        await pilot.press("escape", "right", "enter")
+        await until(pilot, lambda: isinstance(app.screen, RunScreen), "a run of the open grid")
 
 
 async def test_resubmissions_are_a_tree_that_folds(settings: Settings) -> None:

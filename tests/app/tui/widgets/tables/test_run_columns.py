@@ -98,3 +98,19 @@ def test_only_the_row_of_a_run_that_goes_on_or_is_new_moves_by_seconds() -> None
     done = a_run("done-000001", created=1000.0, state=State.DONE)
     assert [moves(done, now) for now in (1030.0, 1061.0)] == [True, False]
     assert moves(a_run("goes-000001", created=1000.0, state=State.RUNNING), 9000.0)
+
+
+def test_a_narrow_list_has_name_state_nodes_site_age_figure_and_reason() -> None:
+    run = a_run("vit-tiny-000001", state=State.FAILED, rc=1, cause="out of memory", started=1.0)
+    shown = RowValues(
+        run, TreeLine(run.id), Glance((3.0, 2.5), 2.5, 842.0), marked=False, now=2000.0
+    )
+    cells = drawn(shown, several=True)
+    assert [*cells] == ["state", "run", "age", "site", "size", "loss", "note"]
+    assert cells["run"][0] == run.id and cells["note"][0] == "out of memory"
+    # A column that does not fit leaves its cells to a narrower one.
+    needed = tuple(cells_of(replace(shown, run=replace(run, cause="", rc=None))))
+    kept = [[column.key for column in columns_for(width, needed, several_sites=True)]
+            for width in range(60, 80)]  # fmt: skip
+    assert any("speed" in keys and "time" not in keys for keys in kept)
+    assert "time" in kept[-1]
