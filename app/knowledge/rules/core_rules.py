@@ -17,7 +17,11 @@ from lumitui.app.knowledge.site_facts.allocation import (
     queue_of,
     whole_nodes,
 )
-from lumitui.app.knowledge.site_facts.process_counts import PER_NODE_LAUNCHERS, tasks_per_node_of
+from lumitui.app.knowledge.site_facts.process_counts import (
+    PER_NODE_LAUNCHERS,
+    steps_with,
+    tasks_per_node_of,
+)
 from lumitui.remote.site.finding import Cure, Severity
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
@@ -178,7 +182,8 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
 )
 def _threads_of_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in job.settings("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        cores = job.rank.cores
+        known = [step.rank.cores for step in steps_with(job, variable) if step.rank.cores]
+        cores = min(known, default=None)
         if not variable.value.isdecimal() or cores is None or _threads(job):
             continue
         if int(variable.value) > cores:
@@ -202,10 +207,12 @@ _WORKERS = re.compile(r"--?(?:(?:dataloader|data|loader|train)[-_])?(?:num[-_])?
     source="torch.utils.data, the warning of DataLoader; LUMI-AI-Guide 05: 7 workers for 7 cores",
 )
 def _workers(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    cores = job.rank.cores
-    if cores is None or _threads(job) or site.scheduler != "slurm":
+    if _threads(job) or site.scheduler != "slurm":
         return
     for step in job.training:
+        cores = step.rank.cores
+        if cores is None:
+            continue
         for name, value in step.named_arguments():
             text = value.known
             if _WORKERS.fullmatch(name) and text.isdecimal() and int(text) > cores:
@@ -416,7 +423,7 @@ def _unbound(job: ScriptJob, site: Site) -> Iterator[Hit]:
         value = (option.value or "") if option else ""
         if (option and "none" not in value) or _bound_otherwise(job, step):
             continue
-        if step.launcher == "torchrun" and job.rank.per_node == gpus and job.origin == "script":
+        if step.launcher == "torchrun" and step.rank.per_node == gpus and job.origin == "script":
             image = step.container.image if step.container else None
             generation = generation_of(image.known, site) if image else None
             binds = generation is not None and generation[1].torchrun_binding == "numa"
@@ -429,7 +436,8 @@ def _unbound(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 )
         if step.srun is None or step.launcher not in ("srun", "plain"):
             continue
-        if job.resources.tasks_per_node != gpus:
+        own = step.srun.has("ntasks", "ntasks-per-node")
+        if (tasks_per_node_of(job, step) if own else job.resources.tasks_per_node) != gpus:
             continue
         yield Hit(
             (
