@@ -294,23 +294,46 @@ def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "numa-binding-shared",
     "warning",
-    "torchrun's --numa-binding on shared nodes",
-    why="If the job gets no core near its GPU, torchrun fails with `Must bind to a non-empty "
+    "torchrun's --numa-binding with only some of a node's cores",
+    why="If a rank gets no core near its GPU, torchrun fails with `Must bind to a non-empty "
     "set of CPU indices`.",
     source="pytorch, torch/numa/binding.py; LUMI user guide, distribution-binding",
 )
 def _numa_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    shared = (cores_of_node(job) or 0) < len(site.node.usable_cores)
-    if whole_nodes(job, site) is not False or not shared or len(set(site.node.gpu_numa)) < 2:
-        return
-    for step in job.steps:
-        if step.launcher == "torchrun" and (option := step.launcher_options.get(_NUMA)):
+    usable, domains, whole = len(site.node.usable_cores), len(set(site.node.gpu_numa)), None
+    if domains > 1:
+        whole = whole_nodes(job, site)
+    for step in job.steps if whole is not None else ():
+        option = step.launcher_options.get(_NUMA) if step.launcher == "torchrun" else None
+        cores = _cores_of_task(job, step, site)
+        if option is None:
+            continue
+        if not whole and (cores_of_node(job) or 0) < usable:
             yield Hit(
                 "--numa-binding needs cores near each GPU, but on shared nodes Slurm gives the "
                 "job arbitrary cores.",
                 "Omit it, or use whole nodes.",
                 option.at,
             )
+        elif whole and cores and cores <= usable - usable // domains and not _threads(job):
+            yield Hit(
+                f"--numa-binding needs cores near each GPU, but srun gives torchrun {cores} of the "
+                f"node's {usable} cores, which may leave out one of its {domains} NUMA domains.",
+                f"Write --cpus-per-task={usable}.",
+                option.at,
+            )
+
+
+def _cores_of_task(job: ScriptJob, step: JobStep, site: Site) -> int | None:
+    """Return the cores of the only task that srun starts on each node; None if not sure."""
+    if step.srun is None or step.srun.has("cpu-bind") or "node.gpu_numa" in site.unverified:
+        return None
+    if tasks_per_node_of(job, step) != 1:
+        return None
+    if step.srun.has("cpus-per-task"):
+        return step.srun.number("cpus-per-task")
+    passed = job.variable("SRUN_CPUS_PER_TASK") or site.srun_has_cpus
+    return job.resources.cpus_per_task if passed else None
 
 
 mask_unreadable = _mistake(
