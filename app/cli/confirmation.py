@@ -103,10 +103,10 @@ def agreed(
     cure: str = "Correct the job file",
     terms: Sequence[str] = (),
 ) -> bool:
-    """Show `terms`, and return if the user agrees to them and to the errors; see `confirm`.
+    """Show `terms` and how the site bills; return if the user agrees to them and to the errors.
 
-    `force` accepts the errors in advance; `yes` alone does not, because the user has not seen them.
-    `cure` says where to correct the errors.
+    See `confirm`. `force` accepts the errors in advance; `yes` alone does not, because the user has
+    not seen them. `cure` says where to correct the errors.
 
     Returns:
         Whether there are errors, which the user accepted.
@@ -124,7 +124,7 @@ def agreed(
             f"{summary}; see the fixes above.",
             f"{NOTHING_SENT} {cure}, or add --force to send it anyway.",
         )
-    for text in terms:
+    for text in (*terms, *(() if yes else billing_notes(previews))):
         say(text)
     question = f"{summary}. {question}" if errors else question
     confirm(question, yes=yes, otherwise=NOTHING_SENT)
@@ -164,6 +164,12 @@ def grid_lines(previews: Sequence["Preview"]) -> list[str]:
         for one in previews
     )
     return [*asked, *lines, f"{words.count(len(previews), 'run')}; {whole}"]
+
+
+def billing_notes(previews: Sequence["Preview"]) -> list[str]:
+    """Return how the sites of these jobs count what they bill, to print below the prices."""
+    notes = (words.billing_note(one.launch.price, one.site) for one in previews)
+    return [f"note: {note}" for note in dict.fromkeys(notes) if note]
 
 
 def code_words(preview: "Preview") -> str:

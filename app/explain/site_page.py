@@ -188,7 +188,7 @@ def bill(site: Site, item: Partition) -> str:
 
 
 def _purposes(site: Site) -> Iterator[str]:
-    yield f"Price per hour, in {site.billing_unit}."
+    yield " ".join([f"Price per hour, in {site.billing_unit}.", site.billing_note]).rstrip()
     for name, item in site.partitions.items():
         parts = [item.purpose] if item.purpose else []
         parts += [words for words in (limits(item), item.needs.rstrip(".")) if words]

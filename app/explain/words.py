@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.job.launch import Price, RankLayout, RankMemory
     from lumitui.remote.site.finding import Finding
+    from lumitui.remote.site.profile import Site
 
 # -- counts and sizes
 
@@ -224,6 +225,11 @@ def price_limit(paid: "Price") -> str:
 def price_sentence(paid: "Price") -> str:
     """Return `billed at most 32 GPU-hours`, `nothing is billed`."""
     return f"billed {price_limit(paid)}" if paid.amount else "nothing is billed"
+
+
+def billing_note(paid: "Price", site: "Site") -> str:
+    """Return how the site counts what is billed; "" if nothing is, or the profile has no words."""
+    return site.billing_note if paid.amount else ""
 
 
 def billed(run: "Run", now: float) -> str:

@@ -97,6 +97,9 @@ def _of_rule(item: Rule, job: ScriptJob, site: Site) -> list[Finding]:
     findings: list[Finding] = []
     try:
         for hit in item.check(job, site):
+            # Lines with different ranks may start one program: its fault is named for the first.
+            if hit.at.file and any((one.at, one.do) == (hit.at, hit.do) for one in findings):
+                continue
             severity = hit.severity or item.severity
             findings.append(
                 Finding(item.id, severity, hit.message, hit.do, item.source, hit.at, hit.fix,

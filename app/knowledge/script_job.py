@@ -9,7 +9,7 @@ from typing import Literal
 
 from lumitui.remote.site.source_position import NOWHERE, Position
 
-_MOST_DIGITS = 12
+MOST_DIGITS = 12
 """Maximum digits of a meaningful number; Python itself reads at most 4,300."""
 Shell = Literal["batch", "task", "container", "never"]
 """The shell that expands a variable: that of the batch script on the first node, one that each task
@@ -68,7 +68,7 @@ class CommandOptions:
     def number(self, *names: str) -> int | None:
         """Return the value as a whole number; None if missing or not a number."""
         text = (self.value(*names) or "").strip()
-        return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+        return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
 
     def has(self, *names: str) -> bool:
         """Return whether any of these options was given."""
@@ -130,6 +130,23 @@ UNKNOWN = Resources()
 """For a job without requests."""
 
 
+@dataclass(frozen=True)
+class Rank:
+    """The resources of one rank, derived from the request and the launch; None if unknown."""
+
+    per_node: int | None = None
+    """Ranks on each node."""
+    world_size: int | None = None
+    gpus_per_node: int | None = None
+    """GPUs on each node that its step may use: those that srun requests, otherwise the job's."""
+    cores: int | None = None
+    """Cores that a rank may use."""
+    visible_gpus: Literal["one", "all", "none"] | None = None
+    """Whether it sees only its own GPU (`--gpus-per-task`, `ROCR_USE_SLURM_LOCALID`), or all."""
+
+
+UNKNOWN_RANK = Rank()
+"""For a step that does not determine its ranks."""
 Launcher = Literal["srun", "torchrun", "deepspeed", "accelerate", "mpirun", "plain"]
 """The creator of the ranks: Slurm's tasks, a launcher of that name, or none (one process)."""
 
@@ -175,6 +192,7 @@ class JobStep:
     """Whether a loop starts it."""
     trains: bool = True
     """Whether this is the job's main program, and not `rocm-smi`, `hostname`, `tar` …"""
+    rank: Rank = UNKNOWN_RANK
 
     def named_arguments(self) -> Iterator[tuple[str, CommandWord]]:
         """Yield the options among the program's arguments, with their values and positions."""
@@ -212,23 +230,8 @@ class Trouble:
     """A fact for its rule, which therefore does not parse the message."""
 
 
-@dataclass(frozen=True)
-class Rank:
-    """The resources of one rank, derived from the request and the launch; None if unknown."""
-
-    per_node: int | None = None
-    """Ranks on each node."""
-    world_size: int | None = None
-    cores: int | None = None
-    """Cores that a rank may use."""
-    visible_gpus: Literal["one", "all", "none"] | None = None
-    """Whether it sees only its own GPU (`--gpus-per-task`, `ROCR_USE_SLURM_LOCALID`), or all."""
-
-
 GPU_LISTS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that list the GPUs a program sees."""
-UNKNOWN_RANK = Rank()
-"""For a job whose launch does not determine its ranks."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +251,6 @@ class ScriptJob:
     steps: tuple[JobStep, ...] = ()
     modules: tuple[str, ...] = ()
     """The modules from `module load`, in order, without those purged later."""
-    rank: Rank = UNKNOWN_RANK
     shebang: str = ""
     troubles: tuple[Trouble, ...] = ()
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -265,6 +267,11 @@ class ScriptJob:
     def training(self) -> tuple[JobStep, ...]:
         """The steps that start the job's main program."""
         return tuple(step for step in self.steps if step.trains)
+
+    @property
+    def rank(self) -> Rank:
+        """The ranks of its last main program; a rule about a step reads that step's own."""
+        return self.training[-1].rank if self.training else UNKNOWN_RANK
 
     def variable(self, name: str, *, shell: Shell | None = None) -> Variable | None:
         """Return the last setting of a variable, in any shell or in this one."""

@@ -120,6 +120,7 @@ def previews_view(previews: Sequence[Preview]) -> Data:
         ],
         "site": first.site.name,
         "price": ", ".join(words.price_sentence(price) for price in total_price(tuple(previews))),
+        "rate": words.billing_note(first.launch.price, first.site),
         "gpu_hours": sum(map(hours_of_preview, previews)),
         "findings": [finding_view(item) for item in findings],
         "command": first.command,

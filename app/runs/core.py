@@ -403,11 +403,11 @@ class RunsCore:
         from lumitui.app.follow.ending import ending_of
         from lumitui.app.history.listing.state_filter import WENT_WRONG
         from lumitui.app.knowledge.failure.diagnose import diagnose
-        from lumitui.app.launch.rules.outside_project import with_module_advice
+        from lumitui.app.launch.rules.outside_project import with_outside_advice
 
         run = self.history.get(run_id)
         causes = diagnose(ending_of(self._watcher, run))
-        causes = with_module_advice(causes, run.spec, Path(run.project))
+        causes = with_outside_advice(causes, run.spec, Path(run.project), run.folder)
         if run.state in WENT_WRONG and causes and causes[0].brief != run.cause:
             self.history.update(run.id, cause=causes[0].brief)
         return causes

@@ -281,6 +281,8 @@ class Site(Facts):
     would cost hours."""
     billing_unit: str = "GPU-hours"
     """The unit of all prices, e.g. `node-hours`, as screens show it."""
+    billing_note: Annotated[str, Field(max_length=90)] = ""
+    """How the site counts, as a sentence below each price: `An hour of one GPU costs 100 BU.`"""
     retired: Day | None = None
     """The date from which it runs no more jobs."""
     replaced_by: str | None = None

@@ -10,9 +10,9 @@ from lumitui.remote.site.profile import Site
 _MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)B?$", re.IGNORECASE)
 _GPU = re.compile(
-    r"(?:gres[:/])?gpu(?::(?P<type>[A-Za-z][^:,=]*))?(?:[:=](?P<count>\d+))?(?:\(.*\))?$"
+    r"(?:gres[:/])?gpu(?::(?P<type>[A-Za-z][^:,=]*))?(?:[:=](?P<count>\d{1,12}))?(?:\(.*\))?$"
 )
-_COUNT = re.compile(r"(?:(?P<type>[A-Za-z][^:,]*):)?(?P<count>\d+)$")
+_COUNT = re.compile(r"(?:(?P<type>[A-Za-z][^:,]*):)?(?P<count>\d{1,12})$")
 
 
 def resources_of(options: CommandOptions, site: Site) -> Resources:

@@ -16,8 +16,8 @@ from lumitui.app.knowledge.bash.shell_state import Reading
 from lumitui.app.knowledge.bash.syntax_mistakes import troubles_of
 from lumitui.app.knowledge.script_job import (
     GPU_LISTS,
+    MOST_DIGITS,
     NO_OPTIONS,
-    UNKNOWN_RANK,
     CommandOptions,
     ContainerCall,
     JobStep,
@@ -39,22 +39,22 @@ _GPUS = ("$SLURM_GPUS_ON_NODE", "${SLURM_GPUS_ON_NODE}", "$SLURM_GPUS_PER_NODE",
 
 
 def rank_of(
-    step: JobStep | None,
+    step: JobStep,
     request: Resources,
     options: CommandOptions,
-    variables: tuple[Variable, ...],
+    variables: Sequence[Variable],
     *,
     inherits: bool | None = None,
 ) -> Rank:
     """Return the resources of a rank of `step`; `options` are sbatch's.
 
+    `variables`: those that the step may receive.
     `inherits`: whether srun takes `--cpus-per-task` from sbatch; None if unknown.
     """
-    if step is None:
-        return UNKNOWN_RANK
     nodes = _nodes(step, request)
     tasks_per_node, tasks = _tasks(step, request, nodes)
-    starts = _started(step, request)
+    gpus = _gpus(step, request, options, nodes, tasks_per_node)
+    starts = _started(step, gpus)
     if step.launcher in ("torchrun", "deepspeed", "accelerate"):
         per_node = None if starts is None or tasks_per_node is None else starts * tasks_per_node
         if step.launcher == "accelerate":
@@ -69,6 +69,7 @@ def rank_of(
     return Rank(
         per_node=per_node,
         world_size=world,
+        gpus_per_node=gpus,
         cores=_cores(step, request, variables, shares, inherits),
         visible_gpus=_visible(step, request, options, variables),
     )
@@ -110,14 +111,29 @@ def _number(
 ) -> int | None:
     if text is None:
         return None
-    if text.isdecimal():
+    if text.isdecimal() and len(text) <= MOST_DIGITS:
         return int(text)
     if text in _NODES:
         return nodes
     return value if text in names else None
 
 
-def _started(step: JobStep, request: Resources) -> int | None:
+_GPU_REQUESTS = ("gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task")
+
+
+def _gpus(
+    step: JobStep, request: Resources, options: CommandOptions, nodes: int | None, each: int | None
+) -> int | None:
+    """Return the GPUs on each node that a step of `each` tasks there may use."""
+    if step.srun is None:
+        return request.gpus_per_node
+    if step.srun.has(*_GPU_REQUESTS):
+        return gpus_of(step.srun, nodes, each)[0]
+    named = [name for name in _GPU_REQUESTS if options.has(name)]
+    return gpus_of(options, nodes, each)[0] if named == ["gpus-per-task"] else request.gpus_per_node
+
+
+def _started(step: JobStep, gpus: int | None) -> int | None:
     """Return the processes that a launcher starts in each task."""
     options = step.launcher_options
     if step.launcher == "accelerate":
@@ -126,14 +142,14 @@ def _started(step: JobStep, request: Resources) -> int | None:
     if name is None:
         return 1
     if not options.has(name):
-        return 1 if step.launcher == "torchrun" else request.gpus_per_node
-    return _number(options.value(name), _GPUS, request.gpus_per_node)
+        return 1 if step.launcher == "torchrun" else gpus
+    return _number(options.value(name), _GPUS, gpus)
 
 
 def _cores(
     step: JobStep,
     request: Resources,
-    variables: tuple[Variable, ...],
+    variables: Sequence[Variable],
     shares: int | None,
     inherits: bool | None,
 ) -> int | None:
@@ -161,7 +177,7 @@ def _cores(
 
 
 def _visible(
-    step: JobStep, request: Resources, options: CommandOptions, variables: tuple[Variable, ...]
+    step: JobStep, request: Resources, options: CommandOptions, variables: Sequence[Variable]
 ) -> Literal["one", "all", "none"] | None:
     srun = step.srun or NO_OPTIONS
     if step.srun is not None and step.launcher == "plain":
@@ -214,7 +230,6 @@ def read_script(
     resources = resources_of(directives.options, site)
     variables = tuple(reading.variables)
     steps = tuple(_in_container(_with_roles(reading.steps), of_srun(directives.options)))
-    main = next((step for step in reversed(steps) if step.trains), None)
     name = directives.options.value("job-name") or ""
     written = {name: source.text for name, source in reading.written.items()}
     return ScriptJob(
@@ -225,9 +240,8 @@ def read_script(
         resources=resources,
         variables=variables,
         commands=tuple(reading.commands),
-        steps=steps,
+        steps=tuple(_with_ranks(steps, resources, directives.options, variables, site)),
         modules=tuple(reading.modules),
-        rank=rank_of(main, resources, directives.options, variables, inherits=site.srun_has_cpus),
         shebang=directives.shebang,
         troubles=tuple(dict.fromkeys(reading.troubles)),
         files=MappingProxyType({**(files or {}), **written}),
@@ -282,6 +296,20 @@ def _with_roles(steps: Sequence[JobStep]) -> Iterator[JobStep]:
         alone = step.srun is None and step.launcher == "plain"
         prepares = program.startswith(_PREPARES) and step.launcher == "plain" and len(steps) > 1
         yield replace(step, trains=False) if (alone and launched) or prepares else step
+
+
+def _with_ranks(
+    steps: Sequence[JobStep],
+    request: Resources,
+    options: CommandOptions,
+    variables: Sequence[Variable],
+    site: Site,
+) -> Iterator[JobStep]:
+    """Yield the steps, each with its own ranks."""
+    for number, step in enumerate(steps):
+        own = [one for one in variables if one.step in (None, number)]
+        rank = rank_of(step, request, options, own, inherits=site.srun_has_cpus)
+        yield replace(step, rank=rank)
 
 
 def _in_container(steps: Iterable[JobStep], container: ContainerCall | None) -> Iterator[JobStep]:

@@ -126,7 +126,12 @@ class StepProgram:
     @cached_property
     def world(self) -> int:
         """The number of ranks; 0 if unknown."""
-        return self.job.rank.world_size or 0
+        return self.step.rank.world_size or 0
+
+    @cached_property
+    def nodes(self) -> int:
+        """The number of nodes on which srun starts it; without srun, the job's."""
+        return (self.step.srun and self.step.srun.number("nodes")) or self.job.nodes
 
     def given(self, *names: str) -> Given | None:
         """Return the last of these arguments on the command line; `-` and `_` are the same."""
@@ -199,7 +204,7 @@ def one_gpu_of(job: ScriptJob, step: JobStep) -> Literal["yes", "perhaps", "no"]
 
     `perhaps`: nothing speaks against it, but not all of the program's text is available.
     """
-    alone = job.rank.world_size == 1 and step.launcher in ("srun", "plain") and step.python
+    alone = step.rank.world_size == 1 and step.launcher in ("srun", "plain") and step.python
     words = (step.program, *step.arguments)
     told = any(word and _GPU_WORDS.search(word.known) for word in words)
     own = step.srun is not None and any("gpu" in f"{one.name}{one.value}" for one in step.srun.all)

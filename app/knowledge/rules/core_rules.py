@@ -17,7 +17,11 @@ from lumitui.app.knowledge.site_facts.allocation import (
     queue_of,
     whole_nodes,
 )
-from lumitui.app.knowledge.site_facts.process_counts import PER_NODE_LAUNCHERS, tasks_per_node_of
+from lumitui.app.knowledge.site_facts.process_counts import (
+    PER_NODE_LAUNCHERS,
+    steps_with,
+    tasks_per_node_of,
+)
 from lumitui.remote.site.finding import Cure, Severity
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
@@ -178,7 +182,8 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
 )
 def _threads_of_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in job.settings("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        cores = job.rank.cores
+        known = [step.rank.cores for step in steps_with(job, variable) if step.rank.cores]
+        cores = min(known, default=None)
         if not variable.value.isdecimal() or cores is None or _threads(job):
             continue
         if int(variable.value) > cores:
@@ -202,10 +207,12 @@ _WORKERS = re.compile(r"--?(?:(?:dataloader|data|loader|train)[-_])?(?:num[-_])?
     source="torch.utils.data, the warning of DataLoader; LUMI-AI-Guide 05: 7 workers for 7 cores",
 )
 def _workers(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    cores = job.rank.cores
-    if cores is None or _threads(job) or site.scheduler != "slurm":
+    if _threads(job) or site.scheduler != "slurm":
         return
     for step in job.training:
+        cores = step.rank.cores
+        if cores is None:
+            continue
         for name, value in step.named_arguments():
             text = value.known
             if _WORKERS.fullmatch(name) and text.isdecimal() and int(text) > cores:
@@ -287,23 +294,46 @@ def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "numa-binding-shared",
     "warning",
-    "torchrun's --numa-binding on shared nodes",
-    why="If the job gets no core near its GPU, torchrun fails with `Must bind to a non-empty "
+    "torchrun's --numa-binding with only some of a node's cores",
+    why="If a rank gets no core near its GPU, torchrun fails with `Must bind to a non-empty "
     "set of CPU indices`.",
     source="pytorch, torch/numa/binding.py; LUMI user guide, distribution-binding",
 )
 def _numa_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    shared = (cores_of_node(job) or 0) < len(site.node.usable_cores)
-    if whole_nodes(job, site) is not False or not shared or len(set(site.node.gpu_numa)) < 2:
-        return
-    for step in job.steps:
-        if step.launcher == "torchrun" and (option := step.launcher_options.get(_NUMA)):
+    usable, domains, whole = len(site.node.usable_cores), len(set(site.node.gpu_numa)), None
+    if domains > 1:
+        whole = whole_nodes(job, site)
+    for step in job.steps if whole is not None else ():
+        option = step.launcher_options.get(_NUMA) if step.launcher == "torchrun" else None
+        cores = _cores_of_task(job, step, site)
+        if option is None:
+            continue
+        if not whole and (cores_of_node(job) or 0) < usable:
             yield Hit(
                 "--numa-binding needs cores near each GPU, but on shared nodes Slurm gives the "
                 "job arbitrary cores.",
                 "Omit it, or use whole nodes.",
                 option.at,
             )
+        elif whole and cores and cores <= usable - usable // domains and not _threads(job):
+            yield Hit(
+                f"--numa-binding needs cores near each GPU, but srun gives torchrun {cores} of the "
+                f"node's {usable} cores, which may leave out one of its {domains} NUMA domains.",
+                f"Write --cpus-per-task={usable}.",
+                option.at,
+            )
+
+
+def _cores_of_task(job: ScriptJob, step: JobStep, site: Site) -> int | None:
+    """Return the cores of the only task that srun starts on each node; None if not sure."""
+    if step.srun is None or step.srun.has("cpu-bind") or "node.gpu_numa" in site.unverified:
+        return None
+    if tasks_per_node_of(job, step) != 1:
+        return None
+    if step.srun.has("cpus-per-task"):
+        return step.srun.number("cpus-per-task")
+    passed = job.variable("SRUN_CPUS_PER_TASK") or site.srun_has_cpus
+    return job.resources.cpus_per_task if passed else None
 
 
 mask_unreadable = _mistake(
@@ -416,7 +446,7 @@ def _unbound(job: ScriptJob, site: Site) -> Iterator[Hit]:
         value = (option.value or "") if option else ""
         if (option and "none" not in value) or _bound_otherwise(job, step):
             continue
-        if step.launcher == "torchrun" and job.rank.per_node == gpus and job.origin == "script":
+        if step.launcher == "torchrun" and step.rank.per_node == gpus and job.origin == "script":
             image = step.container.image if step.container else None
             generation = generation_of(image.known, site) if image else None
             binds = generation is not None and generation[1].torchrun_binding == "numa"
@@ -429,7 +459,8 @@ def _unbound(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 )
         if step.srun is None or step.launcher not in ("srun", "plain"):
             continue
-        if job.resources.tasks_per_node != gpus:
+        own = step.srun.has("ntasks", "ntasks-per-node")
+        if (tasks_per_node_of(job, step) if own else job.resources.tasks_per_node) != gpus:
             continue
         yield Hit(
             (

@@ -9,7 +9,12 @@ from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import removal, some
 from lumitui.app.knowledge.script_job import GPU_LISTS, Option, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, site_says
-from lumitui.app.knowledge.site_facts.process_counts import has_one_rank, shows_own_gpu
+from lumitui.app.knowledge.site_facts.process_counts import (
+    has_one_rank,
+    shows_own_gpu,
+    steps_with,
+    tasks_per_node_of,
+)
 from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
 
@@ -50,11 +55,11 @@ def _words(call: Call) -> str:
     source=f"{_TORCH}; github.com/meta-llama/llama-cookbook/issues/90",
 )
 def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    if job.nodes < 2 or site.node.on_cpu:
+    if site.node.on_cpu:
         return
     for run in runs(job):
-        per_node = job.rank.per_node
-        if run.has("spawn") or (per_node is not None and per_node < 2):
+        per_node = run.step.rank.per_node
+        if run.nodes < 2 or run.has("spawn") or (per_node is not None and per_node < 2):
             continue
         found = [*_takes(run, "rank")]
         first = f"rank {per_node}" if per_node else "the first rank"
@@ -80,18 +85,23 @@ def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "github.com/Peterande/D-FINE/issues/289",
 )
 def _one_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    if (job.rank.per_node or 1) < 2 or job.rank.visible_gpus == "one" or site.node.on_cpu:
+    if site.node.on_cpu:
         return
     local = job.variable("LOCAL_RANK")
     if local and local.value.isdecimal() and not local.conditional and _reads_local_rank(job):
-        yield Hit(
-            f"LOCAL_RANK is {local.value} in all {job.rank.per_node} ranks of a node, so all use "
-            f"GPU {local.value}.",
-            "Set it inside srun: srun bash -c 'export LOCAL_RANK=$SLURM_LOCALID; …'.",
-            local.at,
-        )
+        ranks = max((step.rank.per_node or 1 for step in steps_with(job, local)), default=1)
+        if ranks > 1:
+            yield Hit(
+                f"LOCAL_RANK is {local.value} in all {ranks} ranks of a node, so all use "
+                f"GPU {local.value}.",
+                "Set it inside srun: srun bash -c 'export LOCAL_RANK=$SLURM_LOCALID; …'.",
+                local.at,
+            )
     for run in runs(job):
-        if not run.by_hand or any(True for _ in run.environment("CUDA_VISIBLE_DEVICES")):
+        rank = run.step.rank
+        if (rank.per_node or 1) < 2 or rank.visible_gpus == "one" or not run.by_hand:
+            continue
+        if any(True for _ in run.environment("CUDA_VISIBLE_DEVICES")):
             continue
         for program, call in run.calls(*_TAKES_DEVICE):
             where = [one for one in call.arguments if one.name in ("", "device_ids", "device")][:1]
@@ -100,7 +110,7 @@ def _one_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
             always = all("is_available" in one.text for one in call.guards)
             if where and _is_first(call, where[0].text) and always:
                 yield Hit(
-                    f"{program.file} uses GPU 0 in all {job.rank.per_node} ranks of a node, "
+                    f"{program.file} uses GPU 0 in all {rank.per_node} ranks of a node, "
                     f"{_words(call)}.",
                     'Use the rank\'s own: torch.device("cuda", int(os.environ["LOCAL_RANK"])).',
                     call.at,
@@ -111,7 +121,8 @@ def _reads_local_rank(job: ScriptJob) -> bool:
     """Return whether srun starts the ranks, and nothing else seems to tell them their GPU."""
     starts = {(step.srun is not None, step.launcher in ("srun", "plain")) for step in job.training}
     other = any("SLURM_LOCALID" in text for text in job.files.values())
-    return starts == {(True, True)} and not other and job.rank.visible_gpus == "all"
+    shown = {step.rank.visible_gpus for step in job.training}
+    return starts == {(True, True)} and not other and shown == {"all"}
 
 
 def _is_first(call: Call, text: str) -> bool:
@@ -129,16 +140,19 @@ def _is_first(call: Call, text: str) -> bool:
     source=f"{_TORCH}; github.com/clessig/atmorep/issues/77",
 )
 def _no_own_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    if (job.rank.per_node or 1) < 2 or job.rank.visible_gpus != "all" or site.node.on_cpu:
+    if site.node.on_cpu:
         return
     for run in runs(job):
+        rank = run.step.rank
+        if (rank.per_node or 1) < 2 or rank.visible_gpus != "all":
+            continue
         if not run.by_hand or not run.closed or _knows_its_gpu(run):
             continue
         for program, call in run.calls("to", "cuda", "torch.device"):
             plain = call.last == "cuda" and not call.arguments
             if plain or (call.arguments and _CURRENT.search(call.arguments[0].text)):
                 yield Hit(
-                    f"{program.file} never selects a rank's GPU: all {job.rank.per_node} ranks "
+                    f"{program.file} never selects a rank's GPU: all {rank.per_node} ranks "
                     "of a node compute on GPU 0.",
                     'Call torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) first.',
                     call.at,
@@ -191,9 +205,11 @@ _SHARES_AGAIN = "allow-task-sharing"
 def _cgroup(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if site.task_gpus_apart is False:
         return
-    for options in (job.options, *(step.srun for step in job.training if step.srun)):
+    started = [(step.srun, tasks_per_node_of(job, step)) for step in job.training if step.srun]
+    most = max((tasks or job.tasks_per_node for _, tasks in started), default=job.tasks_per_node)
+    for options, own in ((job.options, most), *started):
         shared = f"{options.value('gres-flags')} {job.options.value('gres-flags')}"
-        tasks = options.number("ntasks-per-node") or job.tasks_per_node
+        tasks = own or job.tasks_per_node
         if _SHARES_AGAIN in shared or tasks == 1:
             continue
         bind = options.get("gpu-bind")
@@ -263,12 +279,13 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 severity="error",
             )
         elif len(numbers) < has and variable.step is None and not _several(job, variable):
-            without = (job.rank.per_node or 1) > len(numbers)
+            ranks = max((step.rank.per_node or 1 for step in steps_with(job, variable)), default=1)
+            without = ranks > len(numbers)
             yield Hit(
                 f"{variable.name}={variable.value} leaves {has - len(numbers)} of the "
                 f"{some(has, 'GPU')} of each node idle"
                 + (
-                    f", and ranks {len(numbers)} to {(job.rank.per_node or 1) - 1} of a node "
+                    f", and ranks {len(numbers)} to {ranks - 1} of a node "
                     "find no GPU with their number: `invalid device ordinal`."
                     if without
                     else "."
@@ -311,9 +328,9 @@ _KEEPS_LIST = ("plain", "srun", "torchrun")
 )
 def _hidden(job: ScriptJob, site: Site) -> Iterator[Hit]:
     told = any("$" not in one.value for one in job.settings("LOCAL_RANK", "SLURM_LOCALID"))
-    if told or (job.rank.per_node or 1) < 2:
-        return
-    for run in runs(job):
+    for run in () if told else runs(job):
+        if (run.step.rank.per_node or 1) < 2:
+            continue
         lists = [
             one
             for one in job.settings(*GPU_LISTS)

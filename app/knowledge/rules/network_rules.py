@@ -14,7 +14,7 @@ from lumitui.app.knowledge.site_facts.allocation import (
     site_says,
 )
 from lumitui.app.knowledge.site_facts.expansions import names_in
-from lumitui.app.knowledge.site_facts.process_counts import nodes_of, tasks_of
+from lumitui.app.knowledge.site_facts.process_counts import nodes_of, steps_with, tasks_of
 from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
 
@@ -316,7 +316,7 @@ def _missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield from _without_rank(job)
         return
     missing = [name for name in needed if job.variable(name) is None]
-    for step in job.training[:1]:
+    for step in job.training:
         tasks = tasks_of(job, step)
         if step.launcher in ("srun", "plain") and missing and tasks and tasks > 1:
             yield Hit(
@@ -419,14 +419,15 @@ def _rendezvous_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="pytorch, torch.distributed.init_process_group; github.com/pytorch/pytorch/issues/52848",
 )
 def _world_size(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    variable = job.variable("WORLD_SIZE")
-    plain = [step for step in job.training if step.launcher in ("srun", "plain") and step.srun]
-    if variable is None or len(plain) != 1 or not re.fullmatch(r"\d{1,9}", variable.value):
-        return
-    tasks = tasks_of(job, plain[0])
-    if tasks and tasks > 1 and int(variable.value) != tasks:
-        yield Hit(
-            f"WORLD_SIZE is {variable.value}, but srun starts {tasks} ranks.",
-            "Write WORLD_SIZE=$SLURM_NTASKS.",
-            variable.at,
-        )
+    for variable in job.settings("WORLD_SIZE"):
+        if not re.fullmatch(r"\d{1,9}", variable.value):
+            continue
+        for step in steps_with(job, variable):
+            tasks = tasks_of(job, step) if step.srun else None
+            plain = step.launcher in ("srun", "plain")
+            if plain and tasks and tasks > 1 and int(variable.value) != tasks:
+                yield Hit(
+                    f"WORLD_SIZE is {variable.value}, but srun starts {tasks} ranks.",
+                    "Write WORLD_SIZE=$SLURM_NTASKS.",
+                    variable.at,
+                )

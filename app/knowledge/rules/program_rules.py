@@ -112,10 +112,10 @@ def _several(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "Duplicate GPU detected; github.com/Peterande/D-FINE/issues/289",
 )
 def _one_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    per_node = job.rank.per_node or 1
-    if per_node < 2 or job.rank.visible_gpus == "one" or site.node.on_cpu:
-        return
-    for step in job.training:
+    for step in () if site.node.on_cpu else job.training:
+        per_node = step.rank.per_node or 1
+        if per_node < 2 or step.rank.visible_gpus == "one":
+            continue
         for flag, value in step.named_arguments():
             named = flag.lstrip("-").replace("-", "_") in _DEVICE
             if named and _ONE_GPU.fullmatch(value.known):
@@ -139,10 +139,10 @@ _HERE = ("localhost", "127.0.0.1", "0.0.0.0")
     "github.com/pytorch/ignite/issues/1968",
 )
 def _spawn(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    per_node = job.rank.per_node or 1
-    if per_node < 2:
-        return
     for run in runs(job):
+        per_node = run.step.rank.per_node or 1
+        if per_node < 2:
+            continue
         for program, call in run.calls("torch.multiprocessing.spawn"):
             count = run.number(call.get("nprocs", 2))
             if not program.always(call) or count == 1:
@@ -165,9 +165,9 @@ def _spawn(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source=f"{_TORCH}, TCP initialization",
 )
 def _master(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    if job.nodes < 2:
-        return
     for run in runs(job):
+        if run.nodes < 2:
+            continue
         found = [
             (run.value(one.value), one.at, "Remove the line")
             for one in run.environment("MASTER_ADDR")
@@ -182,7 +182,7 @@ def _master(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if value in _HERE:
                 yield Hit(
                     f"{at.file} sets the address of rank 0 to {value}, but the job has "
-                    f"{job.nodes} nodes: the others never find it.",
+                    f"{run.nodes} nodes: the others never find it.",
                     f"{do}: MASTER_ADDR is already set to the first node."
                     if job.origin == "job file"
                     else f"{do}, and set MASTER_ADDR in the job script.",

@@ -129,11 +129,10 @@ def _launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source=_MATRIX,
 )
 def _more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    gpus = job.resources.gpus_per_node
     # A script that assigns each task a rank starts one task per GPU.
     ranked = any("SLURM_PROCID" in variable.value for variable in job.settings("RANK"))
     for step in job.training:
-        tasks = tasks_per_node_of(job, step)
+        gpus, tasks = step.rank.gpus_per_node, tasks_per_node_of(job, step)
         if not gpus or not tasks or step.launcher not in ("srun", "plain"):
             continue
         alone = one_gpu_of(job, step) if job.origin == "script" and not ranked else "no"
@@ -152,6 +151,8 @@ def _more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"Write --ntasks-per-node={gpus}.",
                 step.at,
             )
+        elif step.background and len(job.training) > 1:
+            continue  # the steps beside it may use the other GPUs
         elif step.srun and step.python and (1 < tasks < gpus or (tasks == 1 < gpus and ranked)):
             yield Hit(
                 f"Each node starts {some(tasks, 'task')} for {gpus} GPUs, so {gpus - tasks} of "
@@ -255,22 +256,25 @@ _SLURM = (
     source=f"{_SLURM}; github.com/Lightning-AI/pytorch-lightning/issues/10098",
 )
 def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    if (job.rank.world_size or 0) < 2:
-        return
     for run in runs(job):
-        if not run.lightning or run.step.srun is None or run.step.launcher != "plain":
+        if (
+            run.world < 2
+            or not run.lightning
+            or run.step.srun is None
+            or run.step.launcher != "plain"
+        ):
             continue  # otherwise Lightning starts the ranks itself
         for _program, call in run.calls("Trainer"):
             argument = call.get("num_nodes")
             count = 1 if argument is None else run.number(argument)
-            if call.open or count in (None, job.nodes):
+            if call.open or count in (None, run.nodes):
                 continue
             given = (
                 f"sets num_nodes={count}" if argument else "sets no number of nodes, which means 1"
             )
             yield Hit(
-                f"The Trainer {given}, but the job has {job.nodes}: Lightning fails.",
-                f"Write num_nodes={job.nodes}, or int(os.environ['SLURM_NNODES']).",
+                f"The Trainer {given}, but the job has {run.nodes}: Lightning fails.",
+                f"Write num_nodes={run.nodes}, or int(os.environ['SLURM_NNODES']).",
                 call.at,
             )
 
@@ -365,8 +369,8 @@ def _launcher_nodes_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source=f"{_RUN} --nproc-per-node",
 )
 def _torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    gpus = job.resources.gpus_per_node
     for step in job.training:
+        gpus = step.rank.gpus_per_node
         if step.launcher != "torchrun" or not gpus or (tasks_per_node_of(job, step) or 2) > 1:
             continue
         option = step.launcher_options.get("nproc-per-node")
@@ -440,8 +444,8 @@ def _no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source=_ACCELERATE,
 )
 def _accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    gpus = job.resources.gpus_per_node
     for step in job.training:
+        gpus = step.rank.gpus_per_node
         told = amount(job, step.launcher_options.value("num-processes"))
         nodes = nodes_of(job, step)
         if step.launcher != "accelerate" or not gpus or told is None or told == gpus * nodes:

@@ -23,6 +23,7 @@ from lumitui.app.knowledge.site_facts.process_counts import (
     PER_NODE_LAUNCHERS,
     RANK_VARIABLES,
     loses_ranks,
+    steps_with,
 )
 from lumitui.remote.site.finding import Cure, Fix
 from lumitui.remote.site.profile import Site
@@ -113,22 +114,21 @@ def _secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="csc-user-guide, ml-multi.md; OpenMP, OMP_NUM_THREADS",
 )
 def _threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    ranks = job.rank.per_node
     if job.variable("OMP_NUM_THREADS") or job.variable("SRUN_CPUS_PER_TASK"):
         return
     bound = ("cpu-bind", "cpus-per-task")
-    plain = any(
-        step.launcher in ("srun", "plain") and step.srun and not step.srun.has(*bound)
-        for step in job.training
-    )
-    if plain and ranks and ranks > 1:
+    for step in job.training:
+        ranks, plain = step.rank.per_node or 1, step.launcher in ("srun", "plain")
+        if ranks < 2 or not plain or not step.srun or step.srun.has(*bound):
+            continue
         cores = job.resources.cpus_per_task
         value = "$SLURM_CPUS_PER_TASK" if cores else "a rank's cores"
         yield Hit(
             f"{ranks} ranks share a node without a limit on their threads.",
             f"Set OMP_NUM_THREADS to {value}.",
-            job.training[0].at,
+            step.at,
         )
+        return
 
 
 _WHOLE = "Write the full path on the site."
@@ -365,10 +365,11 @@ def _rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if variable.shell != "batch" or not of_task:
             continue
         if variable.name in GPU_LISTS:
-            if (job.rank.per_node or 1) > 1 and not own_gpu:
+            started = (step.rank.per_node or 1 for step in steps_with(job, variable) if step.srun)
+            if (ranks := max(started, default=1)) > 1 and not own_gpu:
                 yield Hit(
                     f"{variable.name} is set in the batch script, where ${of_task[0]} is 0: all "
-                    f"{job.rank.per_node} ranks of a node see only GPU 0.",
+                    f"{ranks} ranks of a node see only GPU 0.",
                     "Remove it; ranks select their GPU by LOCAL_RANK.",
                     variable.at,
                 )

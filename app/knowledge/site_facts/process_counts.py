@@ -46,6 +46,23 @@ def tasks_of(job: ScriptJob, step: JobStep) -> int | None:
     return None if each is None else each * nodes_of(job, step)
 
 
+def steps_with(job: ScriptJob, variable: Variable) -> tuple[JobStep, ...]:
+    """Return the main programs that start with this setting, not with another one of its name."""
+    later = [one for one in job.settings(variable.name) if one.at > variable.at]
+
+    def starts_with(number: int, step: JobStep) -> bool:
+        if variable.step is not None or variable.at.file != step.at.file:
+            return variable.step in (None, number)
+        replaced = any(
+            one.at < step.at and one.step in (None, number) and not one.conditional for one in later
+        )
+        return variable.at < step.at and not replaced
+
+    return tuple(
+        step for number, step in enumerate(job.steps) if step.trains and starts_with(number, step)
+    )
+
+
 _BY_RANK = re.compile(r"\$\{?(SLURM_LOCALID|LOCAL_RANK|OMPI_COMM_WORLD_LOCAL_RANK)\b")
 
 

@@ -29,8 +29,8 @@ _ONE_TASK = re.compile(r"SLURM_(?:LOCALID|PROCID)|LOCAL_RANK|(?<![A-Z_])RANK\b|f
 
 def nested_findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
     """Yield a finding if each rank runs a shell script that starts ranks itself."""
-    ranks = job.rank.per_node or 1
     for step in job.training:
+        ranks = step.rank.per_node or 1
         name = step.program.known if step.program else ""
         text = _text(job, name)
         if not text or step.python or ranks < 2 or _ONE_TASK.search(text):

@@ -6,6 +6,7 @@ A path counts only if it exists on this machine: an unused default often points 
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from lumitui.remote.site.finding import Finding
 
 _ABOVE = re.compile(r"[\"']\.\.[\"'/]")
 _NO_MODULE = re.compile(r"No module named '?(\w+)")
+_PATH = re.compile(r"[^\s'\"`:,;()]*[./][^\s'\"`:,;()]*")
 _MOST = 3
 """Maximum number of paths listed by name."""
 
@@ -38,9 +40,9 @@ class OutsidePaths:
         """How to send the paths, as a sentence."""
         if not self.keys:
             return "Copy it into the project, or upload it with `stage:`."
-        project, workdir, script = (f"`{key}: {value}`" for key, value in self.keys.items())
+        *keys, last = (f"`{key}: {value}`" for key, value in self.keys.items())
         return (
-            f"Set {project}, {workdir} and {script}, so that lumitui sends that folder too; upload "
+            f"Set {', '.join(keys)} and {last}, so that lumitui sends that folder too; upload "
             "large data with `stage:`."
         )
 
@@ -81,17 +83,54 @@ def outside_findings(spec: JobSpec, root: Path, texts: Mapping[str, str]) -> Ite
         )
 
 
-def with_module_advice(causes: list[Diagnosis], spec: JobSpec, root: Path) -> list[Diagnosis]:
-    """Return `causes`; for a missing module beside the project at `root`, with how to send it."""
+def with_outside_advice(
+    causes: list[Diagnosis], spec: JobSpec, root: Path, folder: str
+) -> list[Diagnosis]:
+    """Return `causes`; for a missing module or file beside the project, with how to send it.
+
+    `root` is the project on this machine, and `folder` the run's on the site.
+    """
     up = "../" * (len(Path(spec.workdir).parts) + 1)
-    for at, cause in enumerate(causes):
-        name = _NO_MODULE.search(cause.line) if cause.id == "no-module" else None
-        paths = (f"{up}{name[1]}", f"{up}{name[1]}.py") if name and root.name else ()
-        if found := [each for path in paths for each in _outside(spec, root, path)]:
+    for at, cause in enumerate(causes if root.name else ()):
+        if cause.id == "no-module" and (name := _NO_MODULE.search(cause.line)):
+            paths, below = [f"{up}{name[1]}", f"{up}{name[1]}.py"], False
+        elif cause.id == "no-file":
+            paths = [*_missing(spec, root, cause.line, folder)]
+            below = not any(path.startswith("../") for path in paths)
+            paths = [f"{up}{path}" for path in paths] if below else paths
+        else:
+            continue
+        if found := [each for path in paths for each in _outside(spec, root, path)][:1]:
+            keys = _keys(spec, root, found)
+            if keys and cause.id == "no-module" and not _adds_path(spec, root):
+                keys["env"] = f"{{PYTHONPATH: {up.removesuffix('/')}}}"
+            elif keys and below:
+                keys["workdir"] = "."  # the program expects to run beside it
             words = f"{found[0]} is outside the project, so lumitui did not send it."
-            advice = OutsidePaths(tuple(found), "", _keys(spec, root, found)).advice
-            causes[at] = replace(cause, do=f"{words} {advice}")
+            causes[at] = replace(cause, do=f"{words} {OutsidePaths((), '', keys).advice}")
     return causes
+
+
+def _missing(spec: JobSpec, root: Path, line: str, folder: str) -> Iterator[str]:
+    """Yield the paths in a line of the log that the project lacks, from the working folder on."""
+    for text in _PATH.findall(line):
+        path = text
+        if text.startswith(f"{folder}/"):
+            path = posixpath.relpath(text, posixpath.join(folder, "code", spec.workdir))
+        apart = path.startswith("../") or (path == text and not text.startswith("/"))
+        with suppress(OSError, ValueError):  # a name that this machine cannot have
+            inside = not path.startswith("../") and (root / spec.workdir / path).exists()
+            if apart and path.isprintable() and not inside:
+                yield path
+
+
+def _adds_path(spec: JobSpec, root: Path) -> bool:
+    """Return whether the job file or the program itself says where its modules are."""
+    try:
+        text = (root / (spec.script or "")).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    return "PYTHONPATH" in spec.env or "sys.path" in text
 
 
 def _program(script: str, texts: Mapping[str, str]) -> Iterator[PythonFile]:

@@ -53,6 +53,7 @@ class Measurement:
 
     def _confirm(self, preview: Preview) -> None:
         from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+        from lumitui.app.tui.widgets.launch_text import rate
 
         launch = preview.launch
         for finding in preview.findings:
@@ -63,6 +64,7 @@ class Measurement:
             ("node", f"one of {launch.spec.partition}: {words.layout_size(launch.layout)}"),
             ("time", f"at most {launch.spec.time}"),
             ("price", words.price_sentence(launch.price)),
+            *rate(preview),
             ("measures", "cores near each GPU, disks, network, Python, internet"),
             ("then", "shows the profile changes before you save them"),
             ("yes", "submits 1 job"),

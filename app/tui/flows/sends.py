@@ -278,13 +278,13 @@ class Sends:
     def _confirm_rest(self, found: Standing, previews: tuple[Preview, ...]) -> None:
         """Ask whether to send the rest; if it changes meanwhile, ask again."""
         from lumitui.app.tui.dialogs.confirm_dialog import Confirm
-        from lumitui.app.tui.widgets.launch_text import whole_price
+        from lumitui.app.tui.widgets.launch_text import rate, whole_price
 
         series, runs = found.series, self._app.runs
         why = self._stopped.get(series.id)
         lines = [("stopped", why)] if why else []
         rest = words.count(len(found.left), "run")
-        lines += [*found.rows, ("billed", whole_price(previews)), ("yes", f"sends the {rest}"),
+        lines += [*found.rows, ("billed", whole_price(previews)), *rate(previews[0]), ("yes", f"sends the {rest}"),
                   ("no", "leaves them out")]  # fmt: skip
 
         def changed() -> bool:

@@ -23,12 +23,19 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
         *[("GPU memory", f"{words.rank_memory(one)} per rank") for one in (launch.memory,) if one],
         ("time", f"at most {run_phrases.time_limit(launch.spec)}"),
         ("billed", price_outlook(outlook, time.time())),
+        *rate(preview),
     ]
     if launch.spec.account != "none":
         lines.append(("account", launch.spec.account))
     if preview.files.weight:
         lines.append(("code", preview.files.weight))
     return [*lines, ("warnings", str(warnings))] if warnings else lines
+
+
+def rate(preview: Preview) -> list[tuple[str, str]]:
+    """Return how the site counts what it bills, as a row; empty if nothing is billed."""
+    note = words.billing_note(preview.launch.price, preview.site)
+    return [("rate", note)] if note else []
 
 
 def series_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:

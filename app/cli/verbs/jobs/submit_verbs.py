@@ -8,6 +8,7 @@ import click
 from lumitui.app.cli import output, series_verbs
 from lumitui.app.cli.confirmation import (
     agree_to_submit,
+    billing_notes,
     code_words,
     grid_lines,
     refuse_errors,
@@ -66,6 +67,8 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
         memory = launch.memory
         each = f", {words.rank_memory(memory)} of memory each" if memory else ""
         say(f"{words.layout_size(launch.layout)}{each}; {price}{code_words(head)}")
+    for note in () if only_script else billing_notes(every):
+        say(note)
     shown = every if sequence else every[:1]
     if not only_script:
         links = (link for one in shown for link in one.launch.spec.links.items())

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from lumitui.app.cli.confirmation import NOTHING_SENT, confirm, refuse_errors, show_findings
+from lumitui.app.cli.confirmation import (
+    NOTHING_SENT,
+    billing_notes,
+    confirm,
+    refuse_errors,
+    show_findings,
+)
 from lumitui.app.cli.output import Reply, say, warn
 from lumitui.app.cli.send_progress import show_step
 from lumitui.app.cli.session import (
@@ -132,6 +138,8 @@ def _sent(runs: "Runs", site_name: str, account: str, options: _Probe) -> "Run":
     show_findings(preview)
     refuse_errors(preview)
     launch = preview.launch
+    for note in billing_notes([preview]):
+        say(note)
     confirm(
         f"Send a job to {site_name} that measures one node of {launch.spec.partition} "
         f"({words.layout_size(launch.layout)}) for at most {launch.spec.time}; "

@@ -1,7 +1,10 @@
 """`lumitui why` explains any log: the likeliest cause, its line, what to do."""
 
+import re
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from lumitui.app.history.history import History
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -55,18 +58,46 @@ def test_a_line_keeps_its_number_behind_progress_bars_and_before_the_end_that_is
     assert data["why"][0]["number"] == 150_002
 
 
-def test_a_module_that_lies_beside_the_project_gets_the_key_that_sends_it(
-    here: Here, job: Path
-) -> None:
-    (job.parent / "hello.py").write_text("import beside.part\n")
-    assert here("submit", str(job), "--yes", "--wait").returncode == 5
-    assert "project: .." not in here("why", "last").stdout
-    (job.parent.parent / "beside").mkdir()
-    shown = here("why", "last").stdout
-    assert "../beside is outside the project, so lumitui did not send it." in shown
-    assert "Set `project: ..`, `workdir: work` and `script: work/hello.py`" in " ".join(
-        shown.split()
+def advised(here: Here) -> dict[str, str]:
+    """Return the keys that `why` advises for the last run, whose code lies beside the project."""
+    shown = " ".join(here("why", "last").stdout.split())
+    if "is outside the project, so lumitui did not send it." not in shown:
+        return {}
+    return dict(
+        word.split(": ", 1) for word in re.findall(r"`(\w+: [^`]+)`", shown) if "stage" not in word
     )
+
+
+@pytest.mark.parametrize(
+    ("program", "keys"),
+    [
+        ("import beside.part", {"workdir": "work", "env": "{PYTHONPATH: ..}"}),
+        ("import sys; sys.path.append('..'); from beside import part", {"workdir": "work"}),
+        ("open('../beside/part.py')", {"workdir": "work"}),
+        ("open('beside/part.py')", {"workdir": "."}),
+        ("import os; open(os.path.abspath('..') + '/beside/part.py')", {"workdir": "work"}),
+    ],
+)  # fmt: skip
+def test_code_beside_the_project_gets_the_keys_that_send_it(
+    here: Here, job: Path, program: str, keys: dict[str, str]
+) -> None:
+    (job.parent / "hello.py").write_text(f"{program}\n")
+    assert here("submit", str(job), "--yes", "--wait").returncode == 5
+    assert advised(here) == {}
+    (job.parent.parent / "beside").mkdir()
+    (job.parent.parent / "beside" / "part.py").write_text("")
+    found = advised(here)
+    assert found == {"project": "..", "script": "work/hello.py", **keys}
+    text = job.read_text().replace("script: hello.py\n", "")
+    job.write_text(text + "".join(f"{key}: {value}\n" for key, value in found.items()))
+    assert here("submit", str(job), "--yes", "--wait").returncode == 0
+
+
+def test_a_file_that_the_project_itself_has_is_not_sought_beside_it(here: Here, job: Path) -> None:
+    (job.parent / "hello.py").write_text("raise FileNotFoundError(2, 'No such file', 'hello.py')\n")
+    (job.parent.parent / "hello.py").touch()
+    assert here("submit", str(job), "--yes", "--wait").returncode == 5
+    assert advised(here) == {}
 
 
 def test_what_holds_no_log_is_refused_and_stdin_is_read(

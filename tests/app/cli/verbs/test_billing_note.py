@@ -1,0 +1,57 @@
+"""Where a person agrees to a price, the site's way of counting stands beside it."""
+
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.job.spec import parse_job
+from lumitui.app.launch.job_price import node_rate
+from lumitui.app.runs import Runs
+from lumitui.app.tui.widgets.launch_text import series_terms, terms
+from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.program.command_line import CLUSTER, Here, write
+
+LUMI = CLUSTER | {"site": "lumi", "memory": "60G", "proof": "off", "script": "train.py"}
+NOTE = "An hour of one GCD, which Slurm calls a GPU, costs 0.5 GPU-hours."
+
+
+@pytest.fixture
+def lumi(path: Path) -> Path:
+    """Return a job file for LUMI with a program."""
+    write(path, LUMI)
+    (path.parent / "train.py").write_text("print()\n")
+    return path
+
+
+def test_the_preview_and_the_question_explain_the_price(here: Here, lumi: Path) -> None:
+    for words in (["preview", str(lumi)], ["submit", str(lumi)]):
+        assert f"note: {NOTE}\n" in here(*words).stderr
+    assert NOTE not in here("preview", "--script", str(lumi)).stderr
+
+
+def test_a_grid_explains_its_price_once(here: Here, path: Path, lumi: Path) -> None:
+    write(path, LUMI | {"grid": {"env.SEED": [1, 2]}})
+    assert here("preview", str(lumi)).stderr.count(NOTE) == 1
+
+
+def test_a_job_that_costs_nothing_needs_no_note(here: Here, job: Path) -> None:
+    assert "note: An hour" not in here("preview", str(job)).stderr
+
+
+def test_the_dialog_has_the_same_words(runs: Runs, lumi: Path) -> None:
+    preview = runs.preview(parse_job(lumi.read_text(), "job"), lumi.parent)
+    assert ("rate", NOTE) in terms(preview)
+    assert ("rate", NOTE) in series_terms((preview, preview))
+
+
+def test_each_note_agrees_with_the_rates_of_its_profile() -> None:
+    sites = Sites([BUILT_IN])
+    for site in map(sites.load, sites.names()):
+        if site.billing_note:
+            rates = {
+                f"{node_rate(item.billing, cores, 0, gpus=1):g}"
+                for item in site.partitions.values()
+                for cores in (0, site.cores_per_gpu)
+            }
+            assert site.billing_unit in site.billing_note
+            assert rates & set(site.billing_note.split()), site.name
