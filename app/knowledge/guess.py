@@ -80,7 +80,6 @@ class _Facts:
 
     @classmethod
     def of(cls, options: CommandOptions) -> "_Facts":
-        """Return the facts in sbatch's options."""
         return cls(
             (options.value("partition") or "").split(",")[0],
             options.value("account") or "",

@@ -185,7 +185,6 @@ def _training_of(spec: JobSpec, layout: RankLayout) -> _Training | None:
 
 @cache
 def _models() -> dict[str, _ModelRow]:
-    """Return the table's rows by model."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     rows = yaml.load(_TABLE.read_bytes(), loader)
     return {model: _ModelRow(**row) for model, row in rows.items()}

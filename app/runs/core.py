@@ -78,11 +78,9 @@ class RunsCore:
         self._data = settings.data
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close connections and history."""
         self.close()
 
     def close(self) -> None:

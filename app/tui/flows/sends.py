@@ -49,7 +49,6 @@ class Sends:
     """The sends of an app: single runs, and series of runs."""
 
     def __init__(self, app: LumiApp, leaving: Leaving) -> None:
-        """Start without running sends."""
         self._app, self._leaving = app, leaving
         self._under_way: dict[SendingDialog, tuple[Path, str]] = {}
         """The project and job name of each running send."""

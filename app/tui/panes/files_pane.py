@@ -77,7 +77,6 @@ class FilesPane(Vertical):
     ]  # fmt: skip
 
     def __init__(self) -> None:
-        """Show no files yet."""
         super().__init__(id="folder")
         self._run: Run | None = None
         self._found: FileList | None = None

@@ -100,7 +100,6 @@ class LogPane(Vertical):
     ]  # fmt: skip
 
     def __init__(self, run_id: str) -> None:
-        """Show the log of the run `run_id`."""
         super().__init__(id="log")
         self._run_id = run_id
         self._attempt: int | None = None
@@ -413,7 +412,6 @@ class LogPane(Vertical):
         return log_words.rank_mark(failed, self._finder.errors)
 
     def _ranks(self) -> tuple[int, ...]:
-        """Return the ranks to choose from."""
         others = {self._view.rank, mark.rank if (mark := self._mark()) else None}
         return tuple(sorted({*self._view.ranks, *(rank for rank in others if rank is not None)}))
 

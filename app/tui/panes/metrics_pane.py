@@ -39,7 +39,6 @@ class MetricsPane(Scroll):
     BINDINGS: ClassVar[list[BindingType]] = METRIC_KEYS
 
     def __init__(self) -> None:
-        """Show no metrics yet."""
         super().__init__(id="metrics")
         self._points_at = -1  # bytes of metrics.jsonl that the pane shows
         self._figures: Figures | None = None

@@ -35,7 +35,6 @@ class ProofPane(RowList):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs) -> None:
-        """Show the proof of a run of `runs`."""
         super().__init__(id="proof")
         self._runs = runs
         self._shown: Verdict | None = None

@@ -30,7 +30,6 @@ class TimelinePane(RowList):
     """A bar for each attempt, then a line for each event, which a worker reads."""
 
     def __init__(self) -> None:
-        """Show nothing yet."""
         super().__init__(id="timeline")
         self._asked: tuple[object, ...] = ()
         self._found: RunOverview | None = None

@@ -199,7 +199,6 @@ class SiteColumn(Vertical):
     """One site: a frame for each part of its answer, and details of the selected rows."""
 
     def __init__(self, site: str) -> None:
-        """Show nothing of `site` yet."""
         super().__init__(classes="site-column")
         self.site = site
         self._error = ""
@@ -266,7 +265,6 @@ class SiteColumn(Vertical):
 
     @on(OptionList.OptionHighlighted)
     def _show_details(self) -> None:
-        """Show the details of the selected partition and job."""
         now, (nodes, *_, sizes) = time.time(), self.query(PartRows)
         place = self.query_one(".site-partition", Static)
         sizes.display = place.display = nodes.chosen is not None
@@ -384,7 +382,6 @@ class QueueRows(PartRows):
         return self._found()[1] is not None
 
     def _found(self) -> tuple[str, Run | None]:
-        """Return the selected job, and its run."""
         column = next(one for one in self.ancestors if isinstance(one, SiteColumn))
         job = "" if self.chosen is None else column.overview.queue[self.chosen].job_id
         return job, column.run_of(job) if job else None

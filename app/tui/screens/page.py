@@ -45,7 +45,6 @@ class FullScreen(Screen[None]):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs) -> None:
-        """Show `runs`."""
         super().__init__(classes="-high")  # the usual case: a later change is styled twice
         self._compositor = RowCompositor()
         self.runs = runs

@@ -299,12 +299,10 @@ class RunScreen(MarkedPage):
 
 
 def _name(pane: str) -> str:
-    """Return the name of the pane that `pane` opens."""
     return pane if pane in PANES else "overview"
 
 
 def _widget(pane: Pane) -> Widget:
-    """Return a pane as a widget, in a frame."""
     assert isinstance(pane, Widget)
     return pane.add_class("frame", update=False)
 

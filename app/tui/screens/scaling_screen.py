@@ -58,7 +58,6 @@ class ScalingScreen(RunScreenBase):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, run_id: str) -> None:
-        """Show the scaling of the run `run_id`."""
         super().__init__(runs)
         self._run_id = run_id
         self._seen: tuple[int, ...] = ()  # the history's stamp when the study was requested

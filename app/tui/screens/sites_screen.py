@@ -155,7 +155,6 @@ class SitesScreen(FullScreen):
             page.scroll_home(animate=False)
 
     def _cells(self, name: str, site: Site | None, open_runs: int) -> list[str]:
-        """Return the cells of a site; "" for an empty cell."""
         if site is None:
             return [f"✖ {name}", "", "", "unreadable profile", ""]
         sign, state = "·", ""

@@ -40,7 +40,6 @@ class TourApp(LumiApp):
     shows_line: var[bool] = var(True)
 
     def __init__(self, runs: RecordedRuns) -> None:
-        """Show `runs`."""
         super().__init__(runs.own, runs=runs)
         self._reached = False  # whether the user has reached the stop's destination
 

@@ -20,7 +20,6 @@ class RowView(ScrollView):
     """
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """Show nothing."""
         super().__init__(id=id)
         self._base = Style()  # the style of all rows during a drawing
         self._sides: tuple[tuple[Segment, ...], tuple[Segment, ...]] = ((), ())

@@ -84,7 +84,6 @@ class ScriptView(Scroll):
     ]  # fmt: skip
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """Show no script yet."""
         super().__init__(id=id)
         self._files: Mapping[str, str] = {}
         self._base: str | None = None

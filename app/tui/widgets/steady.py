@@ -16,7 +16,6 @@ class Steady(Static):
     """
 
     def __init__(self, *, classes: str) -> None:
-        """Show nothing yet."""
         super().__init__(classes=classes, markup=False)
         self._shown: RenderableType = ""
         self._drawn: tuple[int, int] = (0, 0)  # the displayed width and number of lines

@@ -68,7 +68,6 @@ class DraftViews(Vertical):
     ]
 
     def __init__(self) -> None:
-        """Show no draft."""
         super().__init__(id="draft")
         self._text = ""
         self._base: str | None = None  # the job.sh to compare the script with

@@ -46,7 +46,6 @@ class _Row:
 
     @property
     def is_field(self) -> bool:
-        """Whether the row is a field."""
         return self.problem is None and not self.fold and self.field is not None
 
     @property
@@ -114,7 +113,6 @@ class FieldList(ScrollView, can_focus=True):
         """The user applies all fixes, and those that they make necessary."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """Show nothing."""
         super().__init__(id=id)
         self._fields: Sequence[Field] = ()
         self._loose: Sequence[Finding] = ()

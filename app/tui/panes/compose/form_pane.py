@@ -53,7 +53,6 @@ class FormPane(Vertical):
         text: str
 
     def __init__(self) -> None:
-        """Show no draft."""
         super().__init__(id="form")
         self._text = ""
         self._field: Field | None = None

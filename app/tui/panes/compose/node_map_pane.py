@@ -19,7 +19,6 @@ class NodePane(Scroll):
     """The cores of a node, and the ranks bound to them, with their masks if `shows_ranks`."""
 
     def __init__(self) -> None:
-        """Show no job."""
         super().__init__(id="node")
         self._preview: Preview | None = None
         self.shows_ranks = True

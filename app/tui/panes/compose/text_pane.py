@@ -68,7 +68,6 @@ class TextEditor(TextArea):
     ]  # fmt: skip
 
     def __init__(self) -> None:
-        """Show no text."""
         super().__init__(
             id="text", show_line_numbers=True, soft_wrap=False, tab_behavior="focus", compact=True
         )
@@ -127,7 +126,6 @@ class TextPane(Vertical, can_focus=True):
     """
 
     def __init__(self) -> None:
-        """Show no draft."""
         super().__init__(id="yaml")
         self._checked: CheckedDraft | None = None
         self._fields: Sequence[Field] = ()  # the fields of the last valid text
@@ -166,7 +164,6 @@ class TextPane(Vertical, can_focus=True):
 
     @on(TextArea.SelectionChanged)
     def _draw_notes(self) -> None:
-        """Show the errors and the help."""
         if (checked := self._checked) is None:
             return
         wrong = [item for item in checked.problems if item.severity != "note"]

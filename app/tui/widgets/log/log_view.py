@@ -58,7 +58,6 @@ class LogView(RowView, can_focus=True):
         """Before, after, start or end."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """Show an empty log."""
         super().__init__(id=id)
         self.window = LogWindow()
         self.mark: int | None = None

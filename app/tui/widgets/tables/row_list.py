@@ -52,7 +52,6 @@ class RowList(AtOnce, RowView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = list(Scroll.BINDINGS)
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """Show nothing."""
         super().__init__(id=id)
         self._lines: Sequence[Text] = ()
         self._table: TitledRows | None = None

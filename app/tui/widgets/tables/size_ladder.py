@@ -32,7 +32,6 @@ class SizeLadder(OptionList):
         """The marked sizes have changed."""
 
     def __init__(self, id: str) -> None:  # noqa: A002 - Textual's name
-        """Show no sizes yet."""
         super().__init__(id=id, markup=False, compact=True)
         self._rungs: Sequence[Rung] = ()
         self._titles: Sequence[str] = ("",) * 6
