@@ -76,7 +76,7 @@ class _Training:
         kept = _FLOAT * weights + states + 2 * self.batch * model.input
 
         def at(name: str) -> int:
-            fixed, of_a_sample = step[name]
+            fixed, of_a_sample = step.get(name, step["most"])
             return fixed + of_a_sample * self.batch
 
         if split:
