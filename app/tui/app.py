@@ -191,7 +191,6 @@ class LumiApp(OrderedKeysApp):
         offer_themes(self, kept_theme(settings.theme))
 
     def get_default_screen(self) -> Screen[None]:
-        """Return the first screen."""
         return RunsScreen(self.runs, self.schedule)
 
     def on_mount(self) -> None:
@@ -445,7 +444,6 @@ class LumiApp(OrderedKeysApp):
             self.runs.close()
 
     def action_command_palette(self) -> None:
-        """Open the palette."""
         from lumitui.app.tui.dialogs.palette import Palette
 
         if not isinstance(self.screen, Palette):

@@ -47,7 +47,6 @@ class DialogBox(ModalScreen[Answer]):
 
     @on(Button.Pressed, "#no")
     def action_close(self) -> None:
-        """Close the dialog without an answer."""
         self.dismiss(None)
 
 

@@ -332,7 +332,6 @@ class LogPane(Vertical):
             self._part_wanted(LogView.Wanted("after"))  # the log grew meanwhile
 
     def action_search(self) -> None:
-        """Open the search field."""
         self._finder.open()
 
     def action_find(self, step: int) -> None:
@@ -341,7 +340,6 @@ class LogPane(Vertical):
         self._finder.step(view.place, view.window.size, forward=step > 0)
 
     def action_error(self) -> None:
-        """Go to the first error, then to the next."""
         self._finder.next_error(self._view.window.size)
 
     @on(LogFinder.Left)

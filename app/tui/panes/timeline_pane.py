@@ -71,7 +71,6 @@ class TimelinePane(RowList):
             self.show(lines, TitledRows(TITLES, table))
 
     def on_resize(self, event: events.Resize) -> None:
-        """Draw the bars as wide as the pane."""
         super().on_resize(event)
         if self._run is not None:
             self.draw(self._run)

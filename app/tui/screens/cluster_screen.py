@@ -113,7 +113,6 @@ class ClusterScreen(FullScreen):
         self.refresh_bindings()
 
     def on_resize(self) -> None:
-        """Show as many sites as fit now."""
         shown = [column.site for column in self.query(SiteColumn)]
         if self._sites and shown != self.visible_sites:
             self._show()
@@ -155,7 +154,6 @@ class ClusterScreen(FullScreen):
         self.reread()
 
     def action_turn(self, step: int) -> None:
-        """Show the next or the previous site."""
         if len(self._sites) > len(self.visible_sites):
             self._at = (self._at + step) % len(self._sites)
             self._show()
@@ -400,7 +398,6 @@ class QueueRows(PartRows):
             tui(self).open_run(run)
 
     def action_cancel(self) -> None:
-        """Cancel the selected job after confirmation."""
         if run := self._run():
             tui(self).cancels.cancel(run)
 

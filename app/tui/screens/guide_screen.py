@@ -129,7 +129,6 @@ class GuideScreen(FullScreen):
         self.reread()
 
     def action_move(self, way: str) -> None:
-        """Move the cursor."""
         (self.focus_next if way == "next" else self.focus_previous)("Button, Input")
 
     @on(Input.Submitted)

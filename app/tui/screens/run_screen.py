@@ -214,7 +214,6 @@ class RunScreen(MarkedPage):
             self._show()
 
     def on_resize(self) -> None:
-        """Show other panes beside the overview, and the tabs' keys, if there is room."""
         for tab in self.query(Tab):
             tab.label = self._tab((tab.id or "").removeprefix("tab-"))
         if self._open and set(self._on_screen()) != set(self.shown_panes):

@@ -292,7 +292,6 @@ class RunsScreen(MarkedPage):
         self._list(self._window.listing.order.next())
 
     def action_reverse(self) -> None:
-        """Reverse the order."""
         order = self._window.listing.order
         self._list(Order(order.by, not order.reverse))
 

@@ -124,7 +124,6 @@ class ScalingScreen(RunScreenBase):
         self._show_advice()
 
     def on_resize(self) -> None:
-        """Lay out the study again."""
         if self._found is not None:
             self._show_study(self._found)
 
@@ -140,7 +139,6 @@ class ScalingScreen(RunScreenBase):
         self.query_one("#sizes").focus()
 
     def action_goal(self, name: str) -> None:
-        """Go to a field."""
         self.query_one(f"#{name}").focus()
 
     @on(Input.Changed, "#deadline, #budget")

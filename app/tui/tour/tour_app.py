@@ -44,7 +44,6 @@ class TourApp(LumiApp):
         self._reached = False  # whether the user has reached the stop's destination
 
     def on_mount(self) -> None:
-        """Start with the first stop."""
         super().on_mount()
         self.set_interval(_LOOK, self._look)
 
@@ -53,7 +52,6 @@ class TourApp(LumiApp):
         yield TourLine()
 
     def action_tour_line(self) -> None:
-        """Hide or show the line."""
         self.shows_line = not self.shows_line
 
     def _look(self) -> None:

@@ -27,7 +27,6 @@ class TourLine(Static):
         self._draw()
 
     async def on_click(self) -> None:
-        """Close the line."""
         await self.run_action("app.tour_line")
 
     def _go_to(self, stop: int) -> None:

@@ -68,7 +68,6 @@ class Keys(Footer):
         yield from (ends[last] for last in LAST if last in ends)
 
     def on_resize(self) -> None:
-        """Rebuild the keys if the width has changed."""
         if self._made is not None and self.app.size.width != self._room:
             self.refresh(recompose=True)
 

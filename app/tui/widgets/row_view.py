@@ -62,7 +62,6 @@ class RowView(ScrollView):
         return [strip.crop(*crop.column_span) for strip in strips]
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Show other rows."""
         self.move_bar()
         if round(old_value) != round(new_value):
             self.refresh(self.size.region)

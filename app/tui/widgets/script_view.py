@@ -43,7 +43,6 @@ class HangingText(Static):
             self.show(self._text)
 
     def on_resize(self) -> None:
-        """Wrap the text for this width."""
         if (width := self.size.width) and width != self._width:
             self._width = width
             lines = self._text.split("\n", allow_blank=True)
@@ -121,7 +120,6 @@ class ScriptView(Scroll):
         self.query_one("#text", HangingText).cut(cuts=cuts)
 
     def action_toggle_all(self) -> None:
-        """Show all files, or only job.sh again."""
         self._all = not self._all
         self._draw_files()
 

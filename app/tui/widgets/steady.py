@@ -26,7 +26,6 @@ class Steady(Static):
         self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Redraw if the width has changed."""
         if self.content_size.width != self._drawn[0]:
             self._draw()
 

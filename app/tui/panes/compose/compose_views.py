@@ -230,7 +230,6 @@ class DraftViews(Vertical):
         return action != "edit" or self.query_one(TextPane).has_focus
 
     def action_edit(self) -> None:
-        """Edit the text of the job file."""
         self.open("yaml")
 
     def step(self, step: int) -> None:

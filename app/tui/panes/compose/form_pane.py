@@ -39,7 +39,6 @@ class FieldInput(LineInput):
         """The user left the field without a new value."""
 
     def action_leave(self) -> None:
-        """Leave the field without a new value."""
         self.post_message(self.Left())
 
 

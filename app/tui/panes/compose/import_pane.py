@@ -20,7 +20,6 @@ class ImportPane(Scroll):
         super().__init__(id="imported", classes="frame")
 
     def compose(self) -> ComposeResult:
-        """Yield the report."""
         yield Static(id="import-report", markup=False)
 
     def show(self, draft: Draft | None) -> None:

@@ -50,7 +50,6 @@ class _Theme(TextAreaTheme):
     """The colours of the app's theme; the cursor's line keeps those of its words."""
 
     def apply_css(self, text_area: TextArea) -> None:
-        """Take the colours of the app's theme."""
         super().apply_css(text_area)
         line = self.cursor_line_style
         self.cursor_line_style = line and Style(bgcolor=line.bgcolor)
@@ -90,7 +89,6 @@ class TextEditor(TextArea):
             self.refresh()
 
     def get_line(self, line_index: int) -> Text:
-        """Return a line ready to draw."""
         line = super().get_line(line_index)
         # Reads a single line, so that a key costs the lines on the screen, not the file.
         line.highlight_regex(_NUMBER, "yellow")

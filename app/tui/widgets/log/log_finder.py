@@ -129,7 +129,6 @@ class LogFinder(LineInput):
         self.focus()
 
     def action_leave(self) -> None:
-        """Close the field."""
         self.display = False
         self.post_message(self.Left())
 

@@ -50,7 +50,6 @@ class RankChips(Static):
         return " ".join(found.get(name, usual) for name, usual in _KEYS.items())
 
     def on_click(self, event: events.Click) -> None:
-        """Select the rank under the mouse."""
         for first, last, rank in self._places:
             if first <= event.x < last:
                 self.post_message(self.Chosen(rank))

@@ -73,7 +73,6 @@ class SizeLadder(OptionList):
         return f"   {self._aligned(self._titles)}"
 
     def action_mark(self) -> None:
-        """Mark or unmark the size under the cursor."""
         if self.chosen is not None:
             self._mark(self.marked ^ {self.chosen})
 
