@@ -403,7 +403,6 @@ class LumiApp(OrderedKeysApp):
 
     @on(events.DescendantBlur)
     def _field_left(self) -> None:
-        """Show an error that was deferred while the user typed."""
         self._errors.show_next_later()
 
     def push_screen(self, *given: Any, **options: Any) -> Any:

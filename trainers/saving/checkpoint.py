@@ -225,7 +225,6 @@ class Checkpoints:
         return True
 
     def _own(self) -> list[Saved]:
-        """Return this training's checkpoints, newest first, including a later start's."""
         return [one for one in self.newest_first() if one.start >= self._first]
 
 

@@ -113,7 +113,6 @@ class Sends:
         return seen and not self._leaving.quits_when_done, f"sending {name}"
 
     def _show_names(self) -> None:
-        """Show running sends in every title bar."""
         names = [styled.shorten(name, LONGEST_NAME) for _, name in self._under_way.values()]
         what = names[0] if len(names) == 1 else f"{len(names)} jobs"
         self._app.sub_title = styled.plain(f"sending {what}").plain if names else ""

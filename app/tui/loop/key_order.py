@@ -133,7 +133,6 @@ class OrderedKeysApp(App[int]):
 
 
 def _pumps(screen: Screen[object]) -> Iterator[MessagePump]:
-    """Yield a screen and every widget on it."""
     yield screen
     yield from screen.walk_children()
 

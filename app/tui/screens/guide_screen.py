@@ -137,7 +137,6 @@ class GuideScreen(FullScreen):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Move the cursor to the next step."""
         name = next(step.name for step in self._steps() if step.mark == "next")
         self.query_one(f"#{name}").focus()
 

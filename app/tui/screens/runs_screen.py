@@ -167,7 +167,6 @@ class RunsScreen(MarkedPage):
         self._draw_chosen()
 
     def _read(self) -> None:
-        """Read the list again if the history has changed."""
         if self._window.refresh():
             self._draw_list()
 

@@ -73,7 +73,6 @@ class Keys(Footer):
 
 
 def _last(key: Binding | FooterKey) -> str:
-    """Return the entry of `LAST` that matches a key, or ""."""
     return next((last for last in LAST if last == key.key or key.action == f"app.{last}"), "")
 
 
@@ -91,7 +90,6 @@ def _fitting(screen: Screen[object]) -> list[ActiveBinding]:
 
 
 def _shown_keys(screen: Screen[object]) -> tuple[object, ...]:
-    """Return everything that the footer depends on."""
     return tuple((one.binding, one.enabled, one.tooltip) for one in _fitting(screen))
 
 

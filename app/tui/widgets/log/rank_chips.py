@@ -44,7 +44,6 @@ class RankChips(Static):
         self.update(text)
 
     def _keys(self) -> str:
-        """Return the user's keys that choose a rank."""
         bindings = [active.binding for active in self.screen.active_bindings.values()]
         found = {binding.id: self.app.get_key_display(binding) for binding in bindings}
         return " ".join(found.get(name, usual) for name, usual in _KEYS.items())

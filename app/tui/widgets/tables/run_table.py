@@ -216,7 +216,6 @@ class RunTable(ScrollView, can_focus=True):
 
     @property
     def _height(self) -> int:
-        """Rows on the screen below the headings."""
         return max(0, self.scrollable_content_region.height - 1)
 
     def _resize_list(self) -> None:

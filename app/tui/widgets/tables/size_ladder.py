@@ -89,7 +89,6 @@ class SizeLadder(OptionList):
         self.post_message(self.Marked())
 
     def _tick(self) -> None:
-        """Tick the sizes that would be sent."""
         for at, text in enumerate(self._prompts()):
             self.replace_option_prompt_at_index(at, text)
 
