@@ -129,7 +129,6 @@ class GivenPath(click.Path):
     """A path given by the user; an empty path, such as an unset variable, is a mistake."""
 
     def __init__(self) -> None:
-        """Accept any path."""
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

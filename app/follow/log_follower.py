@@ -241,7 +241,6 @@ class LogFollower:
     """Returns the seconds since the last sign of the site, or infinity without a connection."""
 
     def __post_init__(self) -> None:
-        """Start without requests."""
         self._attended = True  # a user opened the log; later requests are automatic
         self._waits_for = ""
         self._cuts = 0
@@ -280,7 +279,6 @@ class LogFollower:
                 return
 
     def _begin(self, run: Run) -> Iterator[LogEvent]:
-        """Begin the log of the current attempt of `run`."""
         last = self.last if self.attempt is None or self.waits else None
         start, data = 0, b""
         if last is not None:
@@ -387,7 +385,6 @@ class LogPages:
     """The logs of all runs, by page. Thread-safe."""
 
     def __init__(self, watcher: Watcher) -> None:
-        """Read from the sites of `watcher`."""
         self._watcher = watcher
 
     def page(

@@ -110,7 +110,6 @@ class Backoff:
     """
 
     def __init__(self) -> None:
-        """No request so far."""
         self._asked: dict[str, float] = {}
 
     def due(self, runs: Sequence[Run], now: float, *, attended: bool) -> list[Run]:

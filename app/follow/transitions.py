@@ -174,7 +174,6 @@ def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
 
 
 def _end(state: State, exit_file: ExitFile | None) -> Changes:
-    """Return the changes for a run's end, from an exit file."""
     if exit_file is None:
         return {"rc": 0 if state is State.DONE else None}
     if state is State.DONE:

@@ -15,7 +15,6 @@ class KnownSnapshots:
     """The history's records of code sent to sites."""
 
     def __init__(self, file: Database) -> None:
-        """Read and write it in `file`."""
         self._file = file
 
     def remember(self, site: str, root: str, manifest_text: str, manifest_id: str) -> None:

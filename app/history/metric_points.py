@@ -127,7 +127,6 @@ class RunMetrics:
     """The metrics of all runs in the history's file."""
 
     def __init__(self, file: Database) -> None:
-        """Read and write them in `file`."""
         self._file = file
 
     def add(
@@ -323,7 +322,6 @@ class Glances:
     """Cached previews of the runs. Thread-safe."""
 
     def __init__(self, metrics: RunMetrics) -> None:
-        """Preview the runs of `metrics`."""
         self._metrics = metrics
         self._kept: OrderedDict[GlanceKey, Glance] = OrderedDict()
         self._lock = Lock()

@@ -81,7 +81,6 @@ class RunExchange:
     """The runs of one history, for another laptop."""
 
     def __init__(self, file: Database) -> None:
-        """Read and write the runs in `file`."""
         self._file = file
 
     def export(self, target: Path) -> ExportedRuns:

@@ -190,7 +190,6 @@ def _line(place: Sequence[str], value: Value) -> str:
 
 
 def _inline(value: object, style: str | None = None) -> str:
-    """Return a value on one line."""
     if isinstance(value, str):
         return scalar(value, style)
     if isinstance(value, Mapping):

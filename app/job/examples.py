@@ -140,7 +140,6 @@ def chosen(beginning: Beginning) -> JobExample:
 
 
 def _example_of_trainer(trainer: str) -> str:
-    """Return the name of a bundled trainer's example."""
     bundled = {"lightning": "lightning", "lightning_trainer": "lightning"}
     bundled |= {name: name for name in TRAINERS if name in examples()}
     if trainer not in bundled:

@@ -141,7 +141,6 @@ def setting_of(spec: JobSpec, key: str) -> str:
 
 
 def _arguments(spec: JobSpec) -> Iterator[str]:
-    """Yield the names of a job's arguments."""
     yield from (word.partition("=")[0] for word in spec.args if word.startswith("--"))
     yield from (name for name in (batch_argument(spec), rate_argument(spec)) if name)
 

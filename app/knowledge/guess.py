@@ -80,7 +80,6 @@ class _Facts:
 
     @classmethod
     def of(cls, options: CommandOptions) -> "_Facts":
-        """Return the facts in sbatch's options."""
         return cls(
             (options.value("partition") or "").split(",")[0],
             options.value("account") or "",
@@ -98,7 +97,6 @@ class _Facts:
         return bool(sure) and sure + gpu >= 3 and gpu >= 0 and self._account(site) >= 0
 
     def is_default(self, site: Site) -> bool:
-        """Return whether the account is the default in a user's profile."""
         return bool(self.account) and self.account == site.account.default
 
     def told(self, site: Site) -> list[str]:

@@ -212,7 +212,6 @@ class TracebackFolder:
     """Finds equal tracebacks in a stream of lines; those of different ranks may be mixed."""
 
     def __init__(self) -> None:
-        """Start without any lines."""
         self._open: dict[str, list[Labelled]] = {}
         self._found: dict[tuple[str, ...], Fold] = {}
 

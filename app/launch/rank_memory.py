@@ -76,7 +76,7 @@ class _Training:
         kept = _FLOAT * weights + states + 2 * self.batch * model.input
 
         def at(name: str) -> int:
-            fixed, of_a_sample = step[name]
+            fixed, of_a_sample = step.get(name, step["most"])
             return fixed + of_a_sample * self.batch
 
         if split:
@@ -185,7 +185,6 @@ def _training_of(spec: JobSpec, layout: RankLayout) -> _Training | None:
 
 @cache
 def _models() -> dict[str, _ModelRow]:
-    """Return the table's rows by model."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     rows = yaml.load(_TABLE.read_bytes(), loader)
     return {model: _ModelRow(**row) for model, row in rows.items()}

@@ -18,7 +18,6 @@ class ShownFindings:
     """The findings that the last preview printed, in a small file."""
 
     def __init__(self, file: Path) -> None:
-        """Keep the findings in `file`."""
         self._file = file
 
     def keep(self, job: Path, texts: Collection[str]) -> None:

@@ -63,7 +63,6 @@ def forecast(launch: Launch, history: History, scalings: Scalings) -> Forecast |
 
 
 def _readable(run: Run) -> bool:
-    """Return whether a run's job file is readable; another version may have written it."""
     try:
         return bool(run.spec.name)
     except LumiError:

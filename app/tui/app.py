@@ -191,7 +191,6 @@ class LumiApp(OrderedKeysApp):
         offer_themes(self, kept_theme(settings.theme))
 
     def get_default_screen(self) -> Screen[None]:
-        """Return the first screen."""
         return RunsScreen(self.runs, self.schedule)
 
     def on_mount(self) -> None:
@@ -404,7 +403,6 @@ class LumiApp(OrderedKeysApp):
 
     @on(events.DescendantBlur)
     def _field_left(self) -> None:
-        """Show an error that was deferred while the user typed."""
         self._errors.show_next_later()
 
     def push_screen(self, *given: Any, **options: Any) -> Any:
@@ -445,7 +443,6 @@ class LumiApp(OrderedKeysApp):
             self.runs.close()
 
     def action_command_palette(self) -> None:
-        """Open the palette."""
         from lumitui.app.tui.dialogs.palette import Palette
 
         if not isinstance(self.screen, Palette):

@@ -27,7 +27,6 @@ class Errors:
     """The errors of an app, shown in dialogs one after another."""
 
     def __init__(self, app: LumiApp) -> None:
-        """Start without errors."""
         self._app = app
         self._last_repeated = ""
         self._waiting: deque[LumiError] = deque()  # errors that wait until a question is answered

@@ -35,7 +35,6 @@ class BatchJob:
     """One job, in the process that supervises it."""
 
     def __init__(self, record: JobRecord, request: BatchRequest, run: Path, folder: Path) -> None:
-        """Start nothing yet; `run` is the run's folder, `folder` the job's own."""
         self.record, self.request, self.run, self.folder = record, request, run, folder
         self.script = 0
         """The pid of bash, which is also its session."""

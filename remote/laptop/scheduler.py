@@ -59,7 +59,6 @@ class Process:
     """Scheduler over one transport, which must lead to this machine."""
 
     def __init__(self, transport: Transport) -> None:
-        """Use `transport`; sends nothing yet."""
         self._transport = transport
         self.commands = 0
         """Slurm commands run so far, for the footprint: none."""

@@ -251,7 +251,6 @@ class Slurm:
     """Scheduler over one transport."""
 
     def __init__(self, transport: Transport) -> None:
-        """Use `transport`; sends nothing yet."""
         self._transport = transport
         self.commands = 0
         """Number of Slurm commands run so far, for the footprint."""

@@ -131,7 +131,6 @@ class LogIn:
         return False
 
     def _refused(self) -> LinkError:
-        """Return the error for a failed login."""
         offered = ", ".join(self._offered) or "no key"
         if self._dialog.declined:
             why = f"was not completed: you did not answer a question; offered: {offered}"

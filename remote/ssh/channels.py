@@ -27,7 +27,6 @@ class RequestExchange:
     """One running request: its channel, and the received parts of its two outputs."""
 
     def __init__(self, channel: Channel, framing: Framing) -> None:
-        """Use `channel`, which runs the command of `framing`."""
         channel.settimeout(_POLL)
         self.channel = channel
         self.outputs = Outputs(framing)

@@ -81,7 +81,6 @@ class _Packetizer(Packetizer):
         self._banner, self._began = 0, 0.0
 
     def read_all(self, n: int, check_rekey: bool = False) -> bytes:
-        """Return `n` bytes."""
         if not 0 <= n <= MOST_PACKET:
             raise paramiko.SSHException(f"a packet was damaged in transit: {n} bytes long")
         return super().read_all(n, check_rekey)

@@ -32,7 +32,6 @@ class Metered:
         up: Callable[[int], None] = lambda count: None,
         down: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """Count the traffic of `sock`."""
         self._sock, self._up, self._down = sock, up, down
         self._head = b""
         self.heard = time.monotonic()
@@ -147,7 +146,6 @@ def dial(
 
 
 def _bind(sock: socket.socket, name: str) -> None:
-    """Bind to the local address `name`."""
     try:
         *_, address = socket.getaddrinfo(name, 0, sock.family, socket.SOCK_STREAM)[0]
         sock.bind(address)

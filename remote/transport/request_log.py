@@ -59,7 +59,6 @@ class RequestLog:
     """The latest requests to one site. Thread-safe."""
 
     def __init__(self) -> None:
-        """Start without requests."""
         self._requests: OrderedDict[int, SiteRequest] = OrderedDict()
         self._lock = threading.Lock()
         self._number = 0
@@ -92,7 +91,6 @@ class Logged:
     """A transport that logs each request of another transport."""
 
     def __init__(self, transport: Transport, log: RequestLog) -> None:
-        """Send everything over `transport`."""
         self._transport, self._log = transport, log
 
     def run(

@@ -48,7 +48,6 @@ class LumituiLauncher(Launcher):
     """Submits a multirun."""
 
     def __init__(self, job: str, wait: bool, result: str) -> None:
-        """Take what is configured; see `LumituiLauncherConf`."""
         self._job, self._wait, self._result = job, wait, result
 
     def setup(

@@ -35,7 +35,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import a name of the interface when it is asked for."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from lumitui.app import runs

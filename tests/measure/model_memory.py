@@ -9,6 +9,7 @@ import sys
 import weakref
 from contextlib import nullcontext
 from importlib import import_module
+from operator import ge
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,9 @@ _HEAD = """\
 # For each precision, without --recompute and with each of its values ("bf16 weights": as fsdp
 # gathers them, so that autocast copies none):
 #   most: what lives besides weights and gradients, at its most
-#   growing: the same with the gradients that have come by then; a single rank begins with none
-#   inner: `most` while the gradients of blocks come
+#   growing: the same with the gradients that have come by then, if more than `most`; a single rank
+#     begins with none
+#   inner: `most` while the gradients of blocks come, in the rows that fsdp reads
 """
 
 
@@ -148,6 +150,10 @@ def row_of(model: str) -> dict[str, Any]:
             for name, at_two, at_four in zip(("most", "growing", "inner"), two, four, strict=True):
                 slope = (at_four - at_two) // 2
                 lines[name] = [max(0, at_two - 2 * slope), slope]
+            if precision == "bf16 weights" or all(map(ge, lines["most"], lines["growing"])):
+                del lines["growing"]
+            if precision == "bf16" and parts and not normed:
+                del lines["inner"]
             row["passes"][f"{precision}, {recompute}" if recompute else precision] = lines
     return row
 

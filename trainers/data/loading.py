@@ -58,7 +58,6 @@ class TrainingShares:
     world_size: int
 
     def __len__(self) -> int:
-        """Return the number of this rank's micro batches."""
         global_batch = self.batch * self.accumulate * self.world_size
         return max(0, len(self.order) - self.start) // global_batch * self.accumulate
 
@@ -85,7 +84,6 @@ class TestingShares:
     world_size: int
 
     def __len__(self) -> int:
-        """Return the number of each rank's batches."""
         return -(-self.count // (self.batch * self.world_size))
 
     def __getitem__(self, number: int) -> Tensor:

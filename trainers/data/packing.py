@@ -69,7 +69,6 @@ class Work:
     end: int
 
     def __len__(self) -> int:
-        """Return the number of images it will have."""
         return self.end - self.start
 
     @property

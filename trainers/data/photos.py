@@ -152,7 +152,6 @@ class FolderImages:
     shape: Shape
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return len(self.targets)
 
     @property

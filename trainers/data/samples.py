@@ -72,7 +72,6 @@ class InMemory:
     targets: Tensor
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return len(self.targets)
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,7 +93,6 @@ class Range:
         return self.whole.shape
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return self.end - self.start
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:

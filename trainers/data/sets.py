@@ -114,7 +114,6 @@ class Synthetic:
     start: int
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return self.count
 
     @cached_property

@@ -140,7 +140,6 @@ class PackedImages:
         return files.read(number, whole - shard.count * LABEL, shard.count * LABEL)
 
     def __len__(self) -> int:
-        """Return the number of images."""
         return self._ends[-1] if self._ends else 0
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:

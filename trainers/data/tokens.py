@@ -82,7 +82,6 @@ class TokenWindows:
         return windows
 
     def __len__(self) -> int:
-        """Return the number of windows."""
         return self._ends[-1]
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:

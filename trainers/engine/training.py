@@ -296,7 +296,6 @@ class Training:
         return self.at.samples + self.global_batch <= self.at.train_samples
 
     def _goes_on(self) -> bool:
-        """Whether a step of this epoch is left."""
         return self.epoch_has_more() and self.at.step < self.args.steps
 
     def train(self) -> None:

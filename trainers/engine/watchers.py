@@ -38,7 +38,6 @@ class TensorBoard:
     """A TensorBoard event file."""
 
     def __init__(self, folder: Path, facts: Line) -> None:
-        """Open the file."""
         from torch.utils.tensorboard import SummaryWriter
 
         self._writer: Any = SummaryWriter(str(folder))

@@ -63,7 +63,6 @@ class DecoderBlock(nn.Module):
     """Causal attention and two linear layers, each after a layer norm and with a shortcut."""
 
     def __init__(self, dim: int, heads: int) -> None:
-        """Build it."""
         super().__init__()
         self.ln_1 = nn.LayerNorm(dim)
         self.attn = SelfAttention(dim, heads, causal=True)
@@ -81,7 +80,6 @@ class TanhMlp(nn.Module):
     """Two linear layers with the tanh approximation of GELU between them."""
 
     def __init__(self, dim: int) -> None:
-        """Build it."""
         super().__init__()
         self.c_fc = nn.Linear(dim, 4 * dim)
         self.act = nn.GELU(approximate="tanh")

@@ -130,7 +130,6 @@ class DecoderLayer(nn.Module):
     """Causal attention and SwiGLU, each after an RMS norm and with a skip connection."""
 
     def __init__(self, dim: int, heads: int, groups: int, hidden: int) -> None:
-        """Build it."""
         super().__init__()
         self.input_layernorm = RmsNorm(dim)
         self.self_attn = GroupedAttention(dim, heads, groups)
@@ -148,7 +147,6 @@ class GroupedAttention(nn.Module):
     """Causal attention; heads share keys and values (Ainslie et al. 2023, arXiv:2305.13245)."""
 
     def __init__(self, dim: int, heads: int, groups: int) -> None:
-        """Build it."""
         super().__init__()
         self.width = dim // heads
         self.shared_by = heads // groups
@@ -175,7 +173,6 @@ class SwiGlu(nn.Module):
     """Two linear layers, one of which gates the other (Shazeer 2020, arXiv:2002.05202)."""
 
     def __init__(self, dim: int, hidden: int) -> None:
-        """Build it."""
         super().__init__()
         self.gate_proj = nn.Linear(dim, hidden, bias=False)
         self.up_proj = nn.Linear(dim, hidden, bias=False)
@@ -191,7 +188,6 @@ class RmsNorm(nn.Module):
     """Divides by the root of the mean square (Zhang & Sennrich 2019, arXiv:1910.07467)."""
 
     def __init__(self, dim: int, eps: float = 1e-5) -> None:
-        """Build it."""
         super().__init__()
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(dim))

@@ -72,7 +72,6 @@ class PatchEmbedding(nn.Module):
     """Each patch of the image as one token."""
 
     def __init__(self, channels: int, dim: int, patch: int) -> None:
-        """Build it."""
         super().__init__()
         self.proj = nn.Conv2d(channels, dim, kernel_size=patch, stride=patch)
 
@@ -86,7 +85,6 @@ class EncoderBlock(nn.Module):
     """Attention and two linear layers, each after a layer norm and with a shortcut."""
 
     def __init__(self, dim: int, heads: int) -> None:
-        """Build it."""
         super().__init__()
         self.norm1 = nn.LayerNorm(dim, eps=1e-6)
         self.attn = SelfAttention(dim, heads)
@@ -116,7 +114,6 @@ class Mlp(nn.Module):
     """Two linear layers with a GELU between them."""
 
     def __init__(self, dim: int) -> None:
-        """Build it."""
         super().__init__()
         self.fc1 = nn.Linear(dim, 4 * dim)
         self.act = nn.GELU()

@@ -99,7 +99,6 @@ class Heart:
     """Writes this rank's progress; does nothing before `start` or if that fails."""
 
     def __init__(self) -> None:
-        """Create an inactive heartbeat."""
         self._records: Records | None = None
         self._place = 0
         self._count = self._step = self._steps = 0

@@ -64,7 +64,6 @@ class Watch:
     """Watches the ranks of a node, from one of them."""
 
     def __init__(self, records: Records, place: Place) -> None:
-        """Prepare to watch; `run` does it."""
         self._records, self._place = records, place
         self._here = place.here
         self._order = list(dict.fromkeys(place.nodes.values()))

@@ -182,7 +182,6 @@ def measure_all_reduce(ranks: range, device: Any) -> float:
 
 
 def _wait(device: Any) -> None:
-    """Wait until the device has finished its work."""
     import torch
 
     if device.type == "cuda":

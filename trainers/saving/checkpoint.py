@@ -72,7 +72,6 @@ class Checkpoints:
     """The checkpoints of a run folder, written by rank 0 and readable by every rank."""
 
     def __init__(self, run_dir: Path, keep: int = KEEP) -> None:
-        """Use the folder; writes nothing before `take_over`."""
         self._run_dir = run_dir
         self.folder = run_dir / "checkpoints"
         self._keep = keep
@@ -226,7 +225,6 @@ class Checkpoints:
         return True
 
     def _own(self) -> list[Saved]:
-        """Return this training's checkpoints, newest first, including a later start's."""
         return [one for one in self.newest_first() if one.start >= self._first]
 
 

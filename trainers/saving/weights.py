@@ -90,7 +90,6 @@ def _weights(net: nn.Module, place: Path) -> Iterator[tuple[str, Tensor]]:
 
 
 def _elsewhere(net: nn.Module) -> bool:
-    """Return whether another rank has the weights."""
     return any(weight.is_meta for weight in net.parameters())
 
 

@@ -78,7 +78,6 @@ class EpochBatches:
     """The rest of the current epoch, each time Lightning requests it."""
 
     def __init__(self, of: Training) -> None:
-        """Use the data of this training."""
         self._of = of
         self.workers = ExitStack()
         """The open batches, to close if the training ends early."""

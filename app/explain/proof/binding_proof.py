@@ -174,7 +174,6 @@ def _differing(wrong: list[RankProof]) -> str:
 
 
 def _missing(rows: list[RankProof], layout: RankLayout) -> list[int]:
-    """Return the ranks whose reports are missing."""
     each = layout.ranks_per_node
     nodes: Sequence[int] = range(layout.nodes)
     if layout.nodes > ALL_NODES:

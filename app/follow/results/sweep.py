@@ -98,7 +98,6 @@ class Sweeps:
     """Reads the grids of a history."""
 
     def __init__(self, history: History) -> None:
-        """Read from `history`."""
         self._history = history
 
     def of(self, run_id: str) -> Sweep:

@@ -80,7 +80,6 @@ class Stocks:
     def __init__(
         self, history: History, sites: Sites, connection: Callable[[str], "Connection"]
     ) -> None:
-        """Query sites over `connection`."""
         self._history, self._sites, self._connection = history, sites, connection
 
     def list(self, site_name: str, account: str = "") -> tuple[Stock, ...]:

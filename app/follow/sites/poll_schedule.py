@@ -84,20 +84,14 @@ class Schedule:
     """The refreshes of all sites. Times are seconds of one monotonic clock."""
 
     last_input: float
-    """Time of the user's last input."""
+    """Time of the user's last input; the start of the program counts as the first."""
     focused: bool | None = None
     """Whether the terminal has the focus; None if it never reported that."""
     requests: int = 0
     """Since the program began."""
-    began_at: float = field(init=False)
-    """Time when the program began."""
     _sites: dict[str, Watched] = field(default_factory=dict)
     _ahead: float | None = None
     """Seconds by which the clock was ahead of the monotonic clock."""
-
-    def __post_init__(self) -> None:
-        """Count the start of the program as the first input."""
-        self.began_at = self.last_input
 
     def is_idle(self, now: float) -> bool:
         """Whether the user is away."""

@@ -82,7 +82,6 @@ class PendingWarnings:
     """Pending warnings. Thread-safe."""
 
     def __init__(self) -> None:
-        """Start without a warning."""
         self._lock = threading.Lock()
         self._waiting: list[str] = []
         self._once: set[str] = set()

@@ -404,7 +404,6 @@ def _like(expression: str, text: str) -> str:
 
 
 def _containing(text: str) -> str:
-    """Return the LIKE pattern for values that contain `text`."""
     escaped = text.casefold().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
 

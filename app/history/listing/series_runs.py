@@ -54,7 +54,6 @@ class KnownSeries:
     """
 
     def __init__(self, file: Database) -> None:
-        """Read and write them in `file`."""
         self._file = file
 
     def begin(self, series: RunSeries) -> None:

@@ -212,7 +212,6 @@ class Expander:
     """Expands the words of one tree in one scope, in the role of `shell`."""
 
     def __init__(self, tree: Tree, scope: Scope, shell: Shell) -> None:
-        """Expand words of `tree` with the variables of `scope`."""
         self.tree, self.scope, self.shell = tree, scope, shell
 
     def arguments(self, node: Node) -> list[ExpandedWord]:

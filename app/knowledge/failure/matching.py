@@ -325,6 +325,5 @@ def _named(rank: int, tasks: str, evidence: Evidence) -> bool:
 
 
 def _within(rank: int, part: str) -> bool:
-    """Return whether a part of srun's list of tasks (`3` or `5-7`) contains a rank."""
     first, _, last = part.partition("-")
     return int(first) <= rank <= int(last or first)

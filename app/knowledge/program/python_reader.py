@@ -125,7 +125,6 @@ class _ModuleReader:
     target: str = ""
 
     def read(self, tree: ast.Module) -> PythonFile:
-        """Return the facts of a module."""
         for node in ast.walk(tree):
             self._import(node)
         self.constants = constants_of(tree)
@@ -378,7 +377,6 @@ class _ModuleReader:
 
 
 def _imported(node: ast.AST) -> Iterator[str]:
-    """Yield the modules that a statement imports."""
     if isinstance(node, ast.Import):
         yield from (name.name for name in node.names)
     elif isinstance(node, ast.ImportFrom):

@@ -74,7 +74,6 @@ class MapPart:
     text: str
     rank: int | None = None
     """The rank that sets the colour."""
-    is_core: bool = False
 
 
 MapLine = tuple[MapPart, ...]
@@ -190,7 +189,7 @@ def rank_lines(site: Site, layout: RankLayout, width: int) -> tuple[MapLine, ...
     lines: list[MapLine] = [(MapPart(head + "mask" * has_room),)]
     for row in rows:
         device = f"{row.gpu:<6} {row.numa or '?':>4}  " if gpu else ""
-        cores = MapPart(f"{row.cores:<11}", row.rank, is_core=True)
+        cores = MapPart(f"{row.cores:<11}", row.rank)
         rank = MapPart(f"{row.rank:>4}  {device}", row.rank)
         lines.append((rank, cores, MapPart(f"  {row.mask}" * has_room)))
     return tuple(lines)
@@ -201,7 +200,7 @@ def _core_parts(row: CoreRow, gpu: str) -> list[MapPart]:
     parts = [MapPart(f"{row.first:>3}-{row.last:<3} ")]
     for cell, cells in groupby(row.cells):
         rank = None if cell in "x.*" else _DIGITS.index(cell)
-        parts.append(MapPart("".join(cells), rank, is_core=True))
+        parts.append(MapPart("".join(cells), rank))
     for rank in row.owners[:3]:
         parts.append(MapPart(f" {gpu}{rank}", rank))
     return [*parts, MapPart(" …")] if len(row.owners) > 3 else parts

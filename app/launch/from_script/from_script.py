@@ -86,7 +86,6 @@ def _name(job: ScriptJob, name: str, notes: Notes) -> str:
 
 
 def _named(data: dict[str, object], names: tuple[str, ...], site: Site, notes: Notes) -> None:
-    """Note which names lumitui expands."""
     spec = spec_of(data)
     texts = (*spec.args, *spec.env.values(), *spec.activate)
     used = {name for text in texts for name in names_in(text, names)}

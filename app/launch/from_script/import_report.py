@@ -282,7 +282,6 @@ class _Dumper(yaml.SafeDumper):
         return self.represent_mapping("tag:yaml.org,2002:map", data, flow_style=False)
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        """Return the node of a text."""
         style = None if data.isprintable() else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", data, style)
 

@@ -143,7 +143,6 @@ def slug(name: str) -> str:
 
 
 def _new_run(preview: Preview, connection: Connection, inheritance: Inheritance | None) -> Run:
-    """Return the record of the new run."""
     launch, parent = preview.launch, inheritance.parent if inheritance else None
     spec, run_id = launch.spec, new_id(launch.spec.name)
     root = connection.root(preview.site, spec.account, project_files.project_name(preview.project))

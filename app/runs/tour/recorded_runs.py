@@ -115,7 +115,6 @@ class RecordedRuns(Runs):
         return planned.preview, planned.inheritance
 
     def _begin_grids(self) -> None:
-        """Record the grids of the runs."""
         grids: dict[str, list[RecordedRun]] = {}
         for facts in self._recording.runs:
             if facts.cell:

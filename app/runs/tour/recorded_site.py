@@ -45,7 +45,6 @@ class RecordedFiles:
     """A transport to the recording's folders below `folder`, which appear below `root`."""
 
     def __init__(self, folder: Path, root: str) -> None:
-        """Connect to nothing."""
         self.log = RequestLog()
         self._local, self._folder, self._root = Logged(Local(), self.log), str(folder), root
 

@@ -50,7 +50,6 @@ class Scalings:
     """
 
     def __init__(self, history: History, sites: Sites) -> None:
-        """Read from `history` and `sites`."""
         self._history, self._sites = history, sites
         self._training = lru_cache(_KEPT)(self._read)
 

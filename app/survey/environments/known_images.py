@@ -27,7 +27,6 @@ class KnownImages:
     """The listings of all sites, one file per site."""
 
     def __init__(self, folder: Path) -> None:
-        """Keep them in `folder`."""
         self._folder = folder
 
     def get(self, site: str) -> SiteImages | None:

@@ -161,7 +161,6 @@ class Environments:
         return sorted(earlier | {connection.work_root(site, name) for name in accounts})
 
     def _accounts(self, site: Site) -> set[str]:
-        """Return the accounts that runs at the site billed."""
         if not site.account.required:
             return {"none"}
         page = self._history.page(limit=200, site=site.name)

@@ -29,7 +29,6 @@ class KeptBudgets:
     """The budgets of accounts at sites, in a small file; unreadable entries are ignored."""
 
     def __init__(self, file: Path) -> None:
-        """Keep them in `file`."""
         self._file = file
 
     def of(self, site: str, account: str) -> KeptBudget | None:

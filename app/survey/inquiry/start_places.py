@@ -168,7 +168,6 @@ def _composed(
 def _queried(
     candidates: list[_Candidate], site: "Site", connection: "Callable[[Site], Connection]"
 ) -> Iterator[_Candidate]:
-    """Yield the candidates with the site's answers."""
     scripts = [each.preview.launch.script for each in candidates if each.preview]
     try:
         starts = ask_starts(connection(site).transport, scripts[:MOST_SCRIPTS])

@@ -101,12 +101,10 @@ class Confirm(DialogBox[bool]):
         self.dismiss(True)
 
     def action_yes(self) -> None:
-        """Answer with a yes."""
         if time.monotonic() >= self._heard_from:
             self._agree()
 
     def action_close(self) -> None:
-        """Answer with a no."""
         self.dismiss(False)
         if self._no:
             self.app.notify(self._no, markup=False)

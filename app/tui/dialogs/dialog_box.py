@@ -50,7 +50,6 @@ class DialogBox(ModalScreen[Answer]):
         self.action_close()
 
     def action_close(self) -> None:
-        """Close the dialog without an answer."""
         self.dismiss(None)
 
 

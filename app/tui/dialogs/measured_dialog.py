@@ -28,7 +28,6 @@ class MeasuredDialog(DialogBox[str | None]):
     KIND = "help"
 
     def __init__(self, looked: "Looked") -> None:
-        """Show the report `looked`."""
         super().__init__()
         self._looked = looked
         self.heading = f"{looked.measured.host}, measured"

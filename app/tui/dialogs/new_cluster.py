@@ -61,7 +61,6 @@ class NewClusterDialog(DialogBox[str | None]):
     heading = "Another cluster"
 
     def __init__(self, host: str = "") -> None:
-        """Begin with `host`, if given."""
         super().__init__()
         self._host = host
         self._found: WrittenProfile | None = None

@@ -34,7 +34,6 @@ class ErrorDialog(DialogBox[None]):
     heading = "That did not work"
 
     def __init__(self, error: LumiError) -> None:
-        """Show `error`."""
         super().__init__()
         self._error = error
 

@@ -58,7 +58,6 @@ class PickDialog(DialogBox[str | None]):
         menu.highlighted = now if menu.option_count else None
 
     def on_mount(self) -> None:
-        """Offer all values."""
         if self.query(OptionList):
             self._filter()
 
@@ -71,7 +70,6 @@ class PickDialog(DialogBox[str | None]):
         self.dismiss((event.option.id or "=")[1:])
 
     def action_move(self, way: str) -> None:
-        """Move the cursor."""
         getattr(self.query_one(OptionList), f"action_cursor_{way}")()
 
 

@@ -26,7 +26,6 @@ class StartDialog(DialogBox[StartPlace | None]):
     heading = "Where it starts first"
 
     def __init__(self, places: Sequence[StartPlace]) -> None:
-        """Compare `places`."""
         super().__init__()
         self._open = [place for place in places if not place.refusal]
         self._refusals = dict.fromkeys(

@@ -26,7 +26,6 @@ class Cancels:
     """The cancels of an app."""
 
     def __init__(self, app: LumiApp, leaving: Leaving) -> None:
-        """Cancel runs of `app`."""
         self._app, self._leaving = app, leaving
 
     def cancel(self, *run_ids: str) -> None:

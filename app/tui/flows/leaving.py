@@ -13,7 +13,6 @@ class Leaving:
     """The exit of an app after its running operations."""
 
     def __init__(self, app: LumiApp) -> None:
-        """Start before the user has agreed to lose anything."""
         self._app = app
         self.quits_when_done = False
         self._given_up: Draft | None = None  # the edits that the user agreed to lose

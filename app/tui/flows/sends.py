@@ -49,7 +49,6 @@ class Sends:
     """The sends of an app: single runs, and series of runs."""
 
     def __init__(self, app: LumiApp, leaving: Leaving) -> None:
-        """Start without running sends."""
         self._app, self._leaving = app, leaving
         self._under_way: dict[SendingDialog, tuple[Path, str]] = {}
         """The project and job name of each running send."""
@@ -115,7 +114,6 @@ class Sends:
         return seen and not self._leaving.quits_when_done, f"sending {name}"
 
     def _show_names(self) -> None:
-        """Show running sends in every title bar."""
         names = [styled.shorten(name, LONGEST_NAME) for _, name in self._under_way.values()]
         what = names[0] if len(names) == 1 else f"{len(names)} jobs"
         self._app.sub_title = styled.plain(f"sending {what}").plain if names else ""

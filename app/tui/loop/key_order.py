@@ -30,7 +30,6 @@ class OrderedKeysApp(App[int]):
     """An app whose keys and pastes act one after another."""
 
     def __init__(self) -> None:
-        """Start without waiting keys."""
         super().__init__()
         self._waiting: deque[events.Key | events.Paste] = deque()
         self._released: deque[events.Key | events.Paste] = deque()
@@ -134,7 +133,6 @@ class OrderedKeysApp(App[int]):
 
 
 def _pumps(screen: Screen[object]) -> Iterator[MessagePump]:
-    """Yield a screen and every widget on it."""
     yield screen
     yield from screen.walk_children()
 

@@ -77,7 +77,6 @@ class FilesPane(Vertical):
     ]  # fmt: skip
 
     def __init__(self) -> None:
-        """Show no files yet."""
         super().__init__(id="folder")
         self._run: Run | None = None
         self._found: FileList | None = None
@@ -104,7 +103,6 @@ class FilesPane(Vertical):
             self.action_list_again()
 
     def action_list_again(self) -> None:
-        """List the files on the site."""
         if self._run is not None:
             self._say("Fetching the list of files from the site …")
             run_id = self._run.id

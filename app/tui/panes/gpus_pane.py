@@ -28,7 +28,6 @@ class GpusPane(RowList):
     """The GPU use of the run's nodes, read when the pane opens, then each minute."""
 
     def __init__(self) -> None:
-        """Show nothing yet."""
         super().__init__(id="gpus")
         self._asked: float | None = None
         self._waiting = False

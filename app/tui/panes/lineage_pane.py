@@ -20,7 +20,6 @@ class LineagePane(OpeningTable):
     """A row for each relative, below its parent; the cursor starts at the run itself."""
 
     def __init__(self) -> None:
-        """Show no relatives yet."""
         super().__init__(id="lineage")
         self._asked: tuple[object, ...] = ()
         self._run: Run | None = None

@@ -100,7 +100,6 @@ class LogPane(Vertical):
     ]  # fmt: skip
 
     def __init__(self, run_id: str) -> None:
-        """Show the log of the run `run_id`."""
         super().__init__(id="log")
         self._run_id = run_id
         self._attempt: int | None = None
@@ -333,7 +332,6 @@ class LogPane(Vertical):
             self._part_wanted(LogView.Wanted("after"))  # the log grew meanwhile
 
     def action_search(self) -> None:
-        """Open the search field."""
         self._finder.open()
 
     def action_find(self, step: int) -> None:
@@ -342,7 +340,6 @@ class LogPane(Vertical):
         self._finder.step(view.place, view.window.size, forward=step > 0)
 
     def action_error(self) -> None:
-        """Go to the first error, then to the next."""
         self._finder.next_error(self._view.window.size)
 
     @on(LogFinder.Left)
@@ -413,7 +410,6 @@ class LogPane(Vertical):
         return log_words.rank_mark(failed, self._finder.errors)
 
     def _ranks(self) -> tuple[int, ...]:
-        """Return the ranks to choose from."""
         others = {self._view.rank, mark.rank if (mark := self._mark()) else None}
         return tuple(sorted({*self._view.ranks, *(rank for rank in others if rank is not None)}))
 

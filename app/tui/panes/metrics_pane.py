@@ -39,7 +39,6 @@ class MetricsPane(Scroll):
     BINDINGS: ClassVar[list[BindingType]] = METRIC_KEYS
 
     def __init__(self) -> None:
-        """Show no metrics yet."""
         super().__init__(id="metrics")
         self._points_at = -1  # bytes of metrics.jsonl that the pane shows
         self._figures: Figures | None = None
@@ -72,11 +71,9 @@ class MetricsPane(Scroll):
             self._search(run, tail[: tail.rfind(b"\n") + 1])
 
     def on_resize(self) -> None:
-        """Lay out the metrics again."""
         self._draw_figures()
 
     def action_choose(self, step: int) -> None:
-        """Draw the next or previous metric."""
         names = [one.name for one in self._series]
         if names:
             self._chosen = neighbour(names, self._chosen, step)

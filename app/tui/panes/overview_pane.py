@@ -151,7 +151,6 @@ class OverviewPane(Scroll):
         return self._chart.display
 
     def on_resize(self, event: events.Resize) -> None:
-        """Draw again: one column, or two."""
         if self._run is not None:
             self.draw(self._run)
 
@@ -210,7 +209,6 @@ class OverviewPane(Scroll):
         return action != "open_line" or bool(self._line)
 
     def action_open_line(self) -> None:
-        """Open the log at the line that shows why the run failed."""
         self.post_message(self.LineWanted(self._line))
 
     def _show_why(self, content: RenderableType | None) -> None:

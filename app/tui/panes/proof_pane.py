@@ -35,7 +35,6 @@ class ProofPane(RowList):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs) -> None:
-        """Show the proof of a run of `runs`."""
         super().__init__(id="proof")
         self._runs = runs
         self._shown: Verdict | None = None
@@ -55,7 +54,6 @@ class ProofPane(RowList):
             self.refresh_bindings()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lay the nodes out again."""
         self._show()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -63,7 +61,6 @@ class ProofPane(RowList):
         return action not in ("choose", "open") or len(self._hosts) > 1
 
     def action_choose(self, step: int) -> None:
-        """Draw another node."""
         self._at = (self._at + step) % len(self._hosts)
         self._show()
 

@@ -30,7 +30,6 @@ class TimelinePane(RowList):
     """A bar for each attempt, then a line for each event, which a worker reads."""
 
     def __init__(self) -> None:
-        """Show nothing yet."""
         super().__init__(id="timeline")
         self._asked: tuple[object, ...] = ()
         self._found: RunOverview | None = None
@@ -72,7 +71,6 @@ class TimelinePane(RowList):
             self.show(lines, TitledRows(TITLES, table))
 
     def on_resize(self, event: events.Resize) -> None:
-        """Draw the bars as wide as the pane."""
         super().on_resize(event)
         if self._run is not None:
             self.draw(self._run)

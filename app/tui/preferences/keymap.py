@@ -95,7 +95,6 @@ def _is_key(text: str) -> bool:
 
 
 def _keys(text: str) -> set[str]:
-    """Return the keys of a binding by their long names."""
     return {binding.key for binding in Binding.make_bindings([Binding(text, "")])}
 
 

@@ -113,7 +113,6 @@ class ClusterScreen(FullScreen):
         self.refresh_bindings()
 
     def on_resize(self) -> None:
-        """Show as many sites as fit now."""
         shown = [column.site for column in self.query(SiteColumn)]
         if self._sites and shown != self.visible_sites:
             self._show()
@@ -155,7 +154,6 @@ class ClusterScreen(FullScreen):
         self.reread()
 
     def action_turn(self, step: int) -> None:
-        """Show the next or the previous site."""
         if len(self._sites) > len(self.visible_sites):
             self._at = (self._at + step) % len(self._sites)
             self._show()
@@ -199,7 +197,6 @@ class SiteColumn(Vertical):
     """One site: a frame for each part of its answer, and details of the selected rows."""
 
     def __init__(self, site: str) -> None:
-        """Show nothing of `site` yet."""
         super().__init__(classes="site-column")
         self.site = site
         self._error = ""
@@ -266,7 +263,6 @@ class SiteColumn(Vertical):
 
     @on(OptionList.OptionHighlighted)
     def _show_details(self) -> None:
-        """Show the details of the selected partition and job."""
         now, (nodes, *_, sizes) = time.time(), self.query(PartRows)
         place = self.query_one(".site-partition", Static)
         sizes.display = place.display = nodes.chosen is not None
@@ -384,7 +380,6 @@ class QueueRows(PartRows):
         return self._found()[1] is not None
 
     def _found(self) -> tuple[str, Run | None]:
-        """Return the selected job, and its run."""
         column = next(one for one in self.ancestors if isinstance(one, SiteColumn))
         job = "" if self.chosen is None else column.overview.queue[self.chosen].job_id
         return job, column.run_of(job) if job else None
@@ -403,7 +398,6 @@ class QueueRows(PartRows):
             tui(self).open_run(run)
 
     def action_cancel(self) -> None:
-        """Cancel the selected job after confirmation."""
         if run := self._run():
             tui(self).cancels.cancel(run)
 

@@ -42,7 +42,6 @@ class CompareScreen(FullScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual types it
 
     def __init__(self, runs: Runs, run_ids: Sequence[str]) -> None:
-        """Compare the runs with these ids."""
         super().__init__(runs)
         self.run_ids = tuple(run_ids)
 

@@ -120,7 +120,6 @@ class GridScreen(FullScreen):
         return action != "choose" or (self._found is not None and len(self._found.metrics) > 1)
 
     def action_choose(self, step: int) -> None:
-        """Draw the next or previous metric."""
         if (found := self._found) is not None:
             self._metric = neighbour(found.metrics, self._metric or found.telling, step)
             self._gathered(found)

@@ -129,7 +129,6 @@ class GuideScreen(FullScreen):
         self.reread()
 
     def action_move(self, way: str) -> None:
-        """Move the cursor."""
         (self.focus_next if way == "next" else self.focus_previous)("Button, Input")
 
     @on(Input.Submitted)
@@ -138,7 +137,6 @@ class GuideScreen(FullScreen):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Move the cursor to the next step."""
         name = next(step.name for step in self._steps() if step.mark == "next")
         self.query_one(f"#{name}").focus()
 

@@ -76,7 +76,6 @@ class MarkedPage(RunScreenBase):
         self._with_meant(tui(self).cancels.cancel)
 
     def action_tag(self) -> None:
-        """Ask for tags of the marked runs."""
         self._with_meant(self._ask_tag)
 
     def _ask_tag(self, *runs: str) -> None:

@@ -45,7 +45,6 @@ class FullScreen(Screen[None]):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs) -> None:
-        """Show `runs`."""
         super().__init__(classes="-high")  # the usual case: a later change is styled twice
         self._compositor = RowCompositor()
         self.runs = runs
@@ -179,7 +178,6 @@ class FullScreen(Screen[None]):
             self._draw_title_bar()
 
     def action_refresh_sites(self) -> None:
-        """Poll the sites now."""
         tui(self).tick(asked=True)
 
     def action_back(self) -> None:
@@ -258,7 +256,6 @@ class RunScreenBase(FullScreen):
             show_error(self, error)
 
     def action_pane(self, pane: str) -> None:
-        """Open the run at a pane."""
         self._act(lambda run: tui(self).open_run(run, pane))
 
     def action_resubmit(self, factor: int) -> None:
@@ -274,7 +271,6 @@ class RunScreenBase(FullScreen):
         self._act(tui(self).open_grid)
 
     def action_cancel(self) -> None:
-        """Cancel the run's job after confirmation."""
         self._act(tui(self).cancels.cancel)
 
     def action_shell(self) -> None:

@@ -20,7 +20,6 @@ class RequestsScreen(FullScreen):
     """This program's requests, newest first, without scripts and answers."""
 
     def __init__(self, runs: Runs) -> None:
-        """Show the requests of `runs`."""
         super().__init__(runs)
         self._shown: list[tuple[str, SiteRequest]] | None = None
 

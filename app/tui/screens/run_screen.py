@@ -237,7 +237,6 @@ class RunScreen(MarkedPage):
             self._show()
 
     def on_resize(self) -> None:
-        """Show other panes beside the overview, and the tabs' keys, if there is room."""
         for tab in self.query(Tab):
             tab.label = self._tab((tab.id or "").removeprefix("tab-"))
         if self._open and set(self._on_screen()) != set(self.shown_panes):
@@ -325,12 +324,10 @@ class RunScreen(MarkedPage):
 
 
 def _name(pane: str) -> str:
-    """Return the name of the pane that `pane` opens."""
     return pane if pane in PANES else "overview"
 
 
 def _widget(pane: Pane) -> Widget:
-    """Return a pane as a widget, in a frame."""
     assert isinstance(pane, Widget)
     return pane.add_class("frame", update=False)
 

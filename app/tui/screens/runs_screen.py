@@ -167,7 +167,6 @@ class RunsScreen(MarkedPage):
         self._draw_chosen()
 
     def _read(self) -> None:
-        """Read the list again if the history has changed."""
         if self._window.refresh():
             self._draw_list()
 
@@ -304,7 +303,6 @@ class RunsScreen(MarkedPage):
         self._list(self._window.listing.order.next())
 
     def action_reverse(self) -> None:
-        """Reverse the order."""
         order = self._window.listing.order
         self._list(Order(order.by, not order.reverse))
 

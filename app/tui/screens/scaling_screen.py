@@ -58,7 +58,6 @@ class ScalingScreen(RunScreenBase):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, run_id: str) -> None:
-        """Show the scaling of the run `run_id`."""
         super().__init__(runs)
         self._run_id = run_id
         self._seen: tuple[int, ...] = ()  # the history's stamp when the study was requested
@@ -125,7 +124,6 @@ class ScalingScreen(RunScreenBase):
         self._show_advice()
 
     def on_resize(self) -> None:
-        """Lay out the study again."""
         if self._found is not None:
             self._show_study(self._found)
 
@@ -141,7 +139,6 @@ class ScalingScreen(RunScreenBase):
         self.query_one("#sizes").focus()
 
     def action_goal(self, name: str) -> None:
-        """Go to a field."""
         self.query_one(f"#{name}").focus()
 
     @on(Input.Changed, "#deadline, #budget")

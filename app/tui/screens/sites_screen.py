@@ -136,7 +136,6 @@ class SitesScreen(FullScreen):
         self._show_page(name)
 
     def on_resize(self) -> None:
-        """Show the profile for this width."""
         super().on_resize()
         if self.query("#site-page"):
             self._page = None
@@ -155,7 +154,6 @@ class SitesScreen(FullScreen):
             page.scroll_home(animate=False)
 
     def _cells(self, name: str, site: Site | None, open_runs: int) -> list[str]:
-        """Return the cells of a site; "" for an empty cell."""
         if site is None:
             return [f"✖ {name}", "", "", "unreadable profile", ""]
         sign, state = "·", ""
@@ -185,7 +183,6 @@ class SitesScreen(FullScreen):
         return line
 
     def action_requests(self) -> None:
-        """Open the log of requests."""
         from lumitui.app.tui.screens.requests_screen import RequestsScreen
 
         self.app.push_screen(RequestsScreen(self.runs))
@@ -217,7 +214,6 @@ class SitesScreen(FullScreen):
             tui(self).measure(self, name, "", lambda: self._read(name))
 
     def action_filter(self) -> None:
-        """Show the filter, ready to type in."""
         self.query_one(FilterInput).display = True
         self.query_one(FilterInput).focus()
 

@@ -40,12 +40,10 @@ class TourApp(LumiApp):
     shows_line: var[bool] = var(True)
 
     def __init__(self, runs: RecordedRuns) -> None:
-        """Show `runs`."""
         super().__init__(runs.own, runs=runs)
         self._reached = False  # whether the user has reached the stop's destination
 
     def on_mount(self) -> None:
-        """Start with the first stop."""
         super().on_mount()
         self.set_interval(_LOOK, self._look)
 
@@ -54,7 +52,6 @@ class TourApp(LumiApp):
         yield TourLine()
 
     def action_tour_line(self) -> None:
-        """Hide or show the line."""
         self.shows_line = not self.shows_line
 
     def _look(self) -> None:

@@ -14,7 +14,6 @@ class TourLine(Static):
     DEFAULT_CSS = "TourLine { height: 1; background: $accent 25%; text-wrap: nowrap; }"
 
     def __init__(self) -> None:
-        """Show the first stop."""
         super().__init__(markup=False)
         self._stop = 0
 
@@ -28,7 +27,6 @@ class TourLine(Static):
         self._draw()
 
     async def on_click(self) -> None:
-        """Close the line."""
         await self.run_action("app.tour_line")
 
     def _go_to(self, stop: int) -> None:

@@ -68,13 +68,11 @@ class Keys(Footer):
         yield from (ends[last] for last in LAST if last in ends)
 
     def on_resize(self) -> None:
-        """Rebuild the keys if the width has changed."""
         if self._made is not None and self.app.size.width != self._room:
             self.refresh(recompose=True)
 
 
 def _last(key: Binding | FooterKey) -> str:
-    """Return the entry of `LAST` that matches a key, or ""."""
     return next((last for last in LAST if last == key.key or key.action == f"app.{last}"), "")
 
 
@@ -92,7 +90,6 @@ def _fitting(screen: Screen[object]) -> list[ActiveBinding]:
 
 
 def _shown_keys(screen: Screen[object]) -> tuple[object, ...]:
-    """Return everything that the footer depends on."""
     return tuple((one.binding, one.enabled, one.tooltip) for one in _fitting(screen))
 
 

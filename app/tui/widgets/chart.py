@@ -134,7 +134,6 @@ class Chart(Widget, can_focus=True):
         self._change(cursor=stops[min(len(stops) - 1, max(0, at + step))])
 
     def action_log(self) -> None:
-        """Switch between a linear and a logarithmic axis."""
         self._change(log_y=not self._plot.log_y)
 
     def action_smooth(self) -> None:

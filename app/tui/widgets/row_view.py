@@ -20,7 +20,6 @@ class RowView(ScrollView):
     """
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """Show nothing."""
         super().__init__(id=id)
         self._base = Style()  # the style of all rows during a drawing
         self._sides: tuple[tuple[Segment, ...], tuple[Segment, ...]] = ((), ())
@@ -63,7 +62,6 @@ class RowView(ScrollView):
         return [strip.crop(*crop.column_span) for strip in strips]
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Show other rows."""
         self.move_bar()
         if round(old_value) != round(new_value):
             self.refresh(self.size.region)

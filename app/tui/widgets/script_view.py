@@ -43,7 +43,6 @@ class HangingText(Static):
             self.show(self._text)
 
     def on_resize(self) -> None:
-        """Wrap the text for this width."""
         if (width := self.size.width) and width != self._width:
             self._width = width
             lines = self._text.split("\n", allow_blank=True)
@@ -84,7 +83,6 @@ class ScriptView(Scroll):
     ]  # fmt: skip
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """Show no script yet."""
         super().__init__(id=id)
         self._files: Mapping[str, str] = {}
         self._base: str | None = None
@@ -122,7 +120,6 @@ class ScriptView(Scroll):
         self.query_one("#text", HangingText).cut(cuts=cuts)
 
     def action_toggle_all(self) -> None:
-        """Show all files, or only job.sh again."""
         self._all = not self._all
         self._draw_files()
 

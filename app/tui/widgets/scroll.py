@@ -28,27 +28,21 @@ class AtOnce(_Base):
     """A widget that scrolls immediately on a key: an animation would draw it a dozen times."""
 
     def action_scroll_down(self) -> None:
-        """Scroll down one line."""
         self.scroll_down(animate=False)
 
     def action_scroll_up(self) -> None:
-        """Scroll up one line."""
         self.scroll_up(animate=False)
 
     def action_scroll_home(self) -> None:
-        """Show the beginning."""
         self.scroll_home(animate=False)
 
     def action_scroll_end(self) -> None:
-        """Show the end."""
         self.scroll_end(animate=False)
 
     def action_page_down(self) -> None:
-        """Show the next page."""
         self.scroll_page_down(animate=False)
 
     def action_page_up(self) -> None:
-        """Show the previous page."""
         self.scroll_page_up(animate=False)
 
 

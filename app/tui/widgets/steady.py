@@ -16,7 +16,6 @@ class Steady(Static):
     """
 
     def __init__(self, *, classes: str) -> None:
-        """Show nothing yet."""
         super().__init__(classes=classes, markup=False)
         self._shown: RenderableType = ""
         self._drawn: tuple[int, int] = (0, 0)  # the displayed width and number of lines
@@ -27,7 +26,6 @@ class Steady(Static):
         self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Redraw if the width has changed."""
         if self.content_size.width != self._drawn[0]:
             self._draw()
 

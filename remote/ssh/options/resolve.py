@@ -74,7 +74,6 @@ def resolve(login: Login, table: Table) -> HostConfig:
 
 
 def _paths(login: Login, words: Sequence[str]) -> tuple[Path, ...]:
-    """Return `words` as paths; `none` is not a path."""
     chosen = (word.strip('"') for word in words if word.lower() not in ("none", ""))
     return tuple(local_path(login, word) for word in chosen)
 

@@ -128,7 +128,6 @@ class _Fetch:
         self._over: set[str] = set()
 
     def leave(self, name: str, reason: str) -> None:
-        """Give up one file."""
         self._over.add(name)
         self.left.append(NotFetched(shown(name), reason))
 

@@ -125,7 +125,6 @@ class PartialFiles:
     """The folder of parts below one target."""
 
     def __init__(self, target: Path) -> None:
-        """Create nothing yet."""
         self.folder = target / RESERVED
 
     def size(self, name: str) -> int:

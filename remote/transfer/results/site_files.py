@@ -228,7 +228,6 @@ class FileListing:
     """The matching files, collected from records as they arrive; see `FetchOutcome`."""
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
-        """Start with an empty list."""
         self.files: dict[str, int] = {}
         """The size of each file in bytes, by its name below the folder."""
         self.left: dict[str, NotFetched] = {}

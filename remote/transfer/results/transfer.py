@@ -204,7 +204,6 @@ class _Stream:
         self._surplus, self._at = 0, -1
 
     def files(self) -> Iterator[WantedFile]:
-        """Yield the files as they end."""
         with ended(self._chunks):
             unit: _Unit | None = None
             for event in self._events():

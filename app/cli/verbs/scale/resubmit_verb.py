@@ -34,7 +34,6 @@ class _Changes(TypedDict):
 
 
 def _remedies(run: "Run", exclude: str | None, batch: str | None) -> tuple[str, ...]:
-    """Return the settings for `--exclude` and `--batch`."""
     from lumitui.app.job.setting import half_batch, without_nodes
 
     kept_off = [without_nodes(run.spec, exclude)] if exclude else []

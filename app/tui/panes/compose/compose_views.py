@@ -68,7 +68,6 @@ class DraftViews(Vertical):
     ]
 
     def __init__(self) -> None:
-        """Show no draft."""
         super().__init__(id="draft")
         self._text = ""
         self._base: str | None = None  # the job.sh to compare the script with
@@ -231,7 +230,6 @@ class DraftViews(Vertical):
         return action != "edit" or self.query_one(TextPane).has_focus
 
     def action_edit(self) -> None:
-        """Edit the text of the job file."""
         self.open("yaml")
 
     def step(self, step: int) -> None:

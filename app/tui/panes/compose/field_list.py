@@ -46,7 +46,6 @@ class _Row:
 
     @property
     def is_field(self) -> bool:
-        """Whether the row is a field."""
         return self.problem is None and not self.fold and self.field is not None
 
     @property
@@ -114,7 +113,6 @@ class FieldList(ScrollView, can_focus=True):
         """The user applies all fixes, and those that they make necessary."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """Show nothing."""
         super().__init__(id=id)
         self._fields: Sequence[Field] = ()
         self._loose: Sequence[Finding] = ()
@@ -273,7 +271,6 @@ class FieldList(ScrollView, can_focus=True):
         return _Row(field, problem, tuple(Text("    ") + part for part in parts))
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the screen."""
         if (y := y + self.scroll_offset.y) >= len(self._lines):
             return Strip.blank(self.size.width, self.rich_style)
         at, line = self._lines[y]
@@ -296,7 +293,6 @@ class FieldList(ScrollView, can_focus=True):
     # -- keys
 
     def action_move(self, step: int) -> None:
-        """Move the cursor."""
         last = max(0, len(self._rows) - 1)
         self._at = min(max(0, self._at + step), last)
         # The cursor skips headings; it cannot go above the first field.
@@ -364,20 +360,17 @@ class FieldList(ScrollView, can_focus=True):
                 return
 
     def action_fix_all(self) -> None:
-        """Apply all fixes."""
         if self._fixes:
             self.post_message(self.AllFixesWanted())
         else:
             self.notify(NO_FIX)
 
     def action_step(self, step: int) -> None:
-        """Set the next value."""
         row = self._row()
         if row is not None and row.field is not None:
             self.post_message(self.Stepped(row.field, step))
 
     def action_unset(self) -> None:
-        """Remove the field from the file."""
         row = self._row()
         if row is not None and row.field is not None:
             self.post_message(self.Cleared(row.field))

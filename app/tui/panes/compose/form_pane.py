@@ -39,7 +39,6 @@ class FieldInput(LineInput):
         """The user left the field without a new value."""
 
     def action_leave(self) -> None:
-        """Leave the field without a new value."""
         self.post_message(self.Left())
 
 
@@ -53,7 +52,6 @@ class FormPane(Vertical):
         text: str
 
     def __init__(self) -> None:
-        """Show no draft."""
         super().__init__(id="form")
         self._text = ""
         self._field: Field | None = None

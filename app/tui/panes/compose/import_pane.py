@@ -17,11 +17,9 @@ class ImportPane(Scroll):
     """The report of an import in a few lines; when focused, in most of the screen."""
 
     def __init__(self) -> None:
-        """Show nothing."""
         super().__init__(id="imported", classes="frame")
 
     def compose(self) -> ComposeResult:
-        """Yield the report."""
         yield Static(id="import-report", markup=False)
 
     def show(self, draft: Draft | None) -> None:

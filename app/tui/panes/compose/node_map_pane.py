@@ -19,7 +19,6 @@ class NodePane(Scroll):
     """The cores of a node, and the ranks bound to them, with their masks if `shows_ranks`."""
 
     def __init__(self) -> None:
-        """Show no job."""
         super().__init__(id="node")
         self._preview: Preview | None = None
         self.shows_ranks = True
@@ -28,7 +27,6 @@ class NodePane(Scroll):
         """The size of the node and the legend, for the border below another view."""
 
     def compose(self) -> ComposeResult:
-        """Yield the map."""
         yield Static(_NOTHING, id="map", markup=False)
 
     def show(self, preview: Preview) -> None:
@@ -44,7 +42,6 @@ class NodePane(Scroll):
         self.border_subtitle = note or (self._legend if below else "")
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lay the map out again."""
         self.draw_map()
 
     def draw_map(self) -> None:

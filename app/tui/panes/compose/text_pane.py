@@ -50,7 +50,6 @@ class _Theme(TextAreaTheme):
     """The colours of the app's theme; the cursor's line keeps those of its words."""
 
     def apply_css(self, text_area: TextArea) -> None:
-        """Take the colours of the app's theme."""
         super().apply_css(text_area)
         line = self.cursor_line_style
         self.cursor_line_style = line and Style(bgcolor=line.bgcolor)
@@ -68,7 +67,6 @@ class TextEditor(TextArea):
     ]  # fmt: skip
 
     def __init__(self) -> None:
-        """Show no text."""
         super().__init__(
             id="text", show_line_numbers=True, soft_wrap=False, tab_behavior="focus", compact=True
         )
@@ -91,7 +89,6 @@ class TextEditor(TextArea):
             self.refresh()
 
     def get_line(self, line_index: int) -> Text:
-        """Return a line ready to draw."""
         line = super().get_line(line_index)
         # Reads a single line, so that a key costs the lines on the screen, not the file.
         line.highlight_regex(_NUMBER, "yellow")
@@ -127,7 +124,6 @@ class TextPane(Vertical, can_focus=True):
     """
 
     def __init__(self) -> None:
-        """Show no draft."""
         super().__init__(id="yaml")
         self._checked: CheckedDraft | None = None
         self._fields: Sequence[Field] = ()  # the fields of the last valid text
@@ -166,7 +162,6 @@ class TextPane(Vertical, can_focus=True):
 
     @on(TextArea.SelectionChanged)
     def _draw_notes(self) -> None:
-        """Show the errors and the help."""
         if (checked := self._checked) is None:
             return
         wrong = [item for item in checked.problems if item.severity != "note"]

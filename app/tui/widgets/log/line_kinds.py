@@ -119,7 +119,6 @@ class NoiseFolder:
     """Finds consecutive noise lines in a stream."""
 
     def __init__(self) -> None:
-        """Start without lines."""
         self._fold: NoiseFold | None = None
         self._warned: set[str] = set()
         """Labels of writers whose last line was a Python warning: the next line may quote its

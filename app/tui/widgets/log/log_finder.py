@@ -30,7 +30,6 @@ class LogMatchPlaces:
     """The known matches in the searched part of a log."""
 
     def __init__(self) -> None:
-        """Start with nothing searched."""
         self._offsets: list[int] = []
         self._first, self._last = 0, 0
         self._to_end = False
@@ -94,7 +93,6 @@ class LogFinder(LineInput):
         """Whether to search for the typed text."""
 
     def __init__(self, run_id: str) -> None:
-        """Search the log of a run."""
         hint = "search the log; `rank 12` shows only that rank"
         super().__init__(placeholder=hint, id="log-search", compact=True)
         self._run_id = run_id
@@ -131,7 +129,6 @@ class LogFinder(LineInput):
         self.focus()
 
     def action_leave(self) -> None:
-        """Close the field."""
         self.display = False
         self.post_message(self.Left())
 

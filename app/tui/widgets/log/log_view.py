@@ -58,7 +58,6 @@ class LogView(RowView, can_focus=True):
         """Before, after, start or end."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """Show an empty log."""
         super().__init__(id=id)
         self.window = LogWindow()
         self.mark: int | None = None
@@ -259,7 +258,6 @@ class LogView(RowView, can_focus=True):
             self.vertical_scrollbar.position = self.scroll_y
 
     def render_line(self, y: int) -> Strip:
-        """Draw one row."""
         at = y + self.scroll_offset.y
         if at < len(self._rows):
             row = self._rows[at]
@@ -307,7 +305,6 @@ class LogView(RowView, can_focus=True):
             self._rebuild()
 
     def watch_rank(self) -> None:
-        """Show the lines of one rank, or of all."""
         if self.is_mounted:
             self._rebuild()
             self._want_more()
@@ -330,16 +327,13 @@ class LogView(RowView, can_focus=True):
             self._toggle(self._rows[at].line)
 
     def action_toggle_wrap(self) -> None:
-        """Turn wrapping on or off."""
         self.wrap = not self.wrap
 
     def action_to_end(self) -> None:
-        """Follow again from the end."""
         self.follow = True
         self._resized()
 
     def action_to_start(self) -> None:
-        """Go to the log's first line."""
         self.follow = False
         if self.window.start:
             self.post_message(self.Wanted("start"))

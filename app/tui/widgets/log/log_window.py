@@ -140,7 +140,6 @@ class LogWindow:
             self._head = None  # too long to show in full
 
     def _trim_top(self) -> None:
-        """Drop lines at the top."""
         dropped = self.lines[:-KEPT_LINES]
         del self.lines[:-KEPT_LINES]
         self.start, self._head = self.lines[0].offset, None

@@ -44,13 +44,11 @@ class RankChips(Static):
         self.update(text)
 
     def _keys(self) -> str:
-        """Return the user's keys that choose a rank."""
         bindings = [active.binding for active in self.screen.active_bindings.values()]
         found = {binding.id: self.app.get_key_display(binding) for binding in bindings}
         return " ".join(found.get(name, usual) for name, usual in _KEYS.items())
 
     def on_click(self, event: events.Click) -> None:
-        """Select the rank under the mouse."""
         for first, last, rank in self._places:
             if first <= event.x < last:
                 self.post_message(self.Chosen(rank))

@@ -22,7 +22,6 @@ class OpeningTable(DataTable[Text]):
     ]
 
     def __init__(self, *, id: str, classes: str = "") -> None:  # noqa: A002 - Textual's name
-        """Show no runs yet."""
         super().__init__(
             id=id, classes=classes, cursor_type="row", cell_padding=1,
             cursor_foreground_priority="renderable",

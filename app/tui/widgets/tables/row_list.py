@@ -52,7 +52,6 @@ class RowList(AtOnce, RowView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = list(Scroll.BINDINGS)
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """Show nothing."""
         super().__init__(id=id)
         self._lines: Sequence[Text] = ()
         self._table: TitledRows | None = None
@@ -85,11 +84,9 @@ class RowList(AtOnce, RowView, can_focus=True):
         self.refresh()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap the lines again."""
         self._lay_out()
 
     def render_line(self, y: int) -> Strip:
-        """Draw one row of the screen."""
         at = y + self.scroll_offset.y
         return self.strip(at, lambda: self._segments(at))
 

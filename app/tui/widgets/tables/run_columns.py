@@ -100,7 +100,6 @@ def _note(shown: RowValues, width: int) -> Part:
 
 
 def _is_series(line: TreeLine) -> bool:
-    """Return whether a row represents all runs of a folded series."""
     return line.folded and bool(line.summary)
 
 

@@ -35,7 +35,6 @@ class RunFilter(Vertical):
         """The user left the line: keys act on the runs again."""
 
     def __init__(self) -> None:
-        """Match all runs."""
         super().__init__(id="filtering")
         self.terms: tuple[FilterTerm, ...] = ()
         """The active terms, without invalid ones."""

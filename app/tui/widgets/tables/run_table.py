@@ -136,11 +136,9 @@ class RunTable(ScrollView, can_focus=True):
                 self.refresh_line(at + 1)
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor by some rows."""
         self._go(self._at + rows)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by a page."""
         self._go(self._at + pages * max(1, self._height - 1))
 
     def action_bottom(self) -> None:
@@ -218,7 +216,6 @@ class RunTable(ScrollView, can_focus=True):
 
     @property
     def _height(self) -> int:
-        """Rows on the screen below the headings."""
         return max(0, self.scrollable_content_region.height - 1)
 
     def _resize_list(self) -> None:
@@ -280,7 +277,6 @@ class RunTable(ScrollView, can_focus=True):
             self._read_rows()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Keep the cursor on the screen."""
         self._arrive()
 
     async def on_click(self, event: events.Click) -> None:
@@ -310,7 +306,6 @@ class RunTable(ScrollView, can_focus=True):
         return run_columns.columns_for(width, self._cells, several_sites=several, by=by)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one row of the screen."""
         columns, width = self._shown_columns(), self.scrollable_content_region.width
         if y == 0:
             style = self.get_component_rich_style("run-table--heading")

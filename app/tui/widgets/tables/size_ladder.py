@@ -32,7 +32,6 @@ class SizeLadder(OptionList):
         """The marked sizes have changed."""
 
     def __init__(self, id: str) -> None:  # noqa: A002 - Textual's name
-        """Show no sizes yet."""
         super().__init__(id=id, markup=False, compact=True)
         self._rungs: Sequence[Rung] = ()
         self._titles: Sequence[str] = ("",) * 6
@@ -74,7 +73,6 @@ class SizeLadder(OptionList):
         return f"   {self._aligned(self._titles)}"
 
     def action_mark(self) -> None:
-        """Mark or unmark the size under the cursor."""
         if self.chosen is not None:
             self._mark(self.marked ^ {self.chosen})
 
@@ -91,7 +89,6 @@ class SizeLadder(OptionList):
         self.post_message(self.Marked())
 
     def _tick(self) -> None:
-        """Tick the sizes that would be sent."""
         for at, text in enumerate(self._prompts()):
             self.replace_option_prompt_at_index(at, text)
 

@@ -77,9 +77,10 @@ def test_it_fits_its_width(width: int) -> None:
 
 def test_each_rank_s_letters_are_parts_of_their_own_so_that_they_have_its_colour() -> None:
     lines = node_map_lines(node_map(LUMI, compose(job(), LUMI).layout), 30, "GCD")
-    parts = [(part.text, part.rank, part.is_core) for part in lines[3]]
-    assert parts == [("", None, False), ("  0-7   ", None, False), ("x", None, True),
-                     ("4444444", 4, True), (" GCD4", 4, False)]  # fmt: skip
+    parts = [(part.text, part.rank) for part in lines[3]]
+    assert parts == [
+        ("", None), ("  0-7   ", None), ("x", None), ("4444444", 4), (" GCD4", 4),
+    ]  # fmt: skip
 
 
 def test_a_measured_node_shows_what_its_ranks_found() -> None:

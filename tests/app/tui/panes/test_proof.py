@@ -110,11 +110,7 @@ def test_cores_shared_by_all_do_not_push_the_table_out() -> None:
 
 
 def test_the_map_and_the_table_show_a_rank_in_one_colour_and_a_wrong_one_in_red() -> None:
-    blocks = (
-        MapPart("2222", 2, is_core=True),
-        MapPart("3333", 3, is_core=True),
-        MapPart(" GCD3", 3),
-    )
+    blocks = (MapPart("2222", 2), MapPart("3333", 3), MapPart(" GCD3", 3))
     line = map_line(blocks, wrong={3})
     assert [str(span.style) for span in line.spans] == [
         rank_colour(2), "bold red", "bold red",
