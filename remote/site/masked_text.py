@@ -6,62 +6,98 @@ from collections.abc import Callable
 from lumitui.remote.site.secret_shapes import key_spans
 
 _QUOTED = r"\\?\"[^\"]*\"|\\?'[^']*'"
-_VALUE = rf"(?:\w*\((?=[\"']))?(?:[bfru]{{1,2}}(?=[\"']))?(?P<value>{_QUOTED}|[^\s\"';)]+)"
+_VALUE = rf"(?:\w{{0,60}}\((?=[\"']))?(?:[bfru]{{1,2}}(?=[\"']))?(?P<value>{_QUOTED}|[^\s\"';)]+)"
 _WORD = rf"(?P<value>{_QUOTED}|[^\s\"']+)"
-_MIXED = r"(?=[\"']?[^\s\"']*\d)(?=[\"']?\S{8})"  # a digit, and long enough
-_NAME = r"(?:key|token|secret|password|passwd|passphrase)s?"
-_PASSWORDS = (r"(?:secret|password|passwd|pwd|passphrase|passcode|credential"
-              r"|(?:api|access|secret|private|encryption|account|storage)[-_ ]?key)s?")  # fmt: skip
-_AHEAD = r"\b[\w-]{0,60}"  # bounded, as is all before a value: a long line must not take minutes
-_LATER = r"\b[^\n]{0,400}?[\s\"']"
-_IMAGES = r"(?:docker|podman|apptainer|singularity|nerdctl|helm|oras)"
-_IS = r"[\\\"'\])]*\s*(?:=>|[:=])\s*"
+_MIXED = r"(?=[\"']?[^\s\"']{0,200}?\d)(?=[\"']?\S{8})"  # a digit, and long enough
+_KEYED = (r"(?:(?=[\w-]{0,200}[A-Z])(?=[\w-]{0,200}[a-z])(?=[\w-]{0,200}\d)[\w+/-]{12,}=*"
+          r"|[\da-f]{32,}(?!\w))")  # fmt: skip
+"""What an unqualified `key` must have: a sort key, a dictionary's or a random number's has not."""
+_PASSWORDS = (r"(?:secret|password|passwd|pwd|passphrase|passcode|credential|(?:api|access|secret"
+              r"|private|encryption|account|storage)[-_ ]?key)s?\d?")  # fmt: skip
+_LOGIN = r"login(?:[\s\"',]+--?[\w-]+(?:=[^\s\"',]{0,200}+)?){0,6}[\s\"',]+"
+_NAME = rf"(?!pwd)(?:tokens?|{_PASSWORDS})"
+_AHEAD = r"\b[\w-]{0,60}"  # bounded, as is all before a value: a long line must not take seconds
+_IMAGES = "docker|podman|apptainer|singularity|nerdctl|helm|oras"
+_IS = r"[\\\"'\])]*\s*(?:=>|[:=])[\s\\]*"  # a shell writes `Authorization:\ Bearer\ x`
 _TO = r"[\s\"',=]+"  # between an option and its value, also in a printed list of words
-_SECRETS = tuple(map(re.compile, (
-    rf"(?i)(?P<name>\b\w{{0,60}}{_NAME}(?:_\w+)?=>?){_VALUE}",
-    rf"(?i)(?P<name>(?:--{_AHEAD}(?:{_NAME}|\bpass)|\s-(?:token|password))(?:=|\s+|[\"'],\s*(?=[\"']))){_VALUE}",
-    rf"(?P<name>\blogin(?:\s+--?[\w-]+)*\s+(?!nodes?(?:[\s,.;:]|$))){_VALUE}",
-    r"(?P<name>\b)(?P<value>(?:hf_|gh[oprsu]_|github_pat_|sk-|glpat-|dckr_pat_|api_org_)[\w-]{12,}"
-    r"|[0-9a-f]{40})\b",
+
+
+def _after(programs: str) -> str:
+    """Return the pattern of a program and what follows it, up to the program's next name."""
+    return rf"\b(?:{programs})[\w-]{{0,20}}(?:(?!\b(?:{programs}))[^\n]){{0,400}}?[\s\"']"
+
+
+_SECRETS = tuple((needles.split(), re.compile(pattern)) for needles, pattern in (
+    ("token pass pwd key secret credential",
+     rf"(?i)(?P<name>{_NAME}(?:_\w{{1,60}})?=>?){_VALUE}"),
+    ("key", rf"(?P<name>(?:\b[A-Z\d_]{{0,60}}KEYS?=|(?i:(?:keys?=|--{_AHEAD}keys?(?:=|\s+)"
+     rf"|[\"']key[\"']:\s*))(?=[\"']?{_KEYED}))){_VALUE}"),
+    ("token pass pwd key secret credential",
+     rf"(?i)(?P<name>(?:--[\w-]{{0,60}}?(?:{_NAME}|\bpass)|\s-(?:token|password))"
+     rf"(?:=|\s+|[\"'],\s*(?=[\"']))){_VALUE}"),
+    ("login", rf"(?P<name>\bwandb[\s\"',]+{_LOGIN}(?=[\w-]{{12}})|\b{_LOGIN}(?=\S{{0,200}}\d)"
+     r"(?=[\w-]{20}))(?P<value>[\w-]+)"),
+    ("hf_ gh github_pat_ sk- glpat- dckr_pat_ api_org_", r"(?P<name>\b)"
+     r"(?P<value>(?:hf_|gh[oprsu]_|github_pat_|sk-|glpat-|dckr_pat_|api_org_)[\w-]{12,})\b"),
     # As a log writes them: `password: x`, `{"token": "x1"}`, headers and addresses.
-    rf"(?i)(?P<name>{_AHEAD}{_PASSWORDS}(?: provided)?{_IS})(?![\"']?/){_VALUE}",
-    rf"(?i)(?P<name>{_AHEAD}tokens?{_IS}){_MIXED}{_VALUE}",
-    rf"(?i)(?P<name>[\"']{_AHEAD}(?:{_PASSWORDS}|token)[\"'],\s*)(?=[\"']){_MIXED}{_VALUE}",
-    rf"(?i)(?P<name><{_AHEAD}(?:{_PASSWORDS}|token)>)(?P<value>[^<]+)(?=</)",
-    rf"(?i)(?P<name>\b(?:api[- ]key|token|password)\s+(?:is\s+)?){_MIXED}(?=\S*[a-z])"
-    r"(?P<value>[\w+/=~-]{10,})(?![\w.(])",
-    rf"(?P<name>\b(?:[A-Z\d_]{{1,60}}_(?:PASS|AUTH)|SSHPASS){_IS}){_VALUE}",
-    r"(?i)(?P<name>\bbearer\s+|\bbasic\s+(?-i:(?![A-Z]?[a-z-]+\b(?![\d=+/]))))"
-    r"(?P<value>[\w.+/=~-]{8,})",
-    rf"(?i)(?P<name>\bauthorization{_IS})(?P<value>{_QUOTED}|(?:digest|aws4\S*)\s[^\n]+)",
-    rf"(?i)(?P<name>\bauthorization:\s*(?!bearer|basic)(?:\w+\s+)?){_WORD}",
-    rf"(?i)(?P<name>\bcookie{_IS}[\"']?)(?P<value>[^\s=\"']+=[^\n\"']+)",
-    r"(?P<name>://[^\s:/@\"']*:)(?!\d{1,5}/)(?P<value>[^\s\"'<>]{1,200})(?=@)",
-    r"(?P<name>://)(?P<value>(?=[^\s/@:]*\d)[\w-]{20,200})(?=@)",
+    ("pass pwd key secret credential",
+     rf"(?i)(?P<name>{_PASSWORDS}(?: provided)?{_IS})(?![\"']?/){_VALUE}"),
+    ("token", rf"(?i)(?P<name>tokens?{_IS}){_MIXED}{_VALUE}"),
+    ("pass pwd key secret credential token",
+     rf"(?i)(?P<name>(?:{_PASSWORDS}|token)[\"'],\s*)(?=[\"']){_MIXED}{_VALUE}"),
+    ("</", rf"(?i)(?P<name>(?:{_PASSWORDS}|token)>)(?P<value>[^<]{{1,400}})(?=</)"),
+    ("key token password", rf"(?i)(?P<name>\b(?:api[- ]key|token|password)\s+(?:is\s+)?){_MIXED}"
+     r"(?=\S{0,200}?[a-z])(?P<value>[\w+/=~-]{10,})(?![\w.(])"),
+    ("pass auth", rf"(?P<name>(?:[A-Z\d]_(?:PASS|AUTH)|SSHPASS){_IS}){_VALUE}"),
+    ("bearer basic",
+     r"(?i)(?P<name>\bbearer[\s\\]+|\bbasic[\s\\]+(?-i:(?![A-Z]?[a-z-]+\b(?![\d=+/]))))"
+     r"(?P<value>[\w.+/=~-]{8,})"),
+    ("authorization",
+     rf"(?i)(?P<name>\bauthorization{_IS})(?P<value>{_QUOTED}|(?:digest|aws4\S*)\s[^\n]+)"),
+    ("authorization", r"(?i)(?P<name>\bauthorization:[\s\\]*+(?!bearer|basic)(?:\w+[\s\\]++)?)"
+     rf"{_WORD}"),
+    ("cookie", rf"(?i)(?P<name>\bcookie{_IS}[\"']?)(?P<value>[^\s=\"']{{1,200}}=[^\n\"']+)"),
+    ("://", r"(?P<name>://[^\s:/@\"']*:)(?!\d{1,5}/)"
+     r"(?P<value>(?:(?!://)[^\s\"'<>]){1,200})(?=@)"),
+    ("://", r"(?P<name>://)(?P<value>(?=[^\s/@:]*\d)[\w-]{20,200})(?=@)"),
     # A channel of conda; a forum's topic has its number after its title.
-    r"(?P<name>://[\w.:-]{0,200}/t/)(?P<value>(?=[^\s/]*\d)[\w-]{8,200})(?=/(?!\d+\b)\w|[\s\"',;]|$)",
-    rf"(?i)(?P<name>[?&](?:sig|auth|{_AHEAD}(?:signature|credential|token))=)"
-    r"(?P<value>[^\s&\"']+)",
-    rf"(?i)(?P<name>[\"'](?:auth|key)[\"']:\s*[\"']){_MIXED}(?P<value>[\w+/-]{{16,}}=*)(?=[\"'])",
-    r"(?P<name>\bauth[\"']?[=:]\s*(?:\w*\()?[\"'][^\"'\n]*[\"'],\s*"
-    r"|\b(?i:identified by|password)\s+)(?P<value>\"[^\"]*\"|'[^']*')",
-    r"(?P<name>-----BEGIN [A-Z ]*PRIVATE KEY-----)(?P<value>[\s\S]+?)(?=-----END|\Z)",
+    ("/t/", r"(?P<name>://[\w.:-]{0,200}/t/)"
+     r"(?P<value>(?=[^\s/]*\d)[\w-]{8,200})(?=/(?!\d+\b)\w|[\s\"',;]|$)"),
+    ("?sig &sig ?auth &auth signature= credential= token=",
+     rf"(?i)(?P<name>[?&](?:sig|auth|{_AHEAD}(?:signature|credential|token))=)"
+     r"(?P<value>[^\s&\"']+)"),
+    ("auth", rf"(?i)(?P<name>[\"']auth[\"']:\s*[\"']){_MIXED}(?P<value>[\w+/-]{{16,}}=*)(?=[\"'])"),
+    ("auth password identified",
+     r"(?P<name>\bauth[\"']?[=:]\s*(?:\w*\()?[\"'][^\"'\n]*[\"'],\s*"
+     r"|\b(?i:identified by|password)\s+)(?P<value>\"[^\"]*\"|'[^']*')"),
+    ("private", r"(?P<name>-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)"
+     r"(?P<value>[\s\S]+?)(?=-----END|\Z)"),
     # Options of programs, and files such as ~/.netrc.
-    rf"(?P<name>\bcurl{_LATER}(?:-\w*u|--user)[\s\"',=]*[^\s:\"']+:(?!//)){_WORD}",
-    rf"(?P<name>\b(?:mysql|mariadb|7z|sshpass)[\w-]*{_LATER}-p(?=[\"']?[^\s\"',])){_WORD}",
-    rf"(?P<name>\b(?:sshpass|mongo\w*|{_IMAGES}{_LATER}login){_LATER}-p{_TO}"
-    rf"|\bredis-cli{_LATER}-a{_TO}|\b(?:un)?zip{_LATER}-P{_TO}|\bldap\w+{_LATER}-w{_TO}"
-    rf"|\bopenssl{_LATER}(?:\bpass:|-k{_TO})|\b(?:requirepass|masterauth|mysqladmin{_LATER}password)\s+"
-    rf"|\b(?:setenv|set -\w+|config(?:ure)? set)\s+[\w.-]*(?i:{_NAME})\s+"
-    r"|\blogin\s+\S+\s+password\s+|(?:^|\n)[ \t]*password[ \t]+(?=\S*\d\S*[ \t]*(?:\n|$))"
-    # What rclone's configuration calls a password.
-    r"|(?:^|\n)[ \t]*(?:\w{1,40}_)?pass(?:word2)?[ \t]*=[ \t]*(?=\S{4,400}[ \t]*(?:\n|$)))"
-    rf"{_WORD}",
-    r"(?P<name>\becho\s+)(?P<value>\S+)(?=\s*\|[^\n]*(?:--password-stdin|--with-token|sudo -S))",
-)))  # fmt: skip
-_PLAIN = re.compile(r"(?i)\$|--|(?:[\d_.,]{1,18}[kmbt]?|true|false|none|null|yes|no"
+    ("curl lftp", rf"(?P<name>{_after('curl|lftp')}(?:-\w{{0,20}}u|--user)[\s\"',=]*[^\s:,\"']+[:,]"
+     rf"(?!//)){_WORD}"),
+    ("mysql mariadb 7z sshpass",
+     rf"(?P<name>{_after('mysql|mariadb|7z|sshpass')}-p(?=[\"']?[^\s\"',])){_WORD}"),
+    ("sshpass mongo redis-cli zip ldap openssl mysqladmin anaconda",
+     rf"(?P<name>{_after('sshpass|mongo')}-p{_TO}|{_after('redis-cli')}-a{_TO}"
+     rf"|{_after('zip|unzip')}-P{_TO}|{_after('ldap')}-w{_TO}"
+     rf"|{_after('openssl')}(?:\bpass:|-k{_TO})|{_after('mysqladmin')}password\s+"
+     rf"|{_after('anaconda')}-t{_TO}){_WORD}"),
+    ("login", rf"(?P<name>{_after(_IMAGES)}login\b[^\n]{{0,400}}?[\s\"']-p{_TO}){_WORD}"),
+    ("requirepass masterauth setenv set login",
+     r"(?P<name>\b(?:requirepass|masterauth)\s+|\blogin\s+\S+\s+password\s+"
+     rf"|\b(?:setenv|set -\w+|config(?:ure)? set)\s+[\w.-]{{0,60}}?(?i:{_NAME}|key)\s+){_WORD}"),
+    # What rclone's configuration and its remotes on a command line call a password.
+    ("pass", r"(?P<name>(?m:^[ \t]*+(?:password[ \t]+(?=\S*\d)(?=\S+[ \t]*+$)"
+     r"|(?:\w{1,40}_)?pass(?:word2)?[ \t]*=[ \t]*(?=\S{4,400}[ \t]*+$)))"
+     rf"|:\w{{1,40}},(?:(?!:\w{{1,40}},)[^\s:]){{0,400}}?\bpass=){_WORD}"),
+    ("echo", r"(?P<name>\becho\s+)(?P<value>\S+)"
+     r"(?=\s*\|(?:(?!\becho\s)[^\n]){0,400}?(?:--password-stdin|--with-token|sudo -S))"),
+))  # fmt: skip
+"""Each pattern, with words in lower case of which a text must contain one."""
+_PLAIN = re.compile(r"(?i)[$▁Ġ]|--|[\w.]*(?:\[(?!\S{16})|\((?![\"']))|lambda\b"
+                    r"|(?:[\d_.,]{1,18}[kmbt]?(?:/[\d_.,]{1,18}[kmbt]?)?|true|false|none|null|yes|no"
                     r"|\[[\w ]*\]|<[\w|/ ]*>|\{[\w.]*\}),?$")  # fmt: skip
-"""`$TOKEN`, the next option, a number of tokens, a placeholder: not secrets."""
+"""`$TOKEN`, the next option, a call, a number of tokens, a placeholder: not secrets."""
 
 
 def masked(text: str, stand_in: Callable[[str], str] = lambda value: "…") -> str:
@@ -72,13 +108,17 @@ def masked(text: str, stand_in: Callable[[str], str] = lambda value: "…") -> s
         before = match.string[match.start() : match.start("value")]
         return match[0] if plain else f"{before}{stand_in(match['value'])}"
 
-    for pattern in _SECRETS:
-        text = pattern.sub(replaced, text)
+    for needles, pattern in _SECRETS:
+        low = text.lower()
+        if any(needle in low for needle in needles):
+            text = pattern.sub(replaced, text)
     data = text.encode("utf-8", "surrogateescape")
-    for start, end in reversed(key_spans(data)):
+    pieces, last = [], 0
+    for start, end in key_spans(data):
         value = data[start:end].decode("utf-8", "surrogateescape")
-        data = data[:start] + stand_in(value).encode() + data[end:]
-    return data.decode("utf-8", "surrogateescape")
+        pieces += [data[last:start], stand_in(value).encode()]
+        last = end
+    return b"".join([*pieces, data[last:]]).decode("utf-8", "surrogateescape")
 
 
 def starred(text: str) -> str:

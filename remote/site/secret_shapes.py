@@ -63,7 +63,7 @@ SHAPES: tuple[KeyShape, ...] = (
     KeyShape("private-key", "a private key", f"{_LEAKS}, private-key; {_DETECT}/private_key.py",
           # The mere header is in many programs that read keys: a line of the key must follow.
           rb"----(?:-| )BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?:-| )----"
-          rb"[\s\S]{1,600}?[A-Za-z0-9+/=]{32}", b"PRIVATE KEY"),
+          rb"(?:(?!-BEGIN )[\s\S]){1,600}?[A-Za-z0-9+/=]{32}", b"PRIVATE KEY"),
     KeyShape("aws", "an AWS access key", f"{_LEAKS}, aws-access-token",
           rb"A(?:KIA|SIA|BIA|CCA)([A-Z0-9]{16})(?![A-Za-z0-9])"),
     KeyShape("aws-secret", "an AWS secret access key", f"{_DETECT}/aws.py",
@@ -79,6 +79,8 @@ SHAPES: tuple[KeyShape, ...] = (
           rb"login\([^)\n]{0,80}[\"']((?:local-)?[0-9a-f]{40})[\"']", b"wandb.login("),
     KeyShape("google", "a Google API key", f"{_LEAKS}, gcp-api-key",
           rb"AIza([A-Za-z0-9_-]{35})(?![A-Za-z0-9_-])"),
+    KeyShape("google-access", "a Google access token", f"{_HOG}/googleoauth2",
+          rb"ya29\.([A-Za-z0-9_-]{20,})", b"ya29."),
     KeyShape("azure-storage", "an Azure account key", f"{_DETECT}/azure_storage_key.py",
           rb"AccountKey=([A-Za-z0-9+/]{86}==)"),
     KeyShape("github", "a GitHub token",
@@ -94,7 +96,7 @@ SHAPES: tuple[KeyShape, ...] = (
     KeyShape("openai", "an API key (OpenAI, Anthropic or similar)",
           f"{_LEAKS}, openai-api-key and anthropic-api-key; {_DETECT}/openai.py",
           # A digit: class names of web pages have the same characters.
-          rb"sk-((?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{32,})"),
+          rb"sk-((?=[A-Za-z_-]{0,200}[0-9])[A-Za-z0-9_-]{32,})"),
     KeyShape("slack", "a Slack token",
           f"{_LEAKS}, slack-bot-token and its neighbours; {_DETECT}/slack.py",
           rb"xox[abeoprs]-([A-Za-z0-9-]{10,})"),
@@ -108,7 +110,7 @@ SHAPES: tuple[KeyShape, ...] = (
     KeyShape("age", "an age private key", f"{_LEAKS}, age-secret-key",
           rb"AGE-SECRET-KEY-1([0-9A-Z]{58})"),
     KeyShape("jwt", "a signed token (JWT)", f"{_LEAKS}, jwt; {_DETECT}/jwt.py",
-          rb"eyJ[A-Za-z0-9_-]{14,}\.eyJ[A-Za-z0-9_-]{14,}\.([A-Za-z0-9_-]{20,})", b".eyJ"),
+          rb"eyJ(?<=[A-Za-z0-9_-]{17}\.eyJ)[A-Za-z0-9_-]{14,}\.([A-Za-z0-9_-]{20,})", b".eyJ"),
     KeyShape("aws-secret-answer", "an AWS secret access key",
           "AWS CLI manual, sts get-session-token",
           rb"ecretAccessKey[\"' \t]*[=:][\"' \t]*([A-Za-z0-9/+=]{40})(?![A-Za-z0-9/+=])",
@@ -149,7 +151,8 @@ SHAPES: tuple[KeyShape, ...] = (
             f"wandb-near-{word}",
             "a Weights & Biases API key",
             "docs.wandb.ai, wandb login: the key is 40 hexadecimal digits",
-            word.encode() + rb"[\s\S]{0,200}?(?i:key|token|secret|password)"
+            word.encode() + rb"(?:(?!" + word.encode() + rb")[\s\S]){0,200}?"
+            rb"(?i:key|token|secret|password)"
             rb"[\"'\]\)]{0,2}[=:, \t][\"'=:, \t]{0,8}((?:local-)?[0-9a-f]{40})(?![0-9a-f])",
             word.encode(),
         )
@@ -262,7 +265,7 @@ def key_spans(text: bytes) -> list[tuple[int, int]]:
     """Return where the keys are in a text, in order and without overlaps."""
     spans: list[tuple[int, int]] = []
     for group in _GROUPS:
-        for at, shape in group.places(text):
+        for at, shape in group.places(text) if group.keyword in text else ():
             match = re.compile(shape.expression).match(text, at)
             if match and not shape.settings_only:
                 spans.append(match.span(1) if match.lastindex else match.span())

@@ -15,6 +15,8 @@ _QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"])*\"|\$\{[^}]*\}", re.DOTALL)
 _SPREADS = re.compile(r"[*?]|\[[^]]+\]|\{[^{}]*(?:,|\.\.)[^{}]*\}")
 _CONTINUED = re.compile(r"\\\n\s*")
 _DEEPEST = 5
+_LONGEST = 65_536
+"""Maximum length of a replaced text in characters: `A1=$A0$A0`, `A2=$A1$A1` … double it."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Values:
         text = _CONTINUED.sub("", text)
         for _ in range(_DEEPEST):
             new = _NAMED.sub(self._one, text)
-            if new == text:
+            if new == text or len(new) > _LONGEST:
                 break
             text = new
         return text

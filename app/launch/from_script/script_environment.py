@@ -20,6 +20,8 @@ _THERE = "only the site knows its value"
 _MADE = "it differs in each job, because mktemp makes it; the program can make its own"
 _OPEN = re.compile(r"`|\$\(|\$\{\w+\W(?!\$)")
 _HOME = re.compile(r"^\w+\+?=~")
+_LONGEST_WORD = 4_096
+"""Maximum length of a value that replaces its variable, in characters: that of a path."""
 _ON_NODE = re.compile(r"/(?:tmp|var/tmp|dev/shm)/|\$\{?TMPDIR\b")
 
 
@@ -121,7 +123,7 @@ def known_of(settings: Mapping[str, ScriptVariable]) -> dict[str, str]:
         for name, each in settings.items()
         if each.value is not None and not each.doubt and each.last.shell == "batch"
         and each.value.split() == [each.value] and not _OPEN.search(each.value)
-        and f"${name}" not in each.value
+        and f"${name}" not in each.value and len(each.value) <= _LONGEST_WORD
     }  # fmt: skip
 
 

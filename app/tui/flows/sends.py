@@ -282,8 +282,8 @@ class Sends:
         why = self._stopped.get(series.id)
         lines = [("stopped", why)] if why else []
         rest = words.count(len(found.left), "run")
-        lines += [*found.rows, ("billed", whole_price(previews)), *rate(previews[0]), ("yes", f"sends the {rest}"),
-                  ("no", "leaves them out")]  # fmt: skip
+        lines += [*found.rows, ("billed", whole_price(previews)), *rate(previews[0])]
+        lines += [("yes", f"sends the {rest}"), ("no", "leaves them out")]
 
         def changed() -> bool:
             now = runs.series.standing(runs.history.series.get(series.id))

@@ -82,6 +82,7 @@ KEYS = (
     Key("AWS", "AWS_SECRET_" + 'ACCESS_KEY="' + _characters("s", 40, _ALL) + '"'),
     Key("AWS", "aws_secret_" + "access_key = " + _characters("t", 40, _ALL)),
     Key("Google", "AIz" + "a" + _characters("g", 35, _ALL)),
+    Key("Google", "ya2" + "9." + _characters("y", 60, _ALL + "_-")),
     Key("GitHub", "gh" + "p_" + _characters("gh", 36, _ALL)),
     Key("GitHub", "gh" + "s_" + _characters("gh", 36, _ALL)),
     Key("GitHub", "github_" + "pat_" + _characters("gf", 82, _ALL)),

@@ -1,6 +1,7 @@
 """A script becomes a job file whose own script does the same, or it is said what differs."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,15 @@ def test_relative_paths_of_a_container_are_lost_since_the_job_starts_elsewhere()
     for what, key in ((image, "image"), ("-B ../x.sqsh", "venv"), ("-B ../d:/d", "binds")):
         line = next(line for line in lost(found).splitlines() if line.startswith(what))
         assert line.endswith(f"`container.{key}:`") or "`container.image:`;" in line
+
+
+def test_variables_that_double_each_other_take_no_minutes() -> None:
+    doubled = "\n".join(f"A{n}=$A{n - 1}$A{n - 1}" for n in range(1, 61))
+    for first in ("A0=x", "A0=$SLURM_JOB_ID", "A0=xxxxxxxxxx"):
+        began = time.process_time()
+        found = imported(LUMI.replace("SIF=", f"{first}\n{doubled}\nSIF=", 1), sites()["lumi"])
+        assert time.process_time() - began < 10
+        assert "A60=$A59$A59" in lost(found)
 
 
 def test_no_value_of_a_secret_is_repeated() -> None:
