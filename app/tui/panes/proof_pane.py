@@ -26,7 +26,7 @@ class ProofPane(RowList):
     """The verdict, a cell for each node, the cores of one node, and a row for each rank."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "choose(-1)", "Node before", id="proof.left", group=_NODE,
+        Binding("left", "choose(-1)", "Previous node", id="proof.left", group=_NODE,
                 tooltip="Draw the previous node"),
         Binding("right", "choose(1)", "Next node", id="proof.right", group=_NODE,
                 tooltip="Draw the next node; nodes that differ come first"),

@@ -64,7 +64,7 @@ class NewScreen(FullScreen):
                 tooltip="Submit the job, after confirmation"),
         Binding("right_square_bracket", "next_view(1)", "View", key_display="[ ]",
                 id="new.next", tooltip="Go to the next view: form, YAML, script, node map"),
-        Binding("left_square_bracket", "next_view(-1)", "View before", show=False,
+        Binding("left_square_bracket", "next_view(-1)", "Previous view", show=False,
                 id="new.previous", tooltip="Go to the previous view"),
         Binding("down", "list", "The list", show=False, id="new.list",
                 tooltip="Go from the path to the starting points"),

@@ -23,7 +23,7 @@ _LEAST_NAME = 14  # minimum cells of a name in the legend; with less room, only 
 _CROSSHAIR = Binding.Group("Read values", compact=True)
 _METRIC = Binding.Group("Metric", compact=True)
 METRIC_KEYS: list[BindingType] = [
-    Binding("comma,less_than_sign", "choose(-1)", "Metric before", key_display=",",
+    Binding("comma,less_than_sign", "choose(-1)", "Previous metric", key_display=",",
             id="metrics.before", group=_METRIC, tooltip="Draw the previous metric"),
     Binding("full_stop,greater_than_sign", "choose(1)", "Next metric", key_display=".",
             id="metrics.next", group=_METRIC, tooltip="Draw the next metric"),
@@ -35,9 +35,9 @@ class Chart(Widget, can_focus=True):
     """Lines drawn to fill the widget; its keys act on every chart of the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "read(-1)", "Read before", id="chart.left", group=_CROSSHAIR,
+        Binding("left", "read(-1)", "Crosshair left", id="chart.left", group=_CROSSHAIR,
                 tooltip="Move the crosshair to the left and read the values there"),
-        Binding("right", "read(1)", "Read next", id="chart.right", group=_CROSSHAIR,
+        Binding("right", "read(1)", "Crosshair right", id="chart.right", group=_CROSSHAIR,
                 tooltip="Move the crosshair to the right and read the values there"),
         Binding("Y", "log", "Log axis", id="chart.log",
                 tooltip="Switch between a logarithmic and a linear axis"),
