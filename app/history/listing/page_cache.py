@@ -282,6 +282,10 @@ class RunWindow:
             return (run_id,)
         return with_descendants(self._entries, run_id)
 
+    def unfinished(self, run_ids: Collection[str]) -> bool:
+        """Return whether one of these runs, as listed, has not ended."""
+        return any(not State(one.state).is_final for one in self._entries if one.id in run_ids)
+
     def fold(self, run_id: str, *, folded: bool) -> None:
         """Hide or show the descendants of a run, or the series it represents."""
         (self._folded.add if folded else self._folded.discard)(run_id)

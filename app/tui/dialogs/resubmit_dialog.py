@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -35,6 +35,7 @@ from lumitui.app.tui.asking import ask
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.dialog_box import DialogBox, buttons
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.check_wait import CheckWait
 from lumitui.app.tui.widgets.choice_button import ChoiceButton
 from lumitui.app.tui.widgets.input import FigureInput, LineInput
 from lumitui.app.tui.widgets.launch_text import error_terms, findings_text, terms
@@ -93,8 +94,6 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self._basis = ""
         self._news: CodeNews | None = None
         """The project's changes since the run; nothing is sent before they are known."""
-        self._kept: list[events.Key] | None = None
-        """The keys typed since a send that waits for its plans: the question gets them."""
 
     def content(self) -> ComposeResult:
         """Yield the fields, the sizes, the changes, and two buttons."""
@@ -117,6 +116,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         yield SizeLadder(id="ladder")
         with Scroll(id="plan"):
             yield Static("Planning …", id="changes", markup=False)
+        yield CheckWait(classes="wait", markup=False)
         yield buttons(no="Close", yes="Send")
 
     def on_mount(self) -> None:
@@ -272,30 +272,12 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         button.label = Text.assemble(words, ("^s", "not bold"))
         button.disabled = not ready
         button.refresh(layout=True)
-        if self._kept is not None and not self._plans_missing:
-            self._end_wait()
+        if not self._plans_missing:
+            self.query_one(CheckWait).end(self._ask_yes)
 
     @property
     def _plans_missing(self) -> bool:
         return self._news is None or any(size not in self._plans for size in self._to_send)
-
-    def _end_wait(self) -> None:
-        """Ask the question for which the user waits, and pass on the keys typed meanwhile.
-
-        They are dropped if nothing can be sent, or if the user went back to a field.
-        """
-        kept, self._kept = self._kept or [], None
-        if self.focused is not None or not self._ready_plans():
-            return
-        self.action_send()
-        for key in kept:
-            self.app.post_message(key)
-
-    def on_key(self, event: events.Key) -> None:
-        """Keep a key typed while a send waits for its plans."""
-        if self._kept is not None and event.is_printable:
-            event.stop()
-            self._kept.append(events.Key(event.key, event.character))
 
     def _described(self, outcome: Outcome) -> RenderableType:
         if isinstance(outcome, LumiError):
@@ -347,12 +329,14 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
 
     @on(Button.Pressed, "#yes")
     def action_send(self) -> None:
-        """Send the valid plans after a yes, which for several runs follows the dialog."""
+        """Send the valid plans, once all are made."""
         if self._to_send and self._plans_missing:
-            self._kept = self._kept or []
-            self.set_focus(None)  # a letter typed now is meant for the question, not for a field
-            self.query_one("#yes", Button).label = "Planning …"
-            return
+            self.query_one(CheckWait).begin()
+        else:
+            self._ask_yes()
+
+    def _ask_yes(self) -> None:
+        """Send the valid plans after a yes, which for several runs follows the dialog."""
         plans = self._ready_plans()
         lines = errors = error_terms(tuple(plan.preview for plan in plans))
         if len(plans) == 1 and not self.takes_followers:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from rich.cells import cell_len
 from rich.text import Text
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from lumitui.app.explain.run_phrases import Outlook
@@ -39,6 +38,7 @@ from lumitui.app.tui.panes.compose.start_pane import Beginning, StartList, begin
 from lumitui.app.tui.panes.compose.text_pane import TextEditor
 from lumitui.app.tui.screens.page import EXPLAINED_WIDTH, FullScreen
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.check_wait import CheckWait
 from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
 from lumitui.app.tui.widgets.launch_text import cost_line, series_terms, terms
 
@@ -98,9 +98,6 @@ class NewScreen(FullScreen):
         self._asked = 0
         self._checking = self._stale = False
         """Whether a check is running, and whether its draft was edited since."""
-        self._kept: list[events.Key] | None = None
-        """The keys typed since a submit that waits for its check: the question gets them."""
-        self._left: Widget | None = None  # the focus before the wait
 
     def body(self) -> ComposeResult:
         """Yield the job file's path, the starting points, and the views."""
@@ -109,6 +106,7 @@ class NewScreen(FullScreen):
         with Horizontal(id="send"):
             yield Static(id="verdict")
             yield Static(id="cost", markup=False)
+            yield CheckWait(classes="wait", markup=False)
             submit = Text.assemble("Submit ", ("^s", "not bold"))  # so the footer does not name it
             yield Button(submit, action="screen.submit", compact=True, classes="action")
         yield ImportPane()
@@ -252,7 +250,7 @@ class NewScreen(FullScreen):
             self.query_one(DraftViews).check(checked)
             self._draw_cost(checked)
             self._enable()
-        self._end_wait(checked)
+        self.query_one(CheckWait).end(None if checked is None else lambda: self._submit(checked))
 
     def _draw_cost(self, checked: CheckedDraft) -> None:
         path, origin = checked.draft.path, f"from {checked.draft.origin}"
@@ -486,36 +484,13 @@ class NewScreen(FullScreen):
         if draft is None:
             error = InputError("No job file has been read yet.", "Choose one first.")
             show_error(self, error)
-        elif checked and checked.draft.text == draft.text == self.query_one(TextEditor).text:
-            self._submit(checked)
-        elif self._kept is None:
-            self._kept, self._left = [], self.focused
-            self.set_focus(None)  # a letter typed now is meant for the question, not for the text
-            self._check()
-
-    def on_key(self, event: events.Key) -> None:
-        """Keep a key typed while a submit waits for its check; escape ends the wait."""
-        if self._kept is not None and (event.is_printable or event.key == "escape"):
-            event.stop()
-            self._kept.append(events.Key(event.key, event.character))
-            if event.key == "escape":
-                self._end_wait(None)
-
-    def _end_wait(self, checked: CheckedDraft | None) -> None:
-        """Submit the draft for which the user waits, and pass on the keys typed meanwhile.
-
-        They are dropped if it cannot be submitted, or if the user went elsewhere.
-        """
-        if (kept := self._kept) is None:
             return
-        self._kept = None
-        if self.focused is None:
-            self.set_focus(self._left)
-            if checked is not None and self.is_active:
-                self._submit(checked)
-                if not self.is_active:
-                    for key in kept:
-                        self.app.post_message(key)
+        wait = self.query_one(CheckWait)
+        wait.begin()
+        if checked and checked.draft.text == draft.text == self.query_one(TextEditor).text:
+            wait.end(lambda: self._submit(checked))
+        else:
+            self._check()
 
     def _submit(self, checked: CheckedDraft) -> None:
         if not checked.errors or _may_be_forced(checked):

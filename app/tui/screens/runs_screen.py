@@ -123,8 +123,9 @@ class RunsScreen(MarkedPage):
         if self.marked:
             fits = action != "compare" or len(self.marked) <= MOST_COMPARED
             return fits and action not in _OF_ONE
-        several = action == "cancel" and len(self.under_cursor) > 1
-        return action not in _OF_MARKED and (several or super().offers(action))
+        if action == "cancel" and len(self.under_cursor) > 1:
+            return self._window.unfinished(self.under_cursor)
+        return action not in _OF_MARKED and super().offers(action)
 
     @property
     def marked(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.geometry import Offset
 from textual.highlight import highlight
 from textual.strip import Strip
 from textual.widgets import Static, TextArea
@@ -75,6 +76,33 @@ class TextEditor(TextArea):
         self._wrong: frozenset[int] = frozenset()
         self._hints: Mapping[str, str] = {}
         self._column = 0
+        self._first: int | None = None
+        """The cursor's line in a text just opened, until the user moves it."""
+
+    def begin(self, text: str) -> None:
+        """Show another text from its first line, with the cursor at its first key."""
+        self.load_text(text)
+        lines = text.split("\n")
+        self._begin_at(next((at for at, line in enumerate(lines) if _KEY.match(line)), 0))
+
+    def settle(self, height: int) -> None:
+        """Begin at the first line if the first key is not in the first `height` lines."""
+        if self._first is not None and self._first >= height:
+            self._begin_at(0)
+
+    def _begin_at(self, line: int) -> None:
+        self._first = line
+        # A watched change would scroll the lines above the cursor out of sight.
+        self.set_reactive(TextArea.selection, Selection.cursor((line, 0)))
+        self.post_message(self.SelectionChanged(self.selection, self))
+        self.refresh()
+
+    def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
+        """Scroll to the cursor once the user has moved it."""
+        if self._first is not None and self.selection.end == (self._first, 0):
+            return Offset(0, 0)  # the focus or a scroll bar would hide the first lines
+        self._first = None
+        return super().scroll_cursor_visible(center, animate)
 
     def mark(self, lines: frozenset[int], hints: Mapping[str, str]) -> None:
         """Underline the 1-based `lines`, and show `hints`, each behind the line of its key."""
@@ -140,11 +168,7 @@ class TextPane(Vertical, can_focus=True):
         """
         area = self.query_one(TextEditor)
         if other:
-            area.load_text(text)
-            lines = text.split("\n")
-            first = next((at for at, line in enumerate(lines) if _KEY.match(line)), 0)
-            # A watched change would scroll the comments above the first key out of sight.
-            area.set_reactive(TextArea.selection, Selection.cursor((first, 0)))
+            area.begin(text)
             return
         if area.text == text:
             return
@@ -180,7 +204,10 @@ class TextPane(Vertical, can_focus=True):
         self.query_one("#text-notes", Static).update(Text("\n").join(lines))
         width = max(1, self.size.width - 2)
         height = 1 + sum(-(-max(1, line.cell_len) // width) for line in lines)
-        area.styles.max_height = max(_LEAST_LINES, self.size.height - min(height, _MOST_LINES))
+        most = max(_LEAST_LINES, self.size.height - min(height, _MOST_LINES))
+        area.styles.max_height = most
+        if self.size.height:
+            area.settle(most)
 
     def on_resize(self) -> None:
         """Fit the help to the width."""

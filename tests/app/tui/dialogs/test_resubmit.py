@@ -215,7 +215,7 @@ async def test_a_letter_typed_while_the_plan_is_made_answers_the_question(
         args.focus()
         before = args.value
         await pilot.press("ctrl+s", "n")
-        await sees(pilot, "Planning …")
+        await sees(pilot, "Checking …, then asks")
         await pilot.pause(1.0)  # longer than a key waits for a busy app
         assert args.value == before
         asked: list[str] = []

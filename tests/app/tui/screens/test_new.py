@@ -31,6 +31,7 @@ from lumitui.app.tui.panes.compose.text_pane import (
 from lumitui.app.tui.screens import new_screen
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
+from lumitui.app.tui.widgets import check_wait
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (
     JOB,
@@ -260,8 +261,9 @@ async def test_nodes_change_by_a_key_and_everything_follows(
 
 
 async def test_a_text_that_is_no_yaml_is_kept_and_its_line_is_named(
-    settings: Settings, project: Path
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(check_wait, "UNREAD", 3.0)
     app = LumiApp(settings, project / "job.yaml")
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot)
@@ -279,9 +281,12 @@ async def test_a_text_that_is_no_yaml_is_kept_and_its_line_is_named(
         await sees(pilot, r"error: job.yaml, line \d+: not valid YAML")
         (wrong,) = area._wrong
         area.move_cursor((0, 0))
-        await pilot.press("ctrl+s")
+        before = area.text
+        await pilot.press("ctrl+s", "y", "n")
         await until(pilot, lambda: area.cursor_location == (wrong - 1, 0), "the wrong line")
-        assert area.has_focus and not app._notifications
+        await sees(pilot, "Not submitted")
+        await until(pilot, lambda: area.has_focus, "the text", 10)
+        assert area.text == before and not app._notifications, "meant for the question"
         area.move_cursor((0, 0))
         await pilot.press("escape")
         await sees(pilot, "1 error  ")
@@ -465,6 +470,7 @@ async def test_a_submit_right_after_an_edit_waits_for_its_check_and_keeps_the_ke
         return checked(runs, draft)
 
     monkeypatch.setattr(new_screen, "_checked", slow)
+    monkeypatch.setattr(check_wait, "UNREAD", 60.0)
     released.set()
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot)
@@ -473,11 +479,15 @@ async def test_a_submit_right_after_an_edit_waits_for_its_check_and_keeps_the_ke
         area = screen.query_one(TextEditor)
         area.move_cursor((0, 0))
         released.clear()
-        await pilot.press("#", "enter", "ctrl+s", "y", "escape", "x")
+        await pilot.press("#", "enter", "ctrl+s", "y")
+        await sees(pilot, "Checking …, then asks")
+        await pilot.press("escape", "x")
         assert area.text.startswith("#\nxname"), "escape ends the wait"
         await pilot.press("backspace", *"]:", "ctrl+s", "y")
         released.set()
         await sees(pilot, "error: .*not valid YAML")
+        await sees(pilot, "Not submitted")
+        await pilot.press("escape")
         await until(pilot, lambda: area.has_focus, "the wrong line")
         assert area.text.startswith("#\n]:name") and not isinstance(app.screen, Confirm)
         area.move_cursor((1, 2))
@@ -598,3 +608,21 @@ async def test_an_import_shows_first_what_it_lost_and_a_key_shows_the_rest(
                    in screen.active_bindings.values())  # fmt: skip
         await pilot.press("escape", "I")
         await until(pilot, lambda: screen.query_one(FieldList).has_focus, "the form again")
+
+
+@pytest.mark.parametrize(("comments", "cursor"), [(12, 12), (30, 0)])
+async def test_a_long_comment_is_read_from_its_first_line(
+    settings: Settings, project: Path, comments: int, cursor: int
+) -> None:
+    job = project / "job.yaml"
+    job.write_text("# why\n" * comments + job.read_text())
+    app = LumiApp(settings, job)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot)
+        await sees(pilot, "asks for")
+        await pilot.press("f2")
+        await sees(pilot, r" 1  # why[^\n]*\n│ +2  # why")
+        area = screen.query_one(TextEditor)
+        await until(pilot, lambda: area.cursor_location == (cursor, 0), "the cursor", 10)
+        await pilot.press("pagedown")
+        await until(pilot, lambda: area.scroll_offset.y > 0, "the rest", 10)

@@ -274,6 +274,12 @@ async def test_the_row_of_a_folded_grid_is_all_of_its_runs(settings: Settings) -
         await sees(pilot, r"─ Settings ─[\s\S]*cell 3 .*run-000003")
         await pilot.press("escape", "right", "enter")
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "a run of the open grid")
+        await pilot.press("escape", "left")
+        await until(pilot, lambda: "Cancel" in keys_below(pilot), "the key of a grid that runs")
+        for place in (1, 2, 3):
+            app.runs.history.update(f"run-00000{place}", state=State.DONE)
+        app.history_changed()
+        await until(pilot, lambda: "Cancel" not in keys_below(pilot), "no key: all have ended", 10)
 
 
 async def test_resubmissions_are_a_tree_that_folds(settings: Settings) -> None:
