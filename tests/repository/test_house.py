@@ -10,7 +10,7 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5150, "app/tui": 14165, "app/runs": 2880, "app/scale": 3220, "app/follow": 4270,
+    "app/cli": 5150, "app/tui": 14165, "app/runs": 2880, "app/scale": 3220, "app/follow": 4290,
     "app/survey": 1900, "app/launch": 9640, "app/explain": 3030, "app/history": 4380,
     "app/mcp": 980,
     "app/job": 2620, "app/knowledge": 16500, "remote/site": 3150, "remote/ssh": 3220,
