@@ -68,6 +68,12 @@ def script_bytes(path: str) -> bytes:
             f"{path} is a Python program, not an sbatch script.",
             f"`lumitui new --script {path}` writes a job file; `lumitui preview` checks it.",
         )
+    if path.endswith(".ipynb"):
+        raise InputError(
+            f"{path} is a notebook, not an sbatch script.",
+            f"`jupyter nbconvert --to script {quote(path)}` writes its program, and `lumitui new "
+            "--script` a job file for it.",
+        )
     if path.endswith((".yaml", ".yml")) and b"#SBATCH" not in data:
         raise InputError(
             f"{path} is a job file, not an sbatch script.",

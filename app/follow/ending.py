@@ -46,6 +46,7 @@ def ending_of(watcher: Watcher, run: Run) -> RunEnd:
         log=log,
         before=None if offset else 0,
         spec=run.spec,
+        site=run.site,
         world_size=run.layout.world_size,
         chain_end=run.attempts[-1].end if run.attempts else "",
     )

@@ -69,7 +69,8 @@ SCRIPT_RULES: tuple[Rule, ...] = tuple(
 def findings(job: ScriptJob, site: Site) -> list[Finding]:
     """Return the findings of these rules and the site's own rules in `job`, in text order."""
     found = run(SCRIPT_RULES, job, site)
-    if encoding := [one for one in found if one.rule == "not-text"]:
-        return encoding[:1]  # the reader skipped the text between NUL characters
+    unread = ["not-text", *["windows-line-ends"] * ("\n" not in job.text)]
+    if encoding := [one for one in found if one.rule in unread]:
+        return encoding[:1]  # the reader skipped the text between NUL characters, or saw one line
     alone = without_consequences([*found, *site_rules.findings(job, site)])
     return ordered([in_the_script(each, job) for each in alone])

@@ -194,6 +194,9 @@ class Site(Facts):
     folders: dict[Variable, WorkPath] = Field(default={})
     """Folders by names like `SCRATCH`: `$SCRATCH` in a job file becomes the path. `USER` is
     predefined; `HOME` is not."""
+    shared_folders: tuple[NodePath, ...] = ()
+    """More folders that all nodes share, e.g. `[/projappl]`, besides those in which `work_root` and
+    `folders` are."""
     poll_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = 60
     """Seconds from one request for all runs to the next, while one is unfinished. In a profile of
     the system's folder, it is the least for the profiles that extend it."""
@@ -309,6 +312,12 @@ class Site(Facts):
         if self.srun_inherits_cpus is None and version and "slurm_version" not in self.unverified:
             return not (22, 5) <= (int(version[1]), int(version[2])) < (23, 11)
         return self.srun_inherits_cpus
+
+    def is_shared(self, path: str) -> bool:
+        """Return whether a path is on a file system that all nodes share, as far as known."""
+        paths = (self.work_root, *self.folders.values(), *self.shared_folders)
+        roots = {f"/{root.split('/')[1]}/" for root in paths if root.startswith("/")}
+        return f"{path}/".startswith(tuple(roots))
 
     def is_closed(self, today: date) -> bool:
         """Return whether it runs no jobs any more."""

@@ -156,7 +156,7 @@ def sweep(
         else SweepRow(one.words, others=(None,) * len(own))
         for one in series.members
     )
-    advised, sentences = _advice(rows)
+    advised, sentences = _advice(rows, metrics)
     return Sweep(series.id, rows, tuple(sentences), own, advised)
 
 
@@ -201,15 +201,30 @@ def _epoch_steps(steps: Sequence[MetricPoint]) -> float | None:
     return (last.step - first.step) / (last.epoch - first.epoch)  # type: ignore[operator]
 
 
-def _advice(rows: Sequence[SweepRow]) -> tuple[str, list[str]]:
+_FIND = (
+    "If the program prints its loss, as in `loss=0.25`, add a pattern with one group to the job "
+    "file: `metrics: {loss: 'loss[ :=]+([-+0-9.eE]+)'}`."
+)
+
+
+def _unmatched(metrics: Sequence[str]) -> str:
+    """Return what to do for the figures of runs that report none; `metrics` are the job file's."""
+    if not metrics:
+        return _FIND
+    return (
+        f"No line of their logs matches `metrics:` ({', '.join(metrics)}): compare the patterns "
+        "with `lumitui logs RUN`."
+    )
+
+
+def _advice(rows: Sequence[SweepRow], metrics: Sequence[str]) -> tuple[str, list[str]]:
     """Return the advised setting, if the grid varies only the number of workers, and sentences."""
     paced = [row for row in rows if row.pace.samples_per_s is not None]
     sentences = []
     silent = [row for row in rows if row.pace == StepPace()]
     if ended := sum(row.run is not None and row.state in _OVER for row in silent):
         sentences.append(
-            f"{ended} of {len(rows)} runs ended without figures. If the program prints them, "
-            "`metrics:` in the job file can find them."
+            f"{ended} of {len(rows)} runs ended without figures. {_unmatched(metrics)}"
         )
     if len(silent) > ended:
         sentences.append(f"{len(silent) - ended} of {len(rows)} runs have no figures yet.")
@@ -235,6 +250,10 @@ def _advice(rows: Sequence[SweepRow]) -> tuple[str, list[str]]:
 
 
 def _lowest_loss(rows: Sequence[SweepRow]) -> Iterator[str]:
+    if any(row.pace != StepPace() for row in rows) and all(
+        row.pace.loss is None and not row.pace.others for row in rows
+    ):
+        yield f"No run reports a loss to compare. {_FIND}"
     known = [(loss, row.setting) for row in rows if (loss := row.pace.loss) is not None]
     finite = [(loss, setting) for loss, setting in known if math.isfinite(loss)]
     if len(finite) > 1 and len({loss for loss, _ in finite}) == 1:

@@ -271,6 +271,9 @@ def _of_bytes(text: str) -> Iterator[Trouble]:
         message = "A byte order mark precedes the first line, so sbatch finds no `#!` and "
         message += "refuses the job."
         yield Trouble("bad-shebang", message, File(text).position(0, 1), "byte order mark")
+    if "\r" in text and "\n" not in text:
+        message = "The script has only CR line endings, so sbatch and bash see a single line."
+        yield Trouble("windows-line-ends", message, File(text).position(0, 1))
     for what, sign, message in (
         (
             "windows-line-ends",

@@ -103,6 +103,7 @@ def diagnose(ending: RunEnd) -> list[Diagnosis]:
         replace(
             one,
             sentence=masked(one.sentence),
+            do=one.do.replace("bind SITE", f"bind {ending.site or 'SITE'}"),
             line=masked(one.line),
             telling=tuple(map(masked, one.telling)),
         )

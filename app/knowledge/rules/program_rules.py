@@ -406,14 +406,13 @@ def _offloads(config: Config) -> Iterator[tuple[str, Offload]]:
     source="the site's profile, node.local_disk",
 )
 def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    shared = ("/scratch", "/flash", "/project", "/projappl", "/users", "/home", "/gpfs", "/pfs")
     for _run, config in configurations(job):
         for name, found in _offloads(config):
             path = found.nvme_path
             if found.device != "nvme" or not path:
                 continue
             diskless = site.node.local_disk.startswith("none")
-            if path.startswith(shared) and not path.startswith(("/scratch/tmp", "/scratch_local")):
+            if site.is_shared(path):
                 what = f"{path} is a shared file system, and every step rewrites it"
             elif diskless:
                 what = f"the nodes of {site.name} have no disk ({site.node.local_disk})"

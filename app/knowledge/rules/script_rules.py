@@ -63,8 +63,11 @@ def _bad_shebang(job: ScriptJob, trouble: Trouble) -> Hit:
 def _windows_line_ends(job: ScriptJob, trouble: Trouble) -> Hit:
     lines = job.text.split("\n")
     whole = Position(1, 1, len(lines), len(lines[-1]) + 1)
-    edit = Fix("write Unix line endings", whole, job.text.replace("\r\n", "\n"))
-    return Hit(trouble.message, "Convert it with dos2unix.", trouble.at, edit)
+    alone = "\n" not in job.text
+    text = job.text.replace("\r", "\n") if alone else job.text.replace("\r\n", "\n")
+    tool = "mac2unix" if alone else "dos2unix"
+    edit = Fix("write Unix line endings", whole, text)
+    return Hit(trouble.message, f"Convert it with {tool}.", trouble.at, edit)
 
 
 @_about(

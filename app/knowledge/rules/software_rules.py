@@ -334,7 +334,6 @@ def _follows_image(job: ScriptJob, step: JobStep, call: ContainerCall) -> bool:
 _LOADS = re.compile(r"^module\s+load\s+(.+)$")
 _BIND_VARIABLES = ("SINGULARITY_BIND", "SINGULARITY_BINDPATH", "APPTAINER_BIND",
                    "APPTAINER_BINDPATH")  # fmt: skip
-_SHARED = re.compile(r"^/(scratch|flash|project|projappl|pfs|work|gpfs|leonardo_work|mnt)\b")
 
 
 def _modules_of(container: Container) -> set[str]:
@@ -408,7 +407,7 @@ def _no_binds(job: ScriptJob, site: Site) -> Iterator[Hit]:
                     for name in _loaded(job))  # fmt: skip
         if not own or binds or own & _loaded(job):
             continue
-        names = [text for text in _paths(job, step) if _SHARED.match(text)]
+        names = [text for text in _paths(job, step) if site.is_shared(text)]
         if names:
             yield Hit(
                 f"The container does not see {names[0]}: the call does not bind its file system.",

@@ -122,7 +122,8 @@ class RecordedRuns(Runs):
         for name, members in grids.items():
             sent = self._jobs[members[0].id].submitted
             every = [SeriesMember(at, one.cell, "") for at, one in enumerate(members, 1)]
-            series = RunSeries(f"{name}-grid", "grid", "lumi", "", sent, tuple(every))
+            site = self.history.get(members[0].id).site
+            series = RunSeries(f"{name}-grid", "grid", site, "", sent, tuple(every))
             self.history.series.begin(series)
             for member, one in zip(every, members, strict=True):
                 self.history.series.claim(series.id, member.place, one.id)

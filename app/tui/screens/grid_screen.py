@@ -52,10 +52,16 @@ class GridFigures:
 
     @property
     def telling(self) -> str:
-        """The metric in which the runs differ: the speed only if their losses are alike."""
+        """The metric in which the runs differ: the speed only if their losses are alike.
+
+        If no run reports a loss, its first other metric.
+        """
         paces = [row.pace for row in self.sweep.rows]
         differ = _spread([one.samples_per_s for one in paces]) >= ALIKE
-        return SPEED if differ and _spread([one.loss for one in paces]) < ALIKE else "loss"
+        if differ and _spread([one.loss for one in paces]) < ALIKE:
+            return SPEED
+        names = [name for name in self.metrics if name not in (SPEED, "lr")]
+        return "loss" if "loss" in names else next(iter(names), SPEED)
 
     def curves(self, metric: str) -> dict[str, Curve]:
         """Return the curves of a metric by run, the best first."""

@@ -335,3 +335,20 @@ def test_a_site_with_fewer_partitions_than_its_profile_has_no_larger_one() -> No
     alone = lumi.model_copy(update={"partitions": {name: lumi.partitions[name]}})
     assert [key for key, _ in lumi.partitions_from(name)] != [name]
     assert [key for key, _ in alone.partitions_from(name)] == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "shared", "own"),
+    [
+        ("lumi", ["/flash/project_1/x", "/pfs/lustrep1", "/projappl/a"], ["/tmp/x", "/flashy"]),
+        ("mn5", ["/gpfs/projects/a"], ["/scratch/tmp", "$TMPDIR/x"]),
+        ("leonardo", ["/leonardo_work/a"], ["/flash/a"]),
+        ("laptop", [], ["/home/me"]),
+    ],
+)  # fmt: skip
+def test_a_profile_says_which_folders_all_nodes_share(
+    name: str, shared: list[str], own: list[str]
+) -> None:
+    site = Sites([BUILT_IN]).load(name)
+    assert all(map(site.is_shared, shared))
+    assert not any(map(site.is_shared, own))

@@ -311,3 +311,19 @@ def test_a_baseline_leaves_out_its_findings_until_a_new_one_appears(
     worse = Path(known)
     worse.write_text(worse.read_text().replace(" warning ", " note ").replace(" error ", " note "))
     assert here("lint", str(script), "--baseline", known).returncode == 1, "it is worse than known"
+
+
+def test_a_notebook_is_refused_as_one(here: Here, tmp_path: Path) -> None:
+    path = tmp_path / "train.ipynb"
+    path.write_text(json.dumps({"cells": [{"source": ["#SBATCH"]}], "nbformat": 4}))
+    told(here("lint", str(path)), 2, "is a notebook, not an sbatch script", "jupyter nbconvert")
+
+
+def test_a_script_with_only_cr_line_endings_is_named_and_fixed(here: Here, tmp_path: Path) -> None:
+    path = tmp_path / "job.sh"
+    path.write_bytes(CLEAN.replace("\n", "\r").encode())
+    data = envelope(here("lint", "--site", "lumi", "--json", str(path)))["data"]
+    assert [one["rule"] for one in data[0]["findings"]] == ["windows-line-ends"]
+    assert "a single line.\n" in here("lint", "--site", "lumi", str(path)).stdout
+    assert here("lint", "--site", "lumi", "--fix", str(path)).returncode == 0
+    assert path.read_bytes() == CLEAN.encode()

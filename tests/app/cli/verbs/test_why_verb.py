@@ -133,3 +133,13 @@ def test_of_a_run_that_waits_in_vain_it_says_so(here: Here, home: Home) -> None:
     done = here("why", "late-000001")
     assert done.returncode == 0
     assert "did not end as required: cancel it (DependencyNeverSatisfied)" in done.stderr
+
+
+def test_a_fix_names_the_site_of_its_run(here: Here, job: Path, tmp_path: Path) -> None:
+    log = "srun: error: CPU binding outside of job step allocation, allocated CPUs are: "
+    log += "0xFEFEFEFEFEFEFEFE."
+    (job.parent / "hello.py").write_text(f"import sys\nprint('{log}')\nsys.exit(1)\n")
+    assert here("submit", str(job), "--yes", "--wait").returncode == 5
+    assert "`lumitui bind laptop` prints masks" in " ".join(here("why", "last").stdout.split())
+    (tmp_path / "log").write_text(log)
+    assert "`lumitui bind SITE`" in here("why", "--log", str(tmp_path / "log")).stdout

@@ -2,19 +2,22 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lumitui.app.follow.results.sweep import StepPace, Sweep, pace_of, sweep
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.metric_points import parse_line
+from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish
-from tests.support.program.command_line import Here, envelope
+from tests.support.program.command_line import HELLO, Here, envelope
 
 BATCH = 10
 
@@ -90,11 +93,9 @@ def test_a_loader_that_no_worker_helps_is_named() -> None:
 
 def test_what_is_not_known_is_said_and_other_grids_get_no_advice() -> None:
     found = of({"--workers=0": told(1.0, 0), "--workers=1": None}, unsent=1)
-    assert found.advice == (
-        "1 of 3 runs ended without figures. If the program prints them, `metrics:` in the job "
-        "file can find them.",
-        "1 of 3 runs have no figures yet.",
-    )
+    silent, waiting = found.advice
+    assert silent.startswith("1 of 3 runs ended without figures. If the program prints its loss")
+    assert waiting == "1 of 3 runs have no figures yet."
     assert [row.state for row in found.rows] == ["done", "done", "not sent"]
     mixed = {"--workers=1 --lr=1": told(1.0, 0), "--workers=2 --lr=2": told(0.5, 0)}
     for same in ({"--lr=1": told(1.0, 0), "--lr=2": told(0.5, 0)}, mixed):
@@ -110,6 +111,25 @@ def test_a_grid_without_workers_names_the_lowest_loss() -> None:
     assert of({"--lr=1": lines(0.5), "--lr=2": lines(0.25)}).advice == (
         "--lr=2 has the lowest loss, 0.25.",
     )
+
+
+def test_runs_without_a_loss_get_a_pattern_that_finds_one() -> None:
+    silent = of({"--lr=1": [], "--lr=2": []}).advice
+    paced = [json.dumps({"event": "step", "step": at, "samples_per_s": 9.0}) for at in range(1, 9)]
+    quick = of({"--lr=1": paced, "--lr=2": paced}).advice
+    assert silent[0].startswith("2 of 2 runs ended without figures.")
+    assert quick[0].startswith("No run reports a loss to compare.")
+    for (advice,) in (silent, quick):
+        keys = yaml.safe_load(advice.split("`")[-2])
+        job = parse_job(HELLO + yaml.safe_dump(keys), "job.yaml")
+        found = re.search(job.metrics["loss"], "epoch 3 loss: 2.5e-01")
+        assert found and float(found[1]) == 0.25
+
+
+def test_patterns_that_match_nothing_are_named() -> None:
+    series = RunSeries("g1", "grid", "laptop", "", 1.0, (SeriesMember(1, "--lr=1", "", "r"),))
+    found = sweep(series, {"r": "done"}, lambda _: StepPace(), ("loss", "acc"))
+    assert "matches `metrics:` (loss, acc): compare the patterns" in found.advice[0]
 
 
 @pytest.mark.parametrize("key", ["--lr", "--workers"])

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from lumitui.app.follow.results.summary import figures_from
 from lumitui.app.follow.results.sweep import StepPace, Sweep, SweepRow
 from lumitui.app.history.history import History
+from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.screens.grid_screen import GridFigures, even_decimals
 from lumitui.app.tui.screens.run_screen import RunScreen
@@ -65,3 +67,12 @@ def test_the_speed_is_drawn_if_the_runs_differ_in_nothing_else() -> None:
     assert drawn((2920, 4.545), (9014, 4.493), (None, None)) == "samples_per_s"
     assert drawn((2920, 4.545), (9014, 2.1)) == "loss"
     assert drawn((2920, 4.545), (2910, 4.5)) == drawn((2920, None)) == drawn() == "loss"
+
+
+def test_another_metric_is_drawn_if_no_run_reports_a_loss() -> None:
+    points = [MetricPoint(event="step", step=at, lr=0.1, extra={"accuracy": at / 9})
+              for at in range(1, 4)]  # fmt: skip
+    rows = (SweepRow("", "a", pace=StepPace(samples_per_s=9.0)), SweepRow("", "b"))
+    found = GridFigures(Sweep("grid-1", rows, ()), {}, {"a": figures_from(points)})
+    assert found.telling == "accuracy"
+    assert list(found.curves(found.telling)) == ["a"]
