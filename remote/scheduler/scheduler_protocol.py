@@ -95,7 +95,6 @@ class JobStatus:
     ended: float | None = None
     """For a running job: when its time limit ends it."""
     nodes: str = ""
-    restarts: int = 0
     exit_code: str = ""
     partition: str = ""
     signs: str = ""
