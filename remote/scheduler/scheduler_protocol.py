@@ -88,7 +88,6 @@ class JobStatus:
     job_id: str
     state: State
     word: str
-    """The scheduler's own word."""
     reason: str = ""
     submitted: float | None = None
     started: float | None = None
@@ -149,7 +148,6 @@ class NewRunFiles:
     attempts: bytes = b""
     """Complete new lines of attempts.jsonl."""
     missing: bool = False
-    """Whether the folder is missing."""
     cancelled: bool = False
     """Whether a cancel left its mark: the run's job must end, and no attempt may begin."""
     claim: str = ""
