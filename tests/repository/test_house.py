@@ -10,12 +10,12 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5130, "app/tui": 14150, "app/runs": 2880, "app/scale": 3220, "app/follow": 4270,
-    "app/survey": 1900, "app/launch": 9590, "app/explain": 3030, "app/history": 4380,
-    "app/mcp": 980,
-    "app/job": 2620, "app/knowledge": 16350, "remote/site": 3140, "remote/ssh": 3220,
-    "remote/transport": 1120, "remote/scheduler": 2590, "remote/source": 1630,
-    "remote/transfer": 4160, "remote/survey": 3200, "remote/laptop": 1480, "trainers": 8610,
+    "app/cli": 5110, "app/tui": 14010, "app/runs": 2830, "app/scale": 3220, "app/follow": 4250,
+    "app/survey": 1900, "app/launch": 9580, "app/explain": 3020, "app/history": 4360,
+    "app/mcp": 970,
+    "app/job": 2610, "app/knowledge": 16340, "remote/site": 3140, "remote/ssh": 3210,
+    "remote/transport": 1120, "remote/scheduler": 2580, "remote/source": 1620,
+    "remote/transfer": 4160, "remote/survey": 3200, "remote/laptop": 1470, "trainers": 8580,
 }  # fmt: skip
 """Most lines of Python in each package. Who needs more removes some first."""
 FEWEST = 3
