@@ -14,7 +14,7 @@ VERBS = {
         "export": "jobs.submit_verbs",
         "where": "jobs.where_verb",
         "try": "jobs.try_verb",
-        "debug": "jobs.debug_verb",
+        "debug": "jobs.try_verb",
         "submit": "jobs.submit_verbs",
     },
     "Runs": {

@@ -223,7 +223,6 @@ class LogFollower:
     stop: Stop
     _: KW_ONLY
     run: Callable[[], Run]
-    """Returns the run from the history."""
     last: int
     """Bytes to read from the end of the first log."""
     attempt: int | None = None

@@ -52,7 +52,7 @@ class History:
     """The runs, their metrics and the last snapshot of each project's folder on a site.
 
     The CLI and the TUI share the file, in several processes and threads. Methods that read or write
-    it raise HistoryError on failure.
+    it raise HistoryError on failure, and those that change a run also if it does not exist.
     """
 
     def __init__(self, path: Path) -> None:
@@ -146,19 +146,11 @@ class History:
         return {str(row[0]) for row in rows if lost.isdisjoint(row[1:])}
 
     def update(self, run_id: str, **changes: Unpack[Changes]) -> None:
-        """Change a run.
-
-        Raises:
-            HistoryError: there is no such run, or it could not be written.
-        """
+        """Change a run."""
         self.update_many([(run_id, changes)])
 
     def update_many(self, changes: Sequence[tuple[str, Changes]]) -> None:
-        """Change several runs in one transaction: all of them or none.
-
-        Raises:
-            HistoryError: there is no such run, or it could not be written.
-        """
+        """Change several runs in one transaction: all of them or none."""
         with self._file.transaction() as db:
             for run_id, change in changes:
                 self._change(db, run_id, change)
@@ -184,9 +176,6 @@ class History:
 
         Returns:
             The ids of the runs whose state has changed.
-
-        Raises:
-            HistoryError: there is no such run, or it could not be written.
         """
         moved = []
         with self._file.transaction() as db:

@@ -376,7 +376,6 @@ class Changes(TypedDict, total=False):
 
 
 UNFINISHED = tuple(state.value for state in State if not state.is_final)
-"""The states of unfinished runs."""
 
 
 def one_line(note: str) -> str:

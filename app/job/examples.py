@@ -85,11 +85,6 @@ def run_file() -> tuple[str, str]:
     return _RUN_FILE.name, _RUN_FILE.read_text(encoding="utf-8")
 
 
-def names() -> list[str]:
-    """Return the names of the examples, group by group."""
-    return list(examples())
-
-
 OWN_SCRIPT = "script"
 """The example for a user's own script."""
 _FIRST = "ddp"

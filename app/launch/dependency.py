@@ -37,7 +37,6 @@ class Dependency:
     spec: JobSpec
     """The job file, without `after:` if all runs in it have already ended as required."""
     options: tuple[str, ...] = ()
-    """Options of sbatch."""
     findings: tuple[Finding, ...] = ()
 
 

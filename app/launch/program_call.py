@@ -53,7 +53,6 @@ class ProgramCall:
     """A program for the launcher to start, as shell words."""
 
     command: str
-    """The whole command line."""
     script: str = ""
     """The command line without the interpreter, for a Python script."""
 

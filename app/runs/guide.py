@@ -96,9 +96,7 @@ class GuideAnswers(BaseModel):
 
     site: str = Field(default="", max_length=200)
     user: str = Field(default="", max_length=200)
-    """The user name on the site."""
     account: str = Field(default="", max_length=200)
-    """The project to bill."""
     key: str = Field(default="", max_length=4000)
     """The private key; empty: ssh's own choice."""
     checked: bool = False
@@ -193,7 +191,6 @@ class Surroundings:
     """The state before the guide does anything."""
 
     site: Site | None
-    """The chosen site."""
     profile: Path
     """The path of the user's own profile of the site, which may not exist yet."""
     foreign: bool

@@ -86,7 +86,6 @@ class RunPlan:
     notes: tuple[str, ...]
     start: StartPoint
     request: ResubmissionRequest
-    """The request."""
 
 
 def no_resubmission(run: Run) -> InputError | None:

@@ -31,7 +31,6 @@ class StepCall:
     """A command inside a job, and its place."""
 
     folder: str
-    """The run's folder."""
     job_id: str
     command: Sequence[str] = ()
     """Empty: a shell."""

@@ -88,14 +88,12 @@ class JobStatus:
     job_id: str
     state: State
     word: str
-    """The scheduler's own word."""
     reason: str = ""
     submitted: float | None = None
     started: float | None = None
     ended: float | None = None
     """For a running job: when its time limit ends it."""
     nodes: str = ""
-    restarts: int = 0
     exit_code: str = ""
     partition: str = ""
     signs: str = ""
@@ -150,7 +148,6 @@ class NewRunFiles:
     attempts: bytes = b""
     """Complete new lines of attempts.jsonl."""
     missing: bool = False
-    """Whether the folder is missing."""
     cancelled: bool = False
     """Whether a cancel left its mark: the run's job must end, and no attempt may begin."""
     claim: str = ""

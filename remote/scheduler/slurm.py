@@ -103,9 +103,8 @@ def _jobs_of(jobs: Iterable[JobStatus], watches: Sequence[Watch]) -> dict[str, J
     by_run: dict[str, JobStatus] = {}
     for watch in watches:
         mine = [job for job in by_id.get(watch.job_id, ()) if is_of(job, watch)]
-        if mine:
-            # Accounting has one more record for each requeue.
-            by_run[watch.run] = replace(mine[-1], restarts=len(mine) - 1)
+        if mine:  # accounting has one more record for each requeue
+            by_run[watch.run] = mine[-1]
     return by_run
 
 

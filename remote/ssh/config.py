@@ -51,7 +51,6 @@ class Trust:
     """How to check a host's key."""
 
     name: str
-    """The host's name in known_hosts."""
     bare_name: str
     """The name without its port, which known_hosts may also have; "": do not look it up."""
     files: tuple[Path, ...]

@@ -40,6 +40,7 @@ class Ssh(Requests):
     """A transport over one SSH connection, opened by the first request. Safe for threads.
 
     The public counters (`requests`, `connections`, `bytes_up`, `bytes_down`) are the footprint.
+    Each method raises LinkError if the configuration has an option that lumitui cannot honour.
     """
 
     def __init__(self, login: Login, ask: Ask = decline) -> None:
@@ -63,29 +64,17 @@ class Ssh(Requests):
 
     @property
     def address(self) -> str:
-        """Each host of the route as `user@host`, from the configuration alone.
-
-        Raises:
-            LinkError: the configuration has an option that lumitui cannot honour.
-        """
+        """Each host of the route as `user@host`, from the configuration alone."""
         return " ".join(host.address for host, _ in self._route(self.login))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for the user about the ssh configuration; usually none.
-
-        Raises:
-            LinkError: the configuration has an option that lumitui cannot honour.
-        """
+        """Sentences for the user about the ssh configuration; usually none."""
         return _notes(self._route(self.login))
 
     @property
     def key_doubts(self) -> tuple[str, ...]:
-        """Sentences on published fingerprints that differ from the known keys; usually none.
-
-        Raises:
-            LinkError: the configuration has an option that lumitui cannot honour.
-        """
+        """Sentences on published fingerprints that differ from the known keys; usually none."""
         route = self._route(self.login)
         return tuple(one for host, published in route for one in contradictions(host, published))
 

@@ -60,7 +60,7 @@ def entry(name: str, text: str, words: str = "") -> Entry:
 
 def previews(folder: Path, every: int) -> Iterator[Entry]:
     """Yield the bytes of `preview --all` for each example at each site that takes it."""
-    for name, site in ((name, site) for site in sites().values() for name in examples.names()):
+    for name, site in ((name, site) for site in sites().values() for name in examples.examples()):
         place = folder / f"{name}@{site.name}"
         if not _taken("preview", place.name, every):
             continue

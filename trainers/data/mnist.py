@@ -30,7 +30,6 @@ MEAN, DEVIATION = 0.1307, 0.3081
 """Mean and standard deviation of MNIST's training pixels, scaled to 0 to 1 (computed from the
 files)."""
 SHAPE = Shape("images", (1, 28, 28), 10)
-"""Shape of one digit."""
 
 
 def open_set(folder: Path, shape: Shape = SHAPE) -> DataSet:

@@ -21,7 +21,6 @@ class TrainingError(Exception):
     """An error in two sentences (what happened, what to try) instead of a traceback."""
 
     code = 1
-    """The process's exit code."""
     by_every_rank = False
     """Whether each rank prints it; otherwise the first of each node does, as all have the same
     error."""

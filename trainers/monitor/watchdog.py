@@ -46,7 +46,6 @@ class Place:
     local: int
     """Its place among the ranks of its node."""
     nodes: dict[int, str]
-    """The node of each rank."""
     run_dir: Path
 
     @property
@@ -265,7 +264,6 @@ class Seen:
     rank: int
     node: str
     count: int
-    """Progress count."""
     step: int
     doing: str
     still: float

@@ -50,7 +50,6 @@ class Report:
     all: float = 0.0
     """Bus bandwidth of an all-reduce over all nodes, in GB/s."""
     error: str = ""
-    """Its error."""
     done: bool = False
     told: float = 0.0
     """Epoch seconds of the report; the clocks of a cluster's nodes agree."""

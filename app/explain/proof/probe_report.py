@@ -28,7 +28,6 @@ class Preflight:
     findings: tuple[str, ...]
     """The problems, one sentence per rank or node; empty if there are none."""
     sentence: str
-    """A summary in one sentence."""
 
 
 def preflight_of(record: object) -> Preflight | None:

@@ -32,7 +32,6 @@ class RankProof:
     """Visible GPUs; `none`, or empty if no variable limits them."""
     ok: bool
     why: str = ""
-    """Its problem."""
     devices: str | None = None
     """PCI addresses of the GPUs that the driver shows; `none`; empty without a driver; None for an
     older probe."""

@@ -21,7 +21,6 @@ from lumitui.remote.site.reading.writer import installed
 from lumitui.remote.site.states import State
 
 Column = str | int | float | None
-"""The value of a run's column."""
 Part = KeptSpec | RankLayout | Price
 """The content of a text in lists."""
 _KEYWORDS = {"commit": "git_commit"}

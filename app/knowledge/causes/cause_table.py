@@ -40,7 +40,6 @@ LAST: tuple[LogRule, ...] = (*CRASHES, *MPI_ENDS, *LOSSES, *LATE, *WEAK)
 """Lines that a job often writes although it continues, or when it is already ending."""
 
 EVERY: tuple[LogRule, ...] = (*RULES, *CONSEQUENCES, *KILLED, *LAST)
-"""All rules."""
 
 SCARCE = frozenset({"gpu-memory", "quota", "no-space"})
 """Rules whose exception is also shown if handling it raised the one that ended the program."""

@@ -39,7 +39,6 @@ class Straggler:
 
     rank: int
     sentence: str
-    """The sentence that names it."""
 
 
 @dataclass(frozen=True)

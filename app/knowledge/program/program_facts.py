@@ -11,7 +11,6 @@ from lumitui.remote.site.source_position import Position
 Role = Literal["rank", "local", "world", ""]
 """Role of a value: the global rank, the local rank, the number of ranks, or "" for others."""
 Value = str | int | float | bool | None
-"""A constant of the program."""
 
 
 GuardKind = Literal["rank", "local", "some", "other"]

@@ -26,7 +26,6 @@ class Draft:
     folder: Path
     """The folder for relative paths."""
     origin: str
-    """A description of its origin."""
     path: Path | None = None
     """The file to save it to; None if it is unsaved."""
     saved: str | None = None

@@ -25,7 +25,6 @@ class Preview:
     """The submit command line, byte for byte."""
     findings: tuple[Finding, ...]
     files: Files
-    """The files on the laptop."""
     job_file: Path | None = None
     cell: str = ""
     """This run's settings in a grid, like `--lr=1e-3`, or its name in a sequence; else ""."""
@@ -34,7 +33,6 @@ class Preview:
     follows: When | None = None
     """Required end of the previous run; None if it does not wait for one."""
     note: str = ""
-    """The run's note."""
     forced: bool = False
     """Whether the user accepted the adviser's errors."""
 

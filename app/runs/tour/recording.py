@@ -50,7 +50,6 @@ class RecordedRun(BaseModel):
     ran: float
     """Minutes: sent before the recording opens, in the queue, running."""
     state: State = State.DONE
-    """Its final state."""
     exit: int = 0
     rank: int | None = None
     """The first rank that failed."""

@@ -44,7 +44,6 @@ class Offer:
     nodes: int
     gpus: int
     per_hour: float
-    """The hourly price."""
     limit: float
     """The time limit in seconds; for a chain, that of all its attempts."""
     most: float

@@ -83,7 +83,6 @@ TOPICS: tuple[Topic, ...] = (
         "lumitui's own request",
     ),
 )  # fmt: skip
-"""The rules of an inquiry."""
 _KNOWN = {topic.id: topic for topic in TOPICS}
 
 

@@ -30,7 +30,6 @@ class DialogBox(ModalScreen[Answer]):
                 tooltip="Go to the previous button"),
     ]  # fmt: skip
     KIND: ClassVar[str] = ""
-    """The CSS class of the box."""
     heading = ""
     subtitle = ""
 

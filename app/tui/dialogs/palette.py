@@ -55,7 +55,6 @@ class KeyAction:
     keys: tuple[str, ...]
     """The keys as displayed."""
     words: str
-    """Its effect, in a sentence."""
     node: DOMNode
     """The screen, widget or app with the action."""
 

@@ -201,7 +201,6 @@ class SiteColumn(Vertical):
         self.site = site
         self._error = ""
         self.overview = ClusterOverview()
-        """Its last answer."""
 
     def compose(self) -> ComposeResult:
         """Yield the error, the parts and the details."""

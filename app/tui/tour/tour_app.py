@@ -36,7 +36,6 @@ class TourApp(LumiApp):
     ]  # fmt: skip
 
     stop: var[int] = var(0)
-    """The next stop."""
     shows_line: var[bool] = var(True)
 
     def __init__(self, runs: RecordedRuns) -> None:

@@ -27,7 +27,6 @@ class Row:
     """The way lumitui honours it, or the reason why ignoring it is harmless or honouring it
     impossible."""
     fix: str = ""
-    """The fix if it is refused."""
     note: str = ""
     """A note for the user if its value is not among `unless`."""
     unless: tuple[str, ...] = _OFF

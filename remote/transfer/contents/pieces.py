@@ -88,7 +88,6 @@ def gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 END = bytes(2 * tarfile.BLOCKSIZE)
-"""The end of a tar."""
 
 
 def header(

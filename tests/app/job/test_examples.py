@@ -59,7 +59,7 @@ def test_every_example_composes_at_every_site_without_an_error(
     """A fourth of the examples at each site, so that each is tried at two sites or more."""
     # A site that runs no jobs any more is an error for every job, and stays as an example.
     site = SITES.load(site_name).model_copy(update={"retired": None})
-    for name in examples.names()[first % step :: step]:
+    for name in list(examples.examples())[first % step :: step]:
         launch = composed(site, name)
         errors = [item for item in findings(launch, site) if item.severity == "error"]
         assert errors == [], (name, errors)
@@ -125,7 +125,7 @@ def test_the_list_is_grouped_and_the_same_for_a_program(here: Here) -> None:
     assert headings[:-1] == GROUPS
     assert "  jax                 JAX, a rank for each GPU" in lines
     data = envelope(here("new", "--list", "--json"))["data"]
-    assert [item["name"] for item in data] == examples.names()
+    assert [item["name"] for item in data] == list(examples.examples())
 
 
 def test_new_writes_the_job_file_and_its_files_once(here: Here, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The verb that runs a short trial of a job."""
+"""The verbs that try a job: a short trial, or its nodes held for shells."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from lumitui.app.explain import words
 from lumitui.app.runs import LumiError, RunFailed, State, quote
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Run, Runs
+    from lumitui.app.runs import Preview, Run, Runs
 
 
 @click.command("try")
@@ -31,11 +31,7 @@ def try_(reply: Reply, job: Path, force: bool, yes: bool) -> None:
     if the trial failed or its binding is wrong.
     """
     with core() as runs:
-        preview = runs.trial(job)
-        show_findings(preview)
-        price = price_line(runs, preview)
-        (preview,) = agree_to_submit([preview], yes=yes, force=force, price=price)
-        run = runs.send(preview, report=show_step)
+        run = _send(runs, runs.trial(job), yes=yes, force=force)
         say(f"Job {run.job_id} at {run.site}; waiting for it to end.")
         try:
             run = runs.wait(run.id, warn=warn)
@@ -48,6 +44,13 @@ def try_(reply: Reply, job: Path, force: bool, yes: bool) -> None:
         say(f"Binding: {verdict.kind}. {verdict.sentence}")
         reply.give(run_data(run) | {"binding": verdict.kind}, run.id)
         _conclude(runs, run, job, wrong=verdict.kind == "differs")
+
+
+def _send(runs: "Runs", preview: "Preview", *, yes: bool, force: bool) -> "Run":
+    show_findings(preview)
+    price = price_line(runs, preview)
+    (preview,) = agree_to_submit([preview], yes=yes, force=force, price=price)
+    return runs.send(preview, report=show_step)
 
 
 def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
@@ -85,3 +88,58 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
         f"The trial {run.id} {how}{f': {cause}' if cause else ''}.",
         f"Run `lumitui why {run.id}`, then correct the job file before you submit it.",
     )
+
+
+@click.command()
+@job_argument
+@click.option(
+    "--time",
+    "length",
+    metavar="TIME",
+    default="30m",
+    show_default=True,
+    help="Time to hold the nodes, at least 5m.",
+)
+@click.option(
+    "--idle",
+    metavar="TIME",
+    default="20m",
+    show_default=True,
+    help="End the job once no `lumitui shell` has been open for this long.",
+)
+@force_option
+@yes_option
+@json_option
+@click.pass_obj
+def debug(reply: Reply, job: Path, length: str, idle: str, force: bool, yes: bool) -> None:
+    """Hold a job's nodes for shells in them; run nothing.
+
+    The job gets the job file's resources, container, environment and code, but does not start its
+    program. If the site has a partition for trials that is large enough, the job uses it.
+    """
+    from lumitui.app.runs import seconds_in
+
+    seconds, patience = int(seconds_in(length)), int(seconds_in(idle))
+    with core() as runs:
+        run = _send(runs, runs.debug(job, seconds=seconds, idle=patience), yes=yes, force=force)
+        reply.give(run_data(run), run.id)
+        say(f"Job {run.job_id} at {run.site}; waiting for it to start.")
+        try:
+            run = runs.wait(
+                run.id, warn=warn, stop=lambda: runs.history.get(run.id).state is State.RUNNING
+            )
+        except KeyboardInterrupt:
+            say(f"{run.id} stays in the queue; `lumitui cancel {run.id}` removes it.")
+            raise
+        reply.keep(run_data(run))
+        if run.state.is_final and run.state is not State.DONE:
+            raise RunFailed(
+                f"{run.id} ended as {run.state} before it could be used.",
+                f"Run `lumitui why {run.id}`.",
+            )
+        alone = f", and ends after {words.length(patience)} without a shell"
+        say(
+            f"{run.id} runs for at most {words.time_limit(run)}, "
+            f"{words.price_sentence(run.price)}{alone if patience < seconds else ''}."
+        )
+        say(f"Next, run: lumitui shell {run.id}; to end it: lumitui cancel {run.id}")
