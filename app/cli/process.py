@@ -19,7 +19,7 @@ import click
 from lumitui.app.cli.output import Reply, StdoutLost, say_error
 from lumitui.app.cli.session import WAY_OUT, own_settings
 from lumitui.app.job.settings import version
-from lumitui.app.runs import InputError, InternalError, LumiError
+from lumitui.app.runs import InputError, InternalError, LumiError, unusable_path
 
 INTERRUPTED = 130
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW", re.IGNORECASE)
@@ -154,7 +154,7 @@ def run_verb(verbs: Verbs, arguments: list[str]) -> int:
     except StdoutLost as lost:
         reply.lost = lost
     except Exception as problem:  # internal error: a sentence for the user, traceback to a file
-        error = _crashed(problem, reply.verb, own_settings().data)
+        error = unusable_path(problem) or _crashed(problem, reply.verb, own_settings().data)
         code = error.exit_code
     try:
         reply.close(error, code)

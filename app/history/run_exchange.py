@@ -103,7 +103,8 @@ class RunExchange:
                 f"{target} cannot be written: {error.strerror or error}.", "Choose another file."
             ) from error
         finally:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):  # an unusable path is reported above
+                part.unlink()
         return done
 
     def merge(self, source: Path) -> ImportedRuns:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from textual.worker import get_current_worker
 
-from lumitui.app.runs import LumiError
+from lumitui.app.runs import LumiError, unusable_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,5 +88,7 @@ def as_lumi_error(error: BaseException) -> LumiError:
     """Return the error to show; any exception but ours becomes an internal error."""
     if isinstance(error, LumiError):
         return error
+    if isinstance(error, Exception) and (refused := unusable_path(error)):
+        return refused
     said = f"lumitui failed with an internal error: {type(error).__name__}: {error}."
     return LumiError(said, "Please report it. The history contains everything that lumitui sent.")

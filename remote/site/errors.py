@@ -1,5 +1,8 @@
 """Errors for the user, with the exit code of each."""
 
+import errno
+import os
+
 
 class LumiError(Exception):
     """What happened, and what to try: two sentences for a user.
@@ -90,3 +93,25 @@ class WaitTimedOut(LumiError):
     """The time limit for waiting passed; the job continues."""
 
     exit_code = 124
+
+
+_REFUSED_PATHS = {
+    errno.ENAMETOOLONG: "Choose names of at most 255 characters, and a shorter path.",
+    errno.EACCES: "Choose a path that you may use, or ask its owner for access.",
+    errno.EPERM: "Choose a path that you may change, or ask its owner for access.",
+    errno.ENOTDIR: "A part of the path is a file: choose a folder.",
+    errno.EISDIR: "The path is a folder: choose a file.",
+    errno.ELOOP: "Its links form a loop: choose the path that you mean.",
+    errno.EROFS: "Choose a path on a file system that you can write.",
+}
+"""What to try for each error that the path causes, not lumitui."""
+
+
+def unusable_path(error: Exception) -> InputError | None:
+    """Return the error for a path that the system refuses; None for another error."""
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop from "):
+        error = OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(error)[18:].strip("'\""))
+    if not isinstance(error, OSError) or error.errno not in _REFUSED_PATHS or not error.filename:
+        return None
+    hint = _REFUSED_PATHS[error.errno]
+    return InputError(f"Cannot use {os.fsdecode(error.filename)}: {error.strerror}.", hint)

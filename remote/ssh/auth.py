@@ -1,5 +1,6 @@
 """One login at one host: keys first, then the user's answers."""
 
+import os
 from collections.abc import Callable, Sequence
 
 import paramiko
@@ -149,7 +150,7 @@ class LogIn:
             why = f"was refused; offered: {offered}"
             hint = "Register one of these public keys at the site, or set User and IdentityFile."
             files = self._host.identities
-            if not self._offered and not any(path.is_file() for path in files):
+            if not self._offered and not any(map(os.path.isfile, files)):
                 names = ", ".join(map(str, files[:3]))
                 hint = f"No key was found at {names}: set IdentityFile to your key."
             hint += f" The site accepts: {', '.join(self._accepted)}." if self._accepted else ""

@@ -53,6 +53,8 @@ def load_key(path: Path, passphrase: bytes | None) -> paramiko.PKey:
         return paramiko.PKey.from_path(path, passphrase)  # type: ignore[arg-type]  # wants bytes
     except TypeError as error:  # cryptography raises it for a missing passphrase
         raise Locked from error
+    except OSError as error:
+        raise Unusable(error.strerror or "") from error
     except (*BROKEN, ValueError, UnknownKeyType, UnsupportedAlgorithm) as error:
         if passphrase is not None:
             raise Locked from error
@@ -65,6 +67,8 @@ def _check_mode(path: Path) -> None:
         status = path.stat()
     except OSError as error:
         raise Unusable(error.strerror or "") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise Unusable("it is not a file")
     if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077:
         raise Unusable("other users may read it: run `chmod 600` on it")
 
@@ -125,7 +129,7 @@ class Keyring:
             blob = _public_blob(path)
             if blob in held:
                 yield from self._with_certificates(f"{path} (agent)", held.pop(blob), path)
-            elif path.is_file() and path.suffix != ".pub":
+            elif path.suffix != ".pub" and _is_there(path):
                 files.append(path)
         locked = []
         for path in files:
@@ -150,7 +154,7 @@ class Keyring:
     ) -> Iterator[tuple[str, paramiko.PKey]]:
         beside = Path(f"{path}-cert.pub")
         for certificate in dict.fromkeys((*self._host.certificates, beside)):
-            if not certificate.is_file():
+            if not os.path.isfile(certificate):
                 continue
             try:
                 blob = PublicBlob.from_file(certificate)
@@ -228,6 +232,17 @@ class _AgentAt(AgentSSH):
         conn = socket.socket(socket.AF_UNIX)
         conn.connect(place)
         self._connect(conn)  # type: ignore[attr-defined]  # what paramiko.Agent calls too
+
+
+def _is_there(path: Path) -> bool:
+    """Whether `path` exists, or the reason why it cannot be used is one to report."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _public_blob(path: Path) -> bytes:

@@ -6,6 +6,7 @@ afterwards. If the connection is lost, the upload resumes a few times, as long a
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import time
@@ -19,7 +20,14 @@ from lumitui.app.explain.words import count, size
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.send.lock import sender_lock
 from lumitui.remote.connect import Connection
-from lumitui.remote.site.errors import AnswerNeeded, AnswerUnusable, InputError, LinkError, LinkLost
+from lumitui.remote.site.errors import (
+    AnswerNeeded,
+    AnswerUnusable,
+    InputError,
+    LinkError,
+    LinkLost,
+    unusable_path,
+)
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.run_folder import STAGE
@@ -103,14 +111,19 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
     for name, one in spec.stage.items():
         place = place_of(one.path, project)
         key = f"stage.{name}"
-        if place.suffix == _DEFINITION and place.is_file():
+        if place.suffix == _DEFINITION and os.path.isfile(place):
             message = f"stage: {name} is {place}, an image's definition, not an image."
             do = f"Run `apptainer build {place.stem}.sif {place.name}`, and stage the image."
             yield _error(message, do, "the files here", key)
             continue
-        if not place.exists():
+        try:
+            place.stat()
+        except OSError as error:
+            refused = None if error.errno == errno.ENOENT else unusable_path(error)
             message = f"stage: {name} is {place}, which does not exist."
             do = "Correct the path, or download the data first."
+            if refused:
+                message, do = f"stage: {name}: {refused.message}", refused.hint
             yield _error(message, do, "the files here", key)
             continue
         try:

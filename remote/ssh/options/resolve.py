@@ -43,7 +43,7 @@ def resolve(login: Login, table: Table) -> HostConfig:
     check_names(hostname, user)
     check_names(login.host)
     notes = judge(login.host, table.values, defaults())
-    own = (login.identity.expanduser(),) if login.identity else ()
+    own = (Path(os.path.expanduser(login.identity)),) if login.identity else ()
     prompts, rekeying = table.one("numberofpasswordprompts"), table.one("rekeylimit", "0")
     rekey_bytes = int(rekeying.split()[0]) if rekeying.split()[0].isdecimal() else 0
     return HostConfig(

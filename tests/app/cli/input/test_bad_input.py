@@ -82,6 +82,19 @@ def test_paths_that_lead_nowhere_are_one_sentence(here: Here, path: Path) -> Non
     (path.parent / "loop").symlink_to("loop")
     loop, long = str(path.parent / "loop"), "p" * 5000
     write(path.parent / "looping.yaml", LAPTOP | {"project": "loop"})
+    name, inside = str(path.parent / ("n" * 300)), f"{path}/inside"
+    script = path.parent / "job.sh"
+    script.write_text("#!/bin/bash\n#SBATCH --nodes=1\nsrun python hello.py\n")
+    for place in (name, inside, loop, f"{loop}/a"):
+        told(here("history", "--export", place), 2)
+        told(here("history", "--import", place), 2)
+        told(here("import", place), 2)
+        told(here("import", str(script), "--site", "lumi", "-o", f"{place}/job.yaml"), 2)
+        staging = path.parent / "staging.yaml"
+        for stage in ({"D": place}, {"D": f"{place}/in/it"}):
+            write(staging, LAPTOP | {"stage": stage})
+            done = here("preview", str(staging))
+            assert done.returncode in (1, 2) and "stage: D" in done.stdout + done.stderr
     for words in (
         ("preview", str(path.parent / "looping.yaml")), ("preview", loop), ("preview", long),
         ("export", str(path), ""), ("export", str(path), long), ("export", str(path), f"{loop}/a"),

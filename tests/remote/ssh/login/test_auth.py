@@ -55,6 +55,19 @@ def test_a_wrong_or_no_passphrase(
     assert [question.kind for question in answers.questions] == ["passphrase"] * asked
 
 
+def test_a_key_file_that_cannot_be_used_is_skipped_and_named(server: Sshd, tmp_path: Path) -> None:
+    loop, good = tmp_path / "loop", server.identity
+    loop.symlink_to(loop)
+    unusable = [f"{tmp_path}", f"{tmp_path}/{'k' * 300}", f"{loop}", f"{good}/inside", "/dev/null"]
+    server.configure(*(f"IdentityFile {place}" for place in (*unusable, good)))
+    assert server.connect().run("echo in").text == "in\n", "as in OpenSSH, the next key is tried"
+    server.allow(new_key(tmp_path / "other"))
+    with pytest.raises(LinkError) as raised:
+        Ssh(server.login()).run("true")
+    assert f"{tmp_path} (it is not a file)" in raised.value.message
+    assert "(File name too long)" in raised.value.message
+
+
 def test_a_refused_key_is_named_with_the_user(server: Sshd, tmp_path: Path) -> None:
     server.allow(new_key(tmp_path / "another"))
     with pytest.raises(LinkError) as raised:
