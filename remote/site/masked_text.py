@@ -20,7 +20,7 @@ _TO = r"[\s\"',=]+"  # between an option and its value, also in a printed list o
 _SECRETS = tuple(map(re.compile, (
     rf"(?i)(?P<name>\b\w{{0,60}}{_NAME}(?:_\w+)?=>?){_VALUE}",
     rf"(?i)(?P<name>(?:--{_AHEAD}(?:{_NAME}|\bpass)|\s-(?:token|password))(?:=|\s+|[\"'],\s*(?=[\"']))){_VALUE}",
-    rf"(?P<name>\blogin(?:\s+--?[\w-]+)*\s+(?!nodes?(?:[\s,.;:]|$))){_VALUE}",
+    rf"(?P<name>\blogin(?:\s+--?[\w-]+)*\s+(?!(?:node|host|shell|file)s?(?:[\s,.;:]|$))){_VALUE}",
     r"(?P<name>\b)(?P<value>(?:hf_|gh[oprsu]_|github_pat_|sk-|glpat-|dckr_pat_|api_org_)[\w-]{12,}"
     r"|[0-9a-f]{40})\b",
     # As a log writes them: `password: x`, `{"token": "x1"}`, headers and addresses.

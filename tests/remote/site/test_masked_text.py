@@ -60,6 +60,7 @@ def test_no_secret_of_a_log_is_quoted(line: str) -> None:
         "on login1: mkdir -p /scratch/x1", 'add_argument("--token", default=None)',
         "https://discuss.pytorch.org/t/nccl-error-2-7/1234", "https://forum.example/t/ddp-2-gpus/77/3",
         "https://conda.anaconda.org/t/<TOKEN>/channel", "https://example.org/t/data2024.tar/x",
+        "the login shell at a@b ran no command", "Download on a login host first",
         "pass = 12", "pass=backward took 3 s", "    pass = None", "bypass = 12",
         "backward pass: 12.5ms", "PASS: test_1", "tokenizer=gpt2", f"sha256: {'9f86d081' * 8}",
     ],
