@@ -321,10 +321,12 @@ class Run:
 
         None: the state is current, or the run has ended or has no job.
         """
+        return self.updated if self.unreported_since(now - NEWS_SECONDS) else None
+
+    def unreported_since(self, moment: float) -> bool:
+        """Return whether its site, which knows its state, last reported it before `moment`."""
         needs_no_news = self.state.is_final or self.state is State.UNKNOWN or self.job_id is None
-        if needs_no_news or not self.updated or now - self.updated <= NEWS_SECONDS:
-            return None
-        return self.updated
+        return not needs_no_news and 0 < self.updated < moment
 
     def elapsed(self, now: float) -> float:
         """Return the seconds the job has been running, or ran; 0 before it starts.

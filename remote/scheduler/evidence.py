@@ -321,4 +321,6 @@ def answer_of(kind: str, detail: str, message: str) -> Answer:
         case "no-lock":
             return Answer(State.NOT_SENT, None, message or "lumitui could not create the lock")
         case _:
+            if message.partition(";")[0].isdecimal():
+                message = f"sbatch printed {message!r}, but no job of the run was found"
             return Answer(State.UNKNOWN, None, message or "the scheduler did not confirm it")

@@ -97,21 +97,21 @@ def section(title: str, body: str) -> str:
     return f"{title}\n" + "\n".join(f"  {line}".rstrip() for line in body.splitlines())
 
 
-def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collection[str] = ()) -> str:
+def run_table(runs: Sequence["Run"], now: float, columns: int, stale: Collection[str] = ()) -> str:
     """Return the table of `status`: the current activity of each run.
 
-    The sites in `silent` did not answer, so their runs are shown as of the last poll.
+    Nobody reported the runs `stale` (ids), so they are shown as of the last poll.
     """
     rows = []
     for run in runs:
-        stale = run.site in silent and not run.state.is_final
+        old = run.id in stale and not run.state.is_final
         elapsed = words.clock_of_limit(run, now)
-        news = [words.recent_clock(run.updated, now) if stale else "now"] if silent else []
+        news = [words.recent_clock(run.updated, now) if old else "now"] if stale else []
         facts = (run.job_id or "-", elapsed, run.site, row_words.short_reason(run))
         rows.append((run.id, run.state.value, *news, run.layout.nodes, *facts))
     titles = ["RUN", "STATE", "NODES", "JOB", "ELAPSED/LIMIT", "SITE", "REASON"]
     shrink = [6, 5, 0, 6, 4, 3]
-    if silent:
+    if stale:
         titles.insert(2, "AS OF")
         shrink = [index and index + 1 for index in shrink]
     return table(titles, rows, columns, shrink=shrink, ids=0)

@@ -108,6 +108,7 @@ def test_no_secret_of_a_log_is_quoted(line: str) -> None:
         'Missing key(s) in state_dict: "a.b"', "RuntimeError: KeyError: 'model.layers.0'",
         "NCCL INFO comm 0x55d rank 0 nranks 8 commId 0x3f2a9c1d8e7b6a5f - Init COMPLETE",
         "Epoch 3: 100% 10/10 [00:03<00:00, 3.2it/s, loss=1.2, v_num=3]", "query_key_value.weight",
+        "the login shell at a@b ran no command", "Download on a login host first",
         "pass = 12", "pass=backward took 3 s", "    pass = None", "bypass = 12",
         "backward pass: 12.5ms", "PASS: test_1", "tokenizer=gpt2", f"sha256: {'9f86d081' * 8}",
     ],

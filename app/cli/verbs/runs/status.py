@@ -25,6 +25,7 @@ def status(reply: Reply, site_name: str | None) -> None:
     with core() as runs:
         known_site(runs, site_name)
         site_of = {run.id: run.site for run in runs.history.unfinished(site_name)}
+        began = time.time()
         news = runs.refresh(site_name)
         listed = [runs.history.get(run_id) for run_id in site_of]
         proofs = [(run.id, runs.proof(run)) for run in listed]
@@ -43,8 +44,10 @@ def status(reply: Reply, site_name: str | None) -> None:
     ]
     for warning in warnings:
         warn(warning)
-    rows = [run_data(run) | {"stale": run.site in news.failed} for run in listed]
-    text = tables.run_table(listed, time.time(), columns(), news.failed) if listed else ""
+    # A site may answer without the states of its jobs, because its scheduler is down.
+    stale = {run.id for run in listed if run.site in news.failed or run.unreported_since(began)}
+    rows = [run_data(run) | {"stale": run.id in stale} for run in listed]
+    text = tables.run_table(listed, time.time(), columns(), stale) if listed else ""
     reply.give({"runs": rows, "warnings": warnings}, text)
     if not listed:
         say("There are no unfinished runs. `lumitui history` lists all runs.")

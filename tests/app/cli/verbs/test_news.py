@@ -1,16 +1,21 @@
 """What is known of runs without asking a site: the last news, sites nobody knows, notes."""
 
 import time
+from pathlib import Path
 
 import pytest
 
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.app.history.history import History
+from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
+from tests.support.jobs.endings import accident
 from tests.support.jobs.made_runs import a_run
+from tests.support.jobs.small_jobs import hello_job, hello_project
 from tests.support.program.command_line import Here, envelope, told
 from tests.support.program.home import Home
+from tests.support.servers.cluster import Cluster
 
 AWAY = "extends: lumi\nhosts: {login: 127.0.0.1, port: 9, fingerprints: null}\n"
 """A site behind a port where nobody listens (discard, RFC 863)."""
@@ -70,13 +75,33 @@ def test_one_site_that_answers_is_enough(kept: History, here: Here, home: Home) 
     assert stale == {"vit-running-000001": True, "here-000003": False}
 
 
+def test_a_site_without_its_queue_reports_no_states(
+    cluster: Cluster, cluster_runs: Runs, here: Here, tmp_path: Path
+) -> None:
+    project = hello_project(tmp_path / "p")
+    (project / "hello.py").write_text("import time; time.sleep(60)\n")
+    preview = cluster_runs.preview(hello_job(), project)
+    run = cluster_runs.send(preview)
+    with accident(cluster, "squeue", "echo 'squeue: error: no' >&2; exit 1"):
+        done = here("status")
+        assert "minilumi: squeue: error: no" in done.stderr
+        heading, row = done.stdout.splitlines()
+        last = cluster_runs.history.get(run.id)
+        assert "AS OF" in heading and words.clock(last.updated)[11:] in row
+        (shown,) = envelope(here("status", "--json"))["data"]["runs"]
+        assert shown["stale"]
+    assert "AS OF" not in here("status").stdout
+    cluster_runs.cancel(run.id)
+
+
 def test_the_last_news_of_another_day_has_its_date() -> None:
     now = time.mktime((2026, 11, 21, 10, 0, 0, 0, 0, -1))
     runs = [
         a_run("a-000001", state=State.RUNNING, updated=now - 86_400),
         a_run("b-000002", state=State.SENDING),
     ]
-    _, first, second = tables.run_table(runs, now, 100, {"somewhere": None}).splitlines()
+    stale = {run.id for run in runs}
+    _, first, second = tables.run_table(runs, now, 100, stale).splitlines()
     assert "2026-11-20 10:00" in first and "never" in second
     assert tables.width(first) <= 100
     assert "AS OF" not in tables.run_table(runs, now, 100)

@@ -133,6 +133,15 @@ def test_silence_is_no_refusal(wrapped: Bench) -> None:
         assert run.settle(void=True).state is State.NOT_SENT
 
 
+def test_an_id_without_a_job_is_explained(wrapped: Bench) -> None:
+    run = wrapped.run("true")
+    wrap(wrapped, "echo 987654")
+    answer = run.submit()
+    words = "sbatch printed '987654', but no job of the run was found"
+    assert (answer.state, answer.message) == (State.UNKNOWN, words)
+    assert run.settle(void=True).state is State.NOT_SENT
+
+
 def test_fifty_megabytes_of_words_are_cut(wrapped: Bench) -> None:
     run = wrapped.run("true")
     wrap(wrapped, "{ echo begin; yes no | head -c 50000000; echo end; } >&2; return 1")
