@@ -188,12 +188,15 @@ def _batch_and_rate(
         elif total % new_world:
             grows = total % old_world == 0
             each = layout.ranks_per_node
-            raise batches.indivisible("The global batch", total, each, spec.nodes, most, grows)
+            what = "The global batch" if batches.micro_steps(spec) == 1 else "A micro batch of"
+            raise batches.indivisible(what, total, each, spec.nodes, most, grows)
         size = total // share
         spec = with_value(spec, name, str(size))
     if not old_size:
         return spec  # the earlier batch is unknown
-    return with_rate(spec, before, size * share / (old_size * old_share), held, notes)
+    grown = size * share * batches.micro_steps(spec)
+    earlier_batch = old_size * old_share * batches.micro_steps(before)
+    return with_rate(spec, before, grown / earlier_batch, held, notes)
 
 
 def _rescale_config(

@@ -10,8 +10,8 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5130, "app/tui": 14150, "app/runs": 2880, "app/scale": 3220, "app/follow": 4270,
-    "app/survey": 1900, "app/launch": 9590, "app/explain": 3030, "app/history": 4380,
+    "app/cli": 5130, "app/tui": 14150, "app/runs": 2880, "app/scale": 3240, "app/follow": 4270,
+    "app/survey": 1900, "app/launch": 9610, "app/explain": 3030, "app/history": 4380,
     "app/mcp": 980,
     "app/job": 2620, "app/knowledge": 16350, "remote/site": 3140, "remote/ssh": 3220,
     "remote/transport": 1120, "remote/scheduler": 2590, "remote/source": 1630,

@@ -117,6 +117,18 @@ def test_there_and_back_is_the_same_job() -> None:
     assert down.script == launched(spec).script
 
 
+@pytest.mark.parametrize("keep", ["global", "per_gpu"])
+def test_the_global_batch_counts_what_a_trainer_accumulates(keep: str) -> None:
+    scale = {"batch": {"keep": keep}, "lr": {"rule": "linear"}}
+    args = ["--batch-size", "16", "--lr", "0.1", "--accumulate", "4"]
+    first = launched(job(args=args, scale=scale))
+    assert first.global_batch == 16 * 4 * 8
+    two = rescale(first, LUMI, nodes=2)
+    assert two.launch.global_batch == (512 if keep == "global" else 1024)
+    halved = rescale(first, LUMI, settings=["--accumulate=2"]).launch
+    assert (halved.global_batch, halved.spec.args[3]) == (256, "0.05")
+
+
 @pytest.mark.parametrize(("batch", "nodes"), [("33", 1), ("1", 1), ("40", 4)])
 def test_a_batch_that_the_earlier_ranks_could_not_share_is_never_rounded(
     batch: str, nodes: int
