@@ -69,6 +69,8 @@ class Trainer:
     """sbatch's `--signal`, on which it saves and ends, here 60 s before the time limit."""
     batch_arg: str | None = "--batch-size"
     """The argument with the samples per rank and step, or per rank and micro batch."""
+    steps_arg: str | None = "--accumulate"
+    """The argument with the micro batches per step."""
     lr_arg: str | None = "--lr"
     fetch: tuple[str, ...] = ("checkpoints/*",)
 
@@ -82,6 +84,7 @@ TRAINERS: dict[str, Trainer] = {
         tuple(name for name, row in STRATEGIES.items() if row.zero_stage),
         divides=("adam", "adamw"),
         batch_arg=None,
+        steps_arg=None,
         lr_arg=None,
     ),
 }

@@ -331,7 +331,9 @@ def _signal_values(place: Placement, signal: str | None) -> dict[str, object]:
 def _global_batch(spec: JobSpec, layout: RankLayout) -> int | None:
     name = batch_argument(spec)
     size = batches.whole(argument_value(spec.args, name)) if name else None
-    return size if size is None or is_batch_global(spec) else size * layout.world_size
+    if size is None or is_batch_global(spec):
+        return size
+    return size * layout.world_size * batches.micro_steps(spec)
 
 
 @cache

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import hjson
 
 from lumitui.app.job.launch import Launch, RankLayout
+from lumitui.app.job.setting import argument_value
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.job.strategies import STRATEGIES, Strategy
+from lumitui.app.job.strategies import STRATEGIES, TRAINERS, Strategy
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 
@@ -40,6 +41,13 @@ def whole(text: str | None) -> int | None:
     """Return the number in `text`, as Python's int() reads it; None unless 1 to 99,999,999."""
     digits = re.fullmatch(r" *\+?0*([1-9](?:_?[0-9]){0,7}) *", text or "")
     return int(digits[1]) if digits else None
+
+
+def micro_steps(spec: JobSpec) -> int:
+    """Return how many batches a bundled trainer accumulates in a step; 1 if unknown."""
+    bundled = TRAINERS.get(spec.trainer or "")
+    name = bundled.steps_arg if bundled else None
+    return (whole(argument_value(spec.args, name)) if name else None) or 1
 
 
 def read_config(text: str, name: str) -> dict[str, object]:

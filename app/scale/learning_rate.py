@@ -67,10 +67,14 @@ def depends_on_version(config: Config) -> bool:
 def times(value: object, factor: float) -> float:
     """Return a rate multiplied by `factor`, without the noise of binary fractions.
 
+    A product that ten digits give exactly has no more, so that a way back leads to the same rate.
+
     Raises:
         InputError: the product does not fit a float.
     """
-    product = float(f"{float(str(value)) * factor:.10g}")  # very large numbers round to infinity
+    exact = float(str(value)) * factor
+    short = float(f"{exact:.10g}")  # very large numbers round to infinity
+    product = short if math.isclose(short, exact, rel_tol=1e-13) else float(f"{exact:.15g}")
     if not math.isfinite(product):
         raise InputError(
             f"The learning rate {value} cannot be multiplied by {factor:g}.", "Give a smaller one."
@@ -151,4 +155,4 @@ def with_rate(
         )
     if argument_value(before.args, name) != rate:
         return spec  # a user set it, with all of `args`
-    return with_value(spec, name, f"{times(rate, factor):.10g}")
+    return with_value(spec, name, f"{times(rate, factor):.15g}")

@@ -180,18 +180,23 @@ def _batch_and_rate(
     old_share, share = (1, 1) if is_batch_global(spec) else (old_world, new_world)
     if resized and old == text and name not in held:
         total = size * old_share
-        grows = total % old_world == 0
         if scale.batch.keep == "per_gpu":
-            # A batch that the earlier ranks did not share evenly fits no other number of ranks.
-            total, most, grows = total * new_world // old_world, 0, False
-        if total % new_world:
+            if total % old_world:  # what the earlier ranks could not share fits no other number
+                each = earlier.layout.ranks_per_node
+                raise batches.indivisible("The global batch", total, each, before.nodes, 0)
+            total = total * new_world // old_world
+        elif total % new_world:
+            grows = total % old_world == 0
             each = layout.ranks_per_node
-            raise batches.indivisible("The global batch", total, each, spec.nodes, most, grows)
+            what = "The global batch" if batches.micro_steps(spec) == 1 else "A micro batch of"
+            raise batches.indivisible(what, total, each, spec.nodes, most, grows)
         size = total // share
         spec = with_value(spec, name, str(size))
     if not old_size:
         return spec  # the earlier batch is unknown
-    return with_rate(spec, before, size * share / (old_size * old_share), held, notes)
+    grown = size * share * batches.micro_steps(spec)
+    earlier_batch = old_size * old_share * batches.micro_steps(before)
+    return with_rate(spec, before, grown / earlier_batch, held, notes)
 
 
 def _rescale_config(

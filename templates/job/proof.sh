@@ -92,10 +92,11 @@ lumitui_report() {
   unset PROOF_DIR
 }
 
-# lumitui_require NODES CORES...: `proof: strict`. On this many nodes, each local rank must have its CORES, and
-# all ranks must see the same GPUs; otherwise nothing is launched.
+# lumitui_require NODES CORES...: `proof: strict`. On this many nodes, each local rank must have its CORES, the ranks
+# must fill one node after the other, and each must see its own GPU, or all the same list in order; otherwise nothing
+# is launched.
 lumitui_require() {
-  local nodes=$1 rank=0 right cores
+  local nodes=$1 each=$(($# - 1)) rank=0 right cores gpus
   shift
   for cores; do
     right=$(grep "\"local_rank\": $rank," "$RUN_DIR/binding.json" | grep -cF "\"cores\": \"$cores\"") || true
@@ -105,9 +106,21 @@ lumitui_require() {
     fi
     rank=$((rank + 1))
   done
-  if [[ $(sed -n 's/.*"gpus": "\([^"]*\)".*/\1/p' "$RUN_DIR/binding.json" | sort -u | wc -l) -gt 1 ]]; then
-    echo "lumitui: not all ranks see the same GPUs; nothing was launched." >&2
+  while read -r rank right; do
+    ((rank % each != right)) || continue
+    echo "lumitui: rank $rank is local rank $right, planned $((rank % each)); nothing was launched." >&2
     strict=78
+  done < <(sed -n 's/.*"rank": \([0-9]*\), "local_rank": \([0-9]*\),.*/\1 \2/p' "$RUN_DIR/binding.json")
+  gpus=$(sed -n 's/.*"local_rank": \([0-9]*\),.*"gpus": "\([^"]*\)".*/\1 \2/p' "$RUN_DIR/binding.json") || true
+  if grep -qvxE '([0-9]+) \1' <<<"$gpus"; then
+    gpus=$(cut -d ' ' -f 2 <<<"$gpus" | sort -u)
+    if [[ $gpus == *$'\n'* ]]; then
+      echo "lumitui: not all ranks see the same GPUs; nothing was launched." >&2
+      strict=78
+    elif [[ $gpus != *[!0-9,]* && $(tr , '\n' <<<"$gpus" | sort -nu | tr '\n' ,) != "$gpus," ]]; then
+      echo "lumitui: all ranks see the GPUs $gpus, not in order; nothing was launched." >&2
+      strict=78
+    fi
   fi
 }
 

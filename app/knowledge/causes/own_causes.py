@@ -13,7 +13,8 @@ OWN: tuple[LogRule, ...] = (
     _rule(
         "proof-strict",
         r"lumitui: (?P<what>local rank \d+ has its cores \S+ on \d+ of \d+ nodes"
-        r"|not all ranks see the same GPUs"
+        r"|rank \d+ is local rank \d+, planned \d+"
+        r"|not all ranks see the same GPUs|all ranks see the GPUs [\d,]+, not in order"
         r"|the driver shows local rank \d+ (?:its )?GPU[\w.: ]* on \d+ of \d+ nodes)"
         r"; nothing was launched",
         "The binding is not proven ({what}), so `proof: strict` ended the job.",

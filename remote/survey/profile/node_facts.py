@@ -176,6 +176,8 @@ def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[
         numbers = tuple(str(gpu.domain) for gpu in gpus)
         yield ProfileChange(("node", "gpu_numa"), numbers, "/sys/bus/pci/devices/*/numa_node")
     parts, why = shares([gpu.cores & shape.usable for gpu in gpus])
+    if parts and not _is_ordered(report, shape):
+        parts, why = (), "the kernel numbers a core's threads in a row, or leaves out a core"
     if not parts:
         notes.append(f"The cores of the GPUs are unknown: {why}. Ask the site for them.")
         return
@@ -189,6 +191,17 @@ def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[
         )
     if gpus[0].maker == "amd":
         yield ProfileChange(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "the GPUs are AMD's")
+
+
+def _is_ordered(report: NodeReport, shape: _Shape) -> bool:
+    """Return whether core n of `shape` is CPU n, as in all lists of a profile.
+
+    Where both threads of a core are neighbours, the first half of the CPUs is half of the cores.
+    """
+    every = frozenset[int]().union(*report.domains.values())
+    shown = frozenset[int]().union(*report.threads) == every
+    first = set(map(min, report.threads)) if shown else set(range(shape.cores))
+    return every == set(range(len(every))) and (not every or first == set(range(shape.cores)))
 
 
 def _without_locality(report: NodeReport, shape: _Shape) -> list[int]:

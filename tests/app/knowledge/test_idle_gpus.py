@@ -33,6 +33,12 @@ def test_one_process_on_four_gpus_is_told_of_the_idle_gpus_and_not_to_take_more_
     assert not of("idle-cores", text, t=LONE) and not of("idle-cores", text)
 
 
+def test_one_process_on_two_gpus_of_a_node_is_told_of_the_idle_one() -> None:
+    text = HEAD.replace("gh200:4", "gh200:2").format(tasks=1, cores=32) + "srun python3 t.py\n"
+    (known,) = of("more-tasks-than-gpus", text, t=LONE)
+    assert known.message.startswith("The job has 2 GPUs, but starts one process")
+
+
 @pytest.mark.parametrize(
     ("launch", "program"),
     [

@@ -151,6 +151,8 @@ def test_an_image_at_a_site_without_containers_is_refused_with_the_line_to_add()
         ({"gpus_per_node": 9}, "more than the 8 GPUs of a node"),
         ({"container": {"generation": "old"}}, "no container generation 'old'"),
         ({"launcher": "plain", "nodes": 2}, "only on one node"),
+        ({"launcher": "plain", "gpus_per_node": 2}, "starts one rank, which cannot use 1 node"),
+        ({"strategy": "single", "gpus_per_node": 2}, "starts one rank, which cannot use 1 node"),
     ],
 )
 def test_what_cannot_be_composed_is_refused(changes: dict[str, object], words: str) -> None:

@@ -93,7 +93,7 @@ def test_only_a_named_argument_of_ones_own_script_is_the_global_batch(
         ("2400", "small-g", "global", 7, "Use 6 nodes or 10 nodes, or"),
         ("8256", "standard-g", "global", 1000, "Use 516 nodes, or"),  # 1032 are too many
         # On no other size, the ranks could share what grows from 100 samples.
-        ("100", "standard-g", "per_gpu", 3, "Make the batch a multiple of 24."),
+        ("100", "standard-g", "per_gpu", 3, "Make the batch a multiple of 8."),
         ("100", "standard-g", "global", 3, "Make the batch a multiple of 24."),
     ],
 )  # fmt: skip
@@ -115,6 +115,38 @@ def test_there_and_back_is_the_same_job() -> None:
     down = rescale(up, LUMI, nodes=1).launch
     assert down.spec == spec
     assert down.script == launched(spec).script
+
+
+@pytest.mark.parametrize("keep", ["global", "per_gpu"])
+def test_the_global_batch_counts_what_a_trainer_accumulates(keep: str) -> None:
+    scale = {"batch": {"keep": keep}, "lr": {"rule": "linear"}}
+    args = ["--batch-size", "16", "--lr", "0.1", "--accumulate", "4"]
+    first = launched(job(args=args, scale=scale))
+    assert first.global_batch == 16 * 4 * 8
+    two = rescale(first, LUMI, nodes=2)
+    assert two.launch.global_batch == (512 if keep == "global" else 1024)
+    halved = rescale(first, LUMI, settings=["--accumulate=2"]).launch
+    assert (halved.global_batch, halved.spec.args[3]) == (256, "0.05")
+
+
+@pytest.mark.parametrize(("batch", "nodes"), [("33", 1), ("1", 1), ("40", 4)])
+def test_a_batch_that_the_earlier_ranks_could_not_share_is_never_rounded(
+    batch: str, nodes: int
+) -> None:
+    scale = {"batch": {"arg": "--batch-size", "arg_is": "global", "keep": "per_gpu"}}
+    own = OWN | {"args": ["--batch-size", batch], "nodes": 2, "scale": scale}
+    with pytest.raises(InputError, match=f"{batch} cannot be split evenly over 16 ranks"):
+        rescale(launched(job(**own)), LUMI, nodes=nodes)
+
+
+@pytest.mark.parametrize("rate", ["0.1", "3e-4", "0.0123456789012"])
+@pytest.mark.parametrize("rule", ["linear", "sqrt"])
+def test_a_rate_is_the_same_after_a_way_over_other_sizes(rate: str, rule: str) -> None:
+    scale = {"batch": {"keep": "per_gpu"}, "lr": {"rule": rule}}
+    launch = launched(job(scale=scale, args=["--batch-size", "16", "--lr", rate]))
+    for nodes in (2, 3, 8, 6, 1):
+        launch = rescale(launch, LUMI, nodes=nodes).launch
+    assert float(launch.spec.args[-1]) == float(rate)
 
 
 def test_an_indivisible_batch_names_the_nearest_node_counts() -> None:

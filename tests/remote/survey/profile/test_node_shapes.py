@@ -85,3 +85,32 @@ def test_the_proposed_core_lists_are_the_shapes_own(shape: str, tmp_path: Path) 
     assert not {"node.cores", "node.threads_per_core", "node.reserved_cores"} & set(found)
     taken = [core for text in truth.split() for core in parse_cores(text)]
     assert len(taken) == len(set(taken))
+
+
+@pytest.mark.parametrize(
+    ("cpus", "threads"),
+    [
+        ("0-7", ["0,1", "2,3", "4,5", "6,7"]),
+        ("1-3,5-7", ["1,5", "2,6", "3,7"]),
+        ("0-5", ["0,1", "2,3", "4", "5"]),
+        ("0-1,3", ["0", "1", "3"]),
+        ("0-1,3-7", []),
+    ],
+    ids=["neighbours", "an offline core", "some with one thread", "one thread", "hidden threads"],
+)
+def test_no_core_lists_are_proposed_if_core_n_is_not_cpu_n(cpus: str, threads: list[str]) -> None:
+    gpus = "".join(f"gpu 0000:0{at}:00.0 0 {cpus} 0x10de\n" for at in (1, 2))
+    groups = "".join(f"threads {one}\n" for one in threads)
+    report = node_report.read(f"host n1\ndomain 0 {cpus}\n{groups}{gpus}done\n")
+    found = compare(report, site_like(4, 2 if threads else 1, "", 2))
+    assert "node.gpu_cores" not in values(found) and "node.gpu_bus" in values(found)
+    words = "numbers a core's threads in a row, or leaves out a core"
+    assert any(words in note for note in found.notes)
+
+
+def test_core_lists_are_proposed_where_the_second_threads_follow_all_cores() -> None:
+    gpus = "".join(f"gpu 0000:0{at}:00.0 0 0-7 0x10de\n" for at in (1, 2))
+    groups = "".join(f"threads {core},{core + 4}\n" for core in range(4))
+    report = node_report.read(f"host n1\ndomain 0 0-7\n{groups}{gpus}done\n")
+    found = values(compare(report, site_like(4, 2, "", 2)))
+    assert found["node.gpu_cores"] == ("0-1", "2-3")
