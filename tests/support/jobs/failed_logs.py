@@ -15,4 +15,6 @@ def why(
     spec: JobSpec | None = None,
 ) -> list[Diagnosis]:
     """Return the reasons for a run that ended with code `rc`; `rank` failed first, if known."""
-    return diagnose(RunEnd(State.FAILED, "FAILED", "", rc, rank, log, spec, world_size))
+    return diagnose(
+        RunEnd(State.FAILED, "FAILED", "", rc, rank, log, spec=spec, world_size=world_size)
+    )
