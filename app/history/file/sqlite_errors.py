@@ -20,7 +20,9 @@ _NO_LOCKS = (
 )
 _IS_DAMAGED = (
     "is damaged",
-    f"Try again: lumitui then sets it aside and starts a new one. {RECOVER}",
+    # A run that was being sent may have become a job.
+    "At its next use, lumitui sets it aside and starts a new one. Before you submit again, run "
+    "`lumitui history --recover SITE`: it rebuilds the runs of a site from their folders.",
 )
 _SENTENCES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", "Free some space and try again."),

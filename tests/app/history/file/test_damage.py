@@ -41,7 +41,7 @@ def test_damage_is_told_kept_aside_and_a_fresh_one_begun(
     assert "defect" not in first.stderr + first.stdout
     said = first.stderr
     if first.returncode:  # seen in the middle of the work: the next use sets it aside
-        said = told(first, 1, "is damaged", "history --recover SITE")
+        said = told(first, 1, "is damaged", "Before you submit again", "history --recover SITE")
         second = here("history", "--json")
         assert second.returncode == 0
         said = second.stderr
