@@ -524,7 +524,7 @@ def test_the_help_below_the_text_has_the_syntax_of_yaml(settings: Settings, proj
 async def test_the_key_under_the_cursor_is_explained(settings: Settings, project: Path) -> None:
     (project / "job.yaml").write_text(LUMI + "container:\n  image: /a.sif\n")
     async with LumiApp(settings, project / "job.yaml").run_test(size=(120, 40)) as pilot:
-        await sees(pilot, "requests")
+        await sees(pilot, "asks for")
         await pilot.press("f2")
         await sees(pilot, "name +the job's name in the queue")
         assert pilot.app.screen.query_one(TextEditor).scroll_offset.y == 0, "line 1 is a comment"
