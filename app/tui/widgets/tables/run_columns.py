@@ -166,9 +166,9 @@ def columns_for(
         if key == "run" or wide - had <= room:
             chosen[key] = replace(column, width=wide)
             room -= wide - had
-    for key, most in (("run", needed["run"].width), ("note", width)):
+    for key in ("run", "note"):  # the last column takes the rest
         if key in chosen and room > 0:
-            more = min(room, most - chosen[key].width)
+            more = min(room, (needed["run"].width if key == "run" else width) - chosen[key].width)
             chosen[key] = replace(chosen[key], width=chosen[key].width + more)
             room -= more
     return tuple(chosen[column.key] for column in _COLUMNS if column.key in chosen)

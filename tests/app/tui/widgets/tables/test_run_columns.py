@@ -114,3 +114,4 @@ def test_a_narrow_list_has_name_state_nodes_site_age_figure_and_reason() -> None
             for width in range(60, 80)]  # fmt: skip
     assert any("speed" in keys and "time" not in keys for keys in kept)
     assert "time" in kept[-1]
+    assert columns_for(80, (), several_sites=False) == (), "a list without runs"
