@@ -103,8 +103,8 @@ class RunEnd:
     before: int | None = field(default=0, kw_only=True)
     """Number of lines before `log` in the file; None if unknown."""
     spec: JobKeys | None = None
-    site: str = ""
-    """The name of its site, for commands in the fixes; "" if unknown."""
     world_size: int | None = None
     chain_end: str = ""
     """The end of the last attempt of a run with `chain:`; see `AttemptRecord.end`."""
+    site: str = ""
+    """The name of its site, for commands in the fixes; "" if unknown."""
