@@ -15,7 +15,7 @@ _KEYED = (r"(?:(?=[\w-]{0,200}[A-Z])(?=[\w-]{0,200}[a-z])(?=[\w-]{0,200}\d)[\w+/
 _PASSWORDS = (r"(?:secret|password|passwd|pwd|passphrase|passcode|credential|(?:api|access|secret"
               r"|private|encryption|account|storage)[-_ ]?key)s?\d?")  # fmt: skip
 _LOGIN = r"login(?:[\s\"',]+--?[\w-]+(?:=[^\s\"',]{0,200}+)?){0,6}[\s\"',]+"
-_NAME = rf"(?!pwd)(?:tokens?|{_PASSWORDS})"
+_NAME = rf"(?!pwd)(?:token|{_PASSWORDS})"
 _AHEAD = r"\b[\w-]{0,60}"  # bounded, as is all before a value: a long line must not take seconds
 _IMAGES = "docker|podman|apptainer|singularity|nerdctl|helm|oras"
 _IS = r"[\\\"'\])]*\s*(?:=>|[:=])[\s\\]*"  # a shell writes `Authorization:\ Bearer\ x`
