@@ -15,7 +15,7 @@ _KEYED = (r"(?:(?=[\w-]{0,200}[A-Z])(?=[\w-]{0,200}[a-z])(?=[\w-]{0,200}\d)[\w+/
 _PASSWORDS = (r"(?:secret|password|passwd|pwd|passphrase|passcode|credential|(?:api|access|secret"
               r"|private|encryption|account|storage)[-_ ]?key)s?\d?")  # fmt: skip
 _LOGIN = r"login(?:[\s\"',]+--?[\w-]+(?:=[^\s\"',]{0,200}+)?){0,6}[\s\"',]+"
-_NAME = rf"(?!pwd)(?:tokens?|{_PASSWORDS})"
+_NAME = rf"(?!pwd)(?:token|{_PASSWORDS})"
 _AHEAD = r"\b[\w-]{0,60}"  # bounded, as is all before a value: a long line must not take seconds
 _IMAGES = "docker|podman|apptainer|singularity|nerdctl|helm|oras"
 _IS = r"[\\\"'\])]*\s*(?:=>|[:=])[\s\\]*"  # a shell writes `Authorization:\ Bearer\ x`
@@ -30,10 +30,10 @@ def _after(programs: str) -> str:
 _SECRETS = tuple((needles.split(), re.compile(pattern)) for needles, pattern in (
     ("token pass pwd key secret credential",
      rf"(?i)(?P<name>{_NAME}(?:_\w{{1,60}})?=>?){_VALUE}"),
-    ("key", rf"(?P<name>(?:\b[A-Z\d_]{{0,60}}KEYS?=|(?i:(?:keys?=|--{_AHEAD}keys?(?:=|\s+)"
-     rf"|[\"']key[\"']:\s*))(?=[\"']?{_KEYED}))){_VALUE}"),
+    ("key", rf"(?P<name>(?:\b[A-Z\d_]{{0,60}}KEYS?=|(?i:(?:keys?="
+     rf"|(?<![\w-])--{_AHEAD}keys?(?:=|\s+)|[\"']key[\"']:\s*))(?=[\"']?{_KEYED}))){_VALUE}"),
     ("token pass pwd key secret credential",
-     rf"(?i)(?P<name>(?:--[\w-]{{0,60}}?(?:{_NAME}|\bpass)|\s-(?:token|password))"
+     rf"(?i)(?P<name>(?:(?<![\w-])--[\w-]{{0,60}}?(?:{_NAME}|\bpass)|\s-(?:token|password))"
      rf"(?:=|\s+|[\"'],\s*(?=[\"']))){_VALUE}"),
     ("login", rf"(?P<name>\bwandb[\s\"',]+{_LOGIN}(?=[\w-]{{12}})|\b{_LOGIN}(?=\S{{0,200}}\d)"
      r"(?=[\w-]{20}))(?P<value>[\w-]+)"),

@@ -22,6 +22,7 @@ from lumitui.app.launch.placement import Placement, placement_of
 from lumitui.app.launch.rules import launcher_rules, mistakes, offline_rules, slurm_rules
 from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.remote.site.finding import RANK, Finding, Fix
+from lumitui.remote.site.masked_text import masked
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.secret_shapes import marks_in, shape_of
 from lumitui.remote.site.source_position import at_key
@@ -65,19 +66,23 @@ def _lightning_name(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 def _keys_in_words(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec = launch.spec
-    words = [(f"env.{name}", value) for name, value in spec.env.items()]
-    words += [("args", text) for text in (*spec.args, *spec.resume)]
-    words += [("sbatch", text) for text in spec.sbatch]
+    words = [(f"env.{name}", f"{name}={value}") for name, value in spec.env.items()]
+    words += [(key, " ".join(text)) for key, text in
+              (("args", spec.args), ("resume", spec.resume), ("sbatch", spec.sbatch))]  # fmt: skip
     for key, text in words:
-        for mark in marks_in(text.encode("utf-8", "surrogateescape")):
-            shape = shape_of(mark)
+        shapes = [shape_of(mark) for mark in marks_in(text.encode("utf-8", "surrogateescape"))]
+        found = [(shape.what, shape.source) for shape in shapes]
+        if not found and masked(text) != text:
+            found = [("what looks like a password or token", "its name or address")]
+        for what, source in found:
             yield hit(
                 "secret-in-words",
                 key,
-                f"`{key}:` contains {shape.what}, which would appear in the script, in the history "
-                "and in the job's environment or command line.",
+                f"`{key}:` contains {what}, which would appear in the script, in the history and "
+                "in the job's environment or command line.",
                 "List the variable's name under `secrets:`, and read it in the program.",
-                source=shape.source,
+                source=source,
+                severity=None if shapes else "warning",
             )
 
 

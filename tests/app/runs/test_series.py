@@ -12,6 +12,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.launch.send.draft import Draft
 from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.launch.send.preview import Preview
+from lumitui.app.launch.send.shipment import slug
 from lumitui.app.runs import Runs
 from lumitui.app.scale.series_words import sent_of, series_failure, why_stopped
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -214,6 +215,8 @@ def test_a_ladder_goes_on_after_a_refusal_and_its_rest_is_planned_again(
 
     site.at |= {"4": refused, "8": lost}
     series = runs.series.begin_ladder(plans)
+    assert {plan.preview.name for plan in plans} == {parent.name}, "a size changes no name"
+    assert series.id.rpartition("-")[0] == slug(parent.name)[:20]
     outcomes = runs.series.send(series.id)
     said = series_failure(series, outcomes)
     assert said is not None and said.message.splitlines() == [

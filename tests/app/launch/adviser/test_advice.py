@@ -181,10 +181,35 @@ def test_a_harmless_option_is_not_refused() -> None:
 @pytest.mark.parametrize("key", KEYS[4:], ids=lambda key: key.text[:12])
 def test_a_key_in_the_job_file_is_found(key: Key) -> None:
     text = key.text.partition("=")[2] if "=" in key.text[:30] else key.text
-    spec = job(env={"MODEL": key.text}, args=["--hub", key.text, f"--x={key.text}"])
+    spec = job(env={"MODEL": key.text}, args=["--hub", key.text], resume=[f"--x={key.text}"])
     found = [item for item in findings(compose(spec, LUMI), LUMI) if item.rule == "secret-in-words"]
     assert len(found) >= 3 and all(text not in item.message + item.do for item in found)
     assert key.what in found[0].message and "secrets:" in found[0].do
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"env": {"PROXY": "http://bob:pl4nted@proxy:3128"}},
+        {"env": {"DB_DSN": "password=pl4nted"}},
+        {"args": ["--api-key=pl4nted"]}, {"args": ["--db-password", "pl4nted"]},
+        {"args": ["--header", "Authorization: Bearer pl4nted12"]}, {"resume": ["--token=pl4nted"]},
+    ],
+)  # fmt: skip
+def test_a_password_in_the_job_file_is_warned_about_and_not_repeated(
+    changes: dict[str, object],
+) -> None:
+    spec = changed(JOB, changes, "t")
+    (one,) = [
+        item for item in findings(compose(spec, LUMI), LUMI) if item.rule == "secret-in-words"
+    ]
+    assert one.severity == "warning" and "pl4nted" not in one.message + one.do
+
+
+def test_tokens_that_a_model_reads_are_no_secrets() -> None:
+    words = ["--max-tokens", "4096", "--tokens=1e9", "--num-tokens", "300B", "--pad-token", "<pad>"]
+    env = {"TOKENIZERS_PARALLELISM": "false", "SEED": "1"}
+    assert "secret-in-words" not in said(args=words, env=env)
 
 
 @pytest.mark.parametrize("text", ["$STAGE_DATA/train", "${STAGE_DATA}", "out=${data.root}", "^x$"])

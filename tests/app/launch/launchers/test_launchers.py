@@ -27,6 +27,13 @@ def test_every_template_is_a_launcher_that_says_what_it_is() -> None:
     assert [found["deepspeed"].on(nodes).tasks for nodes in (1, 2)] == ["node", "rank"]
 
 
+def test_srun_does_not_read_the_cores_of_a_task_where_the_job_leaves_some_free() -> None:
+    for cores, ignored in ((7, []), (4, ["SLURM_CPUS_PER_TASK", "SLURM_TRES_PER_TASK"])):
+        script = compose(job(cpus_per_task=cores), LUMI).script
+        (line,) = [one for one in script.splitlines() if "srun --kill-on-bad-exit" in one]
+        assert re.findall(r"-u (\w+)", line) == ignored
+
+
 def test_mpirun_needs_a_profile_that_says_which_it_is() -> None:
     with pytest.raises(InputError, match="has no mpirun") as caught:
         compose(job(launcher="mpirun"), LUMI)

@@ -6,7 +6,7 @@ import pytest
 
 from lumitui.app.job.grid import cells
 from lumitui.app.job.spec import changed, parse_job
-from lumitui.app.launch.adviser.adviser import findings
+from lumitui.app.launch.adviser.adviser import findings, trainer_options
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.rules.mistakes import shared_outputs
 from lumitui.remote.site.errors import InputError
@@ -306,7 +306,8 @@ def test_a_list_of_gpus_names_the_variable_that_slurm_sets_in_its_place(
 
 
 def trained(*args: str, trainer: str = "ddp") -> list[Finding]:
-    keys = {"script": None, "trainer": trainer, "strategy": trainer, "args": list(args)}
+    strategy = {"lightning_trainer": "lightning"}.get(trainer, trainer)
+    keys = {"script": None, "trainer": trainer, "strategy": strategy, "args": list(args)}
     spec, site = changed(parse_job(JOB, "job.yaml"), keys, "t"), SITES.load("lumi")
     return [one for one in findings(compose(spec, site), site) if one.rule == "unknown-argument"]
 
@@ -318,3 +319,7 @@ def test_an_argument_that_a_bundled_trainer_lacks_is_refused_before_the_send() -
     assert trained("--epo", "2", "--lr", "-1", "--data=$STAGE_DATA", "-h") == []
     assert [one.fix for one in trained("--shard-size", "8")] == [None]
     assert trained("--shard-size", "8", trainer="fsdp") == []
+    for trainer in ("ddp", "fsdp", "lightning_trainer"):
+        assert len(trained("--deepspeed_config", "x.json", trainer=trainer)) == 1, trainer
+        assert trained("--epochs", "2", trainer=trainer) == []
+    assert trainer_options("deepspeed_zero.py").knows("--deepspeed_config")

@@ -163,6 +163,20 @@ def test_an_alias_that_leads_to_the_host_is_used_and_named(server: Sshd) -> None
     assert Ssh(login).user == "somebody" and "lumi" not in " ".join(Ssh(login).notes)
 
 
+def test_of_two_aliases_the_one_with_the_port_counts_before_the_one_with_the_user(
+    tmp_path: Path,
+) -> None:
+    ported = "Host ported\n HostName localhost\n Port 2222\n User other\n"
+    named = "Host named\n HostName localhost\n Port 22\n User alice\n"
+    config = tmp_path / "config"
+    for text in (ported + named, named + ported):
+        config.write_text(text)
+        login = Login("localhost", port=2222, user="alice", config=config, site="elsewhere")
+        found = Ssh(login)
+        assert any("uses `Host ported`" in note for note in found.notes)
+        assert found.user == "alice", "the profile's user and port win over the alias's"
+
+
 def test_an_alias_in_an_included_file_and_one_with_a_jump_host(
     server: Sshd, tmp_path: Path
 ) -> None:
