@@ -13,7 +13,7 @@ LINES = {
     "app/cli": 5130, "app/tui": 14150, "app/runs": 2880, "app/scale": 3240, "app/follow": 4270,
     "app/survey": 1900, "app/launch": 9610, "app/explain": 3030, "app/history": 4380,
     "app/mcp": 980,
-    "app/job": 2620, "app/knowledge": 16350, "remote/site": 3140, "remote/ssh": 3220,
+    "app/job": 2620, "app/knowledge": 16350, "remote/site": 3150, "remote/ssh": 3220,
     "remote/transport": 1120, "remote/scheduler": 2590, "remote/source": 1630,
     "remote/transfer": 4160, "remote/survey": 3210, "remote/laptop": 1480, "trainers": 8610,
 }  # fmt: skip
