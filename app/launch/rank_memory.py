@@ -64,7 +64,7 @@ class _Training:
         Raises:
             KeyError: the table lacks this model, precision or optimizer.
         """
-        model = _models()[self.model]
+        model = models()[self.model]
         weights = model.weights
         split = self.strategy == "fsdp"
         arithmetic = "fp32" if self.precision == "fp32" else "bf16"
@@ -137,7 +137,7 @@ RULES: tuple[LaunchRule, ...] = (_memory,)
 
 def _changes(training: _Training) -> Mapping[_Training, str]:
     """Return other settings for the same model with descriptions, larger batches first."""
-    recomputes = "fp32, all" in _models()[training.model].passes
+    recomputes = "fp32, all" in models()[training.model].passes
     changes = {replace(training, recompute="all"): "add --recompute"} if recomputes else {}
     if training.precision == "fp32":
         changes[replace(training, precision="bf16")] = "set --precision bf16"
@@ -184,7 +184,8 @@ def _training_of(spec: JobSpec, layout: RankLayout) -> _Training | None:
 
 
 @cache
-def _models() -> dict[str, _ModelRow]:
+def models() -> dict[str, _ModelRow]:
+    """Return the table's rows by model."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     rows = yaml.load(_TABLE.read_bytes(), loader)
     return {model: _ModelRow(**row) for model, row in rows.items()}

@@ -51,7 +51,7 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
     seldom = (row("stop signal", _signal), row("memory per rank", _memory))
     rows += [change for change in seldom if change.differs]
     rows += _config_changes(before, after)
-    keys = {"signal", "nodes", "partition", "time", "chain", "args", "name"}
+    keys = {"signal", "nodes", "partition", "time", "chain", "args"}
     rows += [
         PlanChange(key, old, new)
         for key, (old, new) in differing_rows([before.spec, after.spec])

@@ -139,6 +139,11 @@ def with_rate(
     """
     scale = spec.scale or Scale()
     name, factor = rate_argument(spec), rate_factor(scale, ratio)
+    if name in held and not is_number(given := argument_value(spec.args, str(name))):
+        raise InputError(
+            f"The argument {name} is {given!r}, not a learning rate.",
+            f"Set it to a number, like {name} 0.001.",
+        )
     if factor == 1 or name in held:
         return spec
     if name is None:

@@ -112,6 +112,11 @@ def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
     options = without_dependency(parent.spec.sbatch)
     own = parent.spec.model_copy(update={"after": None, "sbatch": options})
     spec = apply_settings(own, request.settings)
+    if request.nodes not in (None, spec.nodes) and request.sets("nodes"):
+        raise InputError(
+            f"{request.nodes} nodes are requested, but a setting has `nodes={spec.nodes}`.",
+            "Omit one of them.",
+        )
     if request.code == "current":
         return spec
     if parent.snapshot is None:

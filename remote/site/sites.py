@@ -129,8 +129,16 @@ class Sites:
     def _find(self, name: str) -> list[Path]:
         if files := self._files.get(name):
             return files
-        names = ", ".join(self.names()) or "none"
-        raise InputError(f"{name!r} is not a site.", f"The sites are: {names}.", field="site")
+        raise self._no_site(name, f"{name!r} is not a site.")
+
+    def _no_site(self, name: str, message: str) -> InputError:
+        """Return the error for a name that no profile has."""
+        from difflib import get_close_matches
+
+        names = self.names()
+        near = "".join(f"Did you mean {one}? " for one in get_close_matches(name.lower(), names, 1))
+        hint = f"{near}The sites are: {', '.join(names) or 'none'}."
+        return InputError(message, hint, field="site")
 
     def _merged(
         self, name: str, seen: tuple[Path, ...]
@@ -162,6 +170,9 @@ class Sites:
         if self._is_system(path):
             _without_person(data)
         parent, least = data.pop("extends", None), 0.0
+        if parent is not None and str(parent) not in self._files:
+            where = document.where(("extends",))
+            raise self._no_site(str(parent), f"{where}: {str(parent)!r} is not a site.")
         if parent is not None:
             document.below, inherited, least = self._merged(str(parent), (*seen, path))
             data = merge(inherited, data)

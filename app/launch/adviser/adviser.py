@@ -7,6 +7,7 @@ profiles.
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from functools import cache
 
 from lumitui.app.job.launch import Launch
@@ -134,7 +135,8 @@ def _batch_split(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec, layout, batch = launch.spec, launch.layout, launch.global_batch
     name = batch_argument(spec)
     text = argument_value(spec.args, name) if name else None
-    if name and text and whole(text) is None and re.fullmatch(r" *[+-]?[\d_]+ *", text):
+    number = place.trainer or re.fullmatch(r" *[+-]?[\d_]+ *", text or "")
+    if name and text is not None and whole(text) is None and number:
         error = no_number(name, text)
     elif batch and is_batch_global(spec) and batch % layout.world_size:
         each, most = layout.ranks_per_node, place.partition.max_nodes
@@ -167,6 +169,11 @@ def _unknown_argument(launch: Launch, place: Placement) -> Iterator[Finding]:
             do = f"Write {near or 'one that it defines'} instead of {flag}."
             fix = Fix(f"write {near}", at_key("args"), fixed) if near else None
             yield hit("unknown-argument", "args", message, do, fix=fix, severity="error")
+    model, names = argument_value(args, "--model"), rank_memory.models()
+    if model is not None and model not in names:
+        message = f"{options.file} does not define a model {model!r}: each rank ends with exit "
+        do = f"Write --model {' or '.join(get_close_matches(model, names, 1) or names)}."
+        yield hit("unknown-argument", "args", f"{message}code 2.", do, severity="error")
 
 
 RULES: tuple[LaunchRule, ...] = (

@@ -32,7 +32,8 @@ def test_the_systems_profiles_are_listed_and_their_mistakes_named(here: Here, ho
     (system / "gale.yaml").write_text("extends: nothing\n")
     done = here("site", "show")
     assert "breeze" in done.stdout
-    assert "warning: lumitui skips the site gale: 'nothing' is not a site." in done.stderr
+    place = f"{system / 'gale.yaml'}:1"
+    assert f"lumitui skips the site gale: {place}: 'nothing' is not a site." in done.stderr
     assert str(system / "breeze.yaml") in here("site", "show", "breeze").stdout
 
 

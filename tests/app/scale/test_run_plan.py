@@ -40,6 +40,13 @@ def test_a_job_that_measures_a_node_is_not_sent_again(runs: Runs) -> None:
     assert "`lumitui site check lumi --probe`" in raised.value.hint
 
 
+def test_two_numbers_of_nodes_are_refused_and_the_same_one_twice_is_not() -> None:
+    parent = a_run("a-1", site="lumi", spec=DDP, snapshot="s")
+    with pytest.raises(InputError, match="2 nodes are requested, but a setting has `nodes=3`"):
+        wanted_spec(parent, ResubmissionRequest(2, ("nodes=3",)))
+    assert wanted_spec(parent, ResubmissionRequest(3, ("nodes=3",))).nodes == 3
+
+
 @pytest.mark.parametrize(
     ("code", "keys"), [("same", ["time"]), ("current", ["time", "venv.requirements"])]
 )

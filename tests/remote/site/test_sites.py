@@ -195,7 +195,17 @@ def test_an_unknown_profile_is_answered_with_the_known_ones(folder: Path) -> Non
     with pytest.raises(InputError, match="'big' is not a site") as caught:
         Sites([folder]).load("big")
     assert "small" in caught.value.hint
-    assert "'big' is not a site" in refused(folder, "mine", "extends: big\n")
+    message = refused(folder, "mine", "title: Mine\nextends: big\n")
+    assert f"{folder / 'mine.yaml'}:2: 'big' is not a site" in message
+
+
+@pytest.mark.parametrize("name", ["smal", "Small", "SMALL"])
+def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(
+    folder: Path, name: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        Sites([folder]).load(name)
+    assert caught.value.hint.startswith("Did you mean small? The sites are: ")
 
 
 def test_a_mistake_is_shown_in_the_file_it_is_in(folder: Path) -> None:

@@ -40,7 +40,10 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
         (GLOBAL | {"args": ["--b=100"]}, "batch-split", "error"),
         (GLOBAL | {"args": ["--b", "+100"]}, "batch-split", "error"),
         *((GLOBAL | {"args": [f"--b={n}"]}, "batch-split", "error") for n in (0, "-8", 10**8)),
-        ({"trainer": "ddp", "script": None, "args": ["--batch-size", "0"]}, "batch-split", "error"),
+        *(
+            ({"trainer": "ddp", "script": None, "args": args}, "batch-split", "error")
+            for args in (["--batch-size", "0"], ["--batch-size=abc"], ["--batch-size", "--lr=1"])
+        ),
         # The ranks of one node could share it.
         (GLOBAL | {"args": ["--b=104"], "nodes": 3}, "batch-split", "error"),
         ({"time": "3-00:00:00"}, "time-limit", "error"),

@@ -1,5 +1,6 @@
 """Slips in a job file that no script has: paths of a laptop, outputs of a grid, secrets, ranks."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from lumitui.app.job.grid import cells
 from lumitui.app.job.spec import changed, parse_job
 from lumitui.app.launch.adviser.adviser import findings, trainer_options
 from lumitui.app.launch.compose import compose
+from lumitui.app.launch.launcher_templates import TRAINER_FOLDER
 from lumitui.app.launch.rules.mistakes import shared_outputs
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
@@ -323,3 +325,13 @@ def test_an_argument_that_a_bundled_trainer_lacks_is_refused_before_the_send() -
         assert len(trained("--deepspeed_config", "x.json", trainer=trainer)) == 1, trainer
         assert trained("--epochs", "2", trainer=trainer) == []
     assert trainer_options("deepspeed_zero.py").knows("--deepspeed_config")
+
+
+def test_a_model_that_no_bundled_trainer_has_is_refused_with_the_nearest() -> None:
+    (one,) = trained("--model", "resnet51")
+    assert one.severity == "error" and one.do == "Write --model resnet50."
+    (far,) = trained("--model=xyz", trainer="fsdp")
+    table = (TRAINER_FOLDER / "models/table.py").read_text()
+    names = re.findall(r'^    "([\w.-]+)": ', table, re.MULTILINE)
+    assert sorted(far.do.removeprefix("Write --model ")[:-1].split(" or ")) == sorted(names)
+    assert [trained("--model", name) for name in names] == [[]] * len(names)

@@ -347,6 +347,19 @@ def test_a_rate_that_is_no_number_is_refused(rate: str) -> None:
         rescale(before, LUMI, nodes=4)
 
 
+@pytest.mark.parametrize("nodes", [1, 4])
+@pytest.mark.parametrize("rate", ["abc", "", "nan"])
+def test_a_new_rate_that_is_no_number_is_refused(rate: str, nodes: int) -> None:
+    with pytest.raises(InputError, match=f"--lr is '{rate}', not a learning rate"):
+        rescale(launched(job()), LUMI, nodes=nodes, settings=[f"--lr={rate}"])
+    assert rescale(launched(job()), LUMI, settings=["--lr=0"]).launch.spec.args[-1] == "0"
+
+
+def test_a_new_name_is_among_the_changes() -> None:
+    rows = rescale(launched(job()), LUMI, settings=["name=longer"]).changes
+    assert [(row.before, row.after) for row in rows if row.what == "name"] == [("t", "longer")]
+
+
 def test_a_rate_that_grows_beyond_a_float_is_refused() -> None:
     scale = {"batch": {"keep": "per_gpu"}, "lr": {"rule": "linear"}}
     before = launched(job(scale=scale, args=["--batch-size", "16", "--lr", "1.7e308"]))
