@@ -120,8 +120,8 @@ def test_a_long_line_takes_no_seconds() -> None:
     """The time grows with the length, and a megabyte takes seconds, not minutes."""
     for part in (
         " ", "=", "\\ ", "a-b-", "http://a", "://", "curl -u ", "docker login ", "mysql ",
-        "echo a|", "eyJ", "x.eyJ", "sk-", "wandb", "key", "login -a ", "login,-a=", "cookie:", "</token>",
-        "--", ":s,pass=", "-----BEGIN PRIVATE KEY-----",
+        "echo a|", "eyJ", "x.eyJ", "sk-", "wandb", "key", "login -a ", "login,-a=", "cookie:",
+        "</token>", "--", ":s,pass=", "-----BEGIN PRIVATE KEY-----",
     ):  # fmt: skip
         began = time.process_time()
         masked(f"{(part * 1_000_000)[:1_000_000]} | --password")
