@@ -71,5 +71,7 @@ def test_limits_that_depend_on_size_are_told() -> None:
 
 def test_what_a_partition_needs_is_a_part_of_its_line() -> None:
     pages = [" ".join(page(SITES.load(name), DAY).split()) for name in SITES.names()]
-    assert any("request access once from support@it4i.cz; larger jobs go to" in text for text in pages)
+    assert any(
+        "request access once from support@it4i.cz; larger jobs go to" in text for text in pages
+    )
     assert not any(".;" in text for text in pages)
