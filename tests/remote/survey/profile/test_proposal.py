@@ -168,8 +168,8 @@ def test_of_several_kinds_of_nodes_one_is_described_and_the_others_are_named() -
     [
         ([(GRES, "(null)")], {}, "no GPUs in zephyr. If its nodes have GPUs anyway"),
         ([(GRES, "gpu:a100:0")], {}, "no GPUs in zephyr"),
-        ([], {"partition": "nope"}, "'nope' is not a partition. The partitions are: whole, parts, "
-         "closed, a"),
+        ([], {"partition": "nope"}, "'nope' is not a partition. The partitions are: "
+         "whole, parts, closed, a"),
         ([("State=UP", "State=DRAIN")], {}, "You may not use any partition of zephyr: "
          "partition whole"),
         ([("MARKER groups", "MARKER lost")], {}, "no partitions or no nodes"),
