@@ -76,7 +76,7 @@ lumitui_prove() {
 }
 
 # Write binding.json: the ranks' reports, how the probe ended if it failed, and the preflight. Written only
-# once: whoever has read it does not read it again.
+# once: a client that has read it does not read it again.
 lumitui_report() {
   {
     echo '[' &&
