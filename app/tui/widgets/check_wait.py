@@ -54,8 +54,11 @@ class CheckWait(Static, can_focus=True):
                 self.app.post_message(key)
 
     def _refuse(self) -> None:
-        self._hold("Not submitted")
-        self.set_timer(UNREAD, self._release)
+        """Hold keys back from a text, which they would change."""
+        field = self.screen.focused
+        if field is not None and field.check_consume_key("y", "y"):
+            self._hold("Not submitted")
+            self.set_timer(UNREAD, self._release)
 
     def _release(self) -> bool:
         """Give the focus back; return False if the user has gone elsewhere."""

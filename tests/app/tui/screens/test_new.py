@@ -450,6 +450,7 @@ async def test_what_was_submitted_is_saved_and_its_form_comes_back(
         await pilot.press("s", "y")
         await sees(pilot, "Another program changed")
         await until(pilot, lambda: len(runs_of(pilot)) == 2, "the run")
+        await until(pilot, lambda: not app.under_way, "the end of this send")
         assert path.read_text().endswith("# another hand\n")
         await pilot.press("escape", "1", "n")
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the first screen")
