@@ -11,11 +11,11 @@
 #SBATCH --signal=B:USR1@60
 #SBATCH --job-name=srun
 #SBATCH --output=slurm-%x-%j.out
-# Written by lumitui, for plain Slurm: README.md says what it needs. In this folder: sbatch job.sh
+# Written by lumitui, for plain Slurm: README.md lists what it needs. In this folder, run: sbatch job.sh
 set -eo pipefail; umask 077
 cd "$SLURM_SUBMIT_DIR"
 export RUN_DIR=$PWD; unset SLURM_EXPORT_ENV
-rm -f stop; trap ': >"$RUN_DIR/stop"' USR1 # near the time limit it asks the trainer to save
+rm -f stop; trap ': >"$RUN_DIR/stop"' USR1 # near the time limit, asks the trainer to save
 
 # Modules
 module purge
@@ -46,15 +46,15 @@ export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=8
 
 # Binding: local rank i runs on the cores nearest to GPU i
-unset SRUN_CPUS_PER_TASK # with it, a step has only the first cores of the job
+unset SRUN_CPUS_PER_TASK # with it, a step gets only the first cores of the job
 CPU_BIND_MASKS="0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000"
 
 # Launch
 cd "$RUN_DIR"/code
-# Continue from this run's own checkpoints when there are any
+# Resume from this run's own checkpoints, if there are any
 resume=(); if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--resume); fi
 srun --kill-on-bad-exit=1 --label --cpu-bind=v,mask_cpu="$CPU_BIND_MASKS" \
   singularity run "$SIF" \
   bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank \
   python "$RUN_DIR"/code/.lumitui/trainers/ddp.py --model vit --steps 3 --batch-size 8 "${resume[@]}" &
-while rc=0; wait $! || rc=$?; kill -0 $! 2>/dev/null; do :; done; exit "$rc" # a signal ends a `wait` only
+while rc=0; wait $! || rc=$?; kill -0 $! 2>/dev/null; do :; done; exit "$rc" # a signal interrupts only `wait`

@@ -9,9 +9,9 @@
 #SBATCH --time=01:00:00
 #SBATCH --open-mode=append
 #SBATCH --signal=B:USR1@60
-# Written by lumitui. lumitui_… is in lumitui.sh beside it: one job for each run, its proof, its end.
+# Written by lumitui. lumitui.sh, beside this file, defines the functions lumitui_…: claim, proof, end.
 set -eo pipefail
-[[ -f lumitui.sh ]] || cd "$SLURM_SUBMIT_DIR" # a login file may have gone elsewhere
+[[ -f lumitui.sh ]] || cd "$SLURM_SUBMIT_DIR" # a shell startup file may have changed the folder
 . ./lumitui.sh
 lumitui_begin
 lumitui_stop_on USR1
@@ -24,9 +24,9 @@ module load Local-LAIF lumi-aif-singularity-bindings
 SIF=/appl/local/laifs/containers/lumi-multitorch-u24r70f21m50t210-20260415_130625/lumi-multitorch-full-u24r70f21m50t210-20260415_130625.sif
 
 # Environment
-export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK # srun does not take it from sbatch
-lumitui_node_tmp "/tmp" miopen-cache miopen-config # NODE_TMP: the job's own folder on every node
-lumitui_compiled 3600 'GCD (half an AMD MI250X)||python' inductor triton miopen-cache miopen-config # kept from job to job
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK # srun does not inherit it from sbatch
+lumitui_node_tmp "/tmp" miopen-cache miopen-config # sets NODE_TMP, the job's own folder on every node
+lumitui_compiled 3600 'GCD (half an AMD MI250X)||python' inductor triton miopen-cache miopen-config # compiled code, kept from job to job
 export TORCH_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/torch_home"
 export HF_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/hf_home"
 export MIOPEN_CUSTOM_CACHE_DIR="${NODE_TMP}/miopen-cache"
@@ -44,7 +44,7 @@ export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 
 # Launch
 cd "$RUN_DIR"/code
-# Continue from this run's own checkpoints when there are any
+# Resume from this run's own checkpoints, if there are any
 resume=(); if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--resume); fi
 launch() {
   srun --kill-on-bad-exit=1 --label \
@@ -57,5 +57,5 @@ launch() {
 }
 lumitui_preflight warn launch "$RUN_DIR"/preflight.py --gpus=8 --bus=c1,c6,c9,ce,d1,d6,d9,de --in-node=100 --all-nodes=87.6
 lumitui_prove launch --no-python sh "$RUN_DIR/probe.sh"
-lumitui_gpus 8 'rocm-smi --showpower --showuse --showmeminfo vram --json' # how busy they are, for `lumitui show`
+lumitui_gpus 8 'rocm-smi --showpower --showuse --showmeminfo vram --json' # records their use, for `lumitui show`
 lumitui_run launch "$RUN_DIR"/code/.lumitui/trainers/ddp.py --model vit --steps 3 --batch-size 8 "${resume[@]}"

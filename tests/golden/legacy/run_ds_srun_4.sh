@@ -9,9 +9,9 @@
 #SBATCH --time=01:00:00
 #SBATCH --open-mode=append
 #SBATCH --signal=B:USR1@60
-# Written by lumitui. lumitui_… is in lumitui.sh beside it: one job for each run, its proof, its end.
+# Written by lumitui. lumitui.sh, beside this file, defines the functions lumitui_…: claim, proof, end.
 set -eo pipefail
-[[ -f lumitui.sh ]] || cd "$SLURM_SUBMIT_DIR" # a login file may have gone elsewhere
+[[ -f lumitui.sh ]] || cd "$SLURM_SUBMIT_DIR" # a shell startup file may have changed the folder
 . ./lumitui.sh
 lumitui_begin
 lumitui_stop_on USR1
@@ -24,8 +24,8 @@ module load singularity-AI-bindings
 SIF=/appl/local/containers/sif-images/lumi-pytorch-rocm-6.2.1-python-3.12-pytorch-20240918-vllm-4075b35.sif
 
 # Environment
-lumitui_node_tmp "/tmp" miopen-cache miopen-config # NODE_TMP: the job's own folder on every node
-lumitui_compiled 3600 'GCD (half an AMD MI250X)|/scratch/project_462000001/resources/visualtransformer-env.sqsh|python' inductor triton miopen-cache miopen-config # kept from job to job
+lumitui_node_tmp "/tmp" miopen-cache miopen-config # sets NODE_TMP, the job's own folder on every node
+lumitui_compiled 3600 'GCD (half an AMD MI250X)|/scratch/project_462000001/resources/visualtransformer-env.sqsh|python' inductor triton miopen-cache miopen-config # compiled code, kept from job to job
 export TORCH_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/torch_home"
 export HF_HOME="/scratch/${SLURM_JOB_ACCOUNT}/${USER}/hf_home"
 export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
@@ -45,12 +45,12 @@ export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=8
 
 # Binding: local rank i runs on the cores nearest to GPU i
-unset SRUN_CPUS_PER_TASK # with it, a step has only the first cores of the job
+unset SRUN_CPUS_PER_TASK # with it, a step gets only the first cores of the job
 CPU_BIND_MASKS="0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000"
 
 # Launch
 cd "$RUN_DIR"/code
-# Continue from this run's own checkpoints when there are any
+# Resume from this run's own checkpoints, if there are any
 resume=(); if compgen -G "$RUN_DIR/checkpoints/*" >/dev/null; then resume=(--resume); fi
 launch() {
   srun --kill-on-bad-exit=1 --label --cpu-bind=v,mask_cpu="$CPU_BIND_MASKS" \
@@ -59,5 +59,5 @@ launch() {
 }
 lumitui_preflight warn launch python "$RUN_DIR"/preflight.py --gpus=8 --bus=c1,c6,c9,ce,d1,d6,d9,de --in-node=100 --all-nodes=87.6
 lumitui_prove launch sh "$RUN_DIR/probe.sh"
-lumitui_gpus 8 'rocm-smi --showpower --showuse --showmeminfo vram --json' # how busy they are, for `lumitui show`
+lumitui_gpus 8 'rocm-smi --showpower --showuse --showmeminfo vram --json' # records their use, for `lumitui show`
 lumitui_run launch python "$RUN_DIR"/code/.lumitui/trainers/deepspeed_zero.py --model vit --steps 3 --deepspeed --deepspeed_config "$RUN_DIR/ds_config.json" "${resume[@]}"
