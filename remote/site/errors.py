@@ -111,7 +111,7 @@ def unusable_path(error: Exception) -> InputError | None:
     """Return the error for a path that the system refuses; None for another error."""
     if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop from "):
         error = OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(error)[18:].strip("'\""))
-    if not isinstance(error, OSError) or error.errno not in _REFUSED_PATHS or not error.filename:
-        return None
-    hint = _REFUSED_PATHS[error.errno]
-    return InputError(f"Cannot use {os.fsdecode(error.filename)}: {error.strerror}.", hint)
+    if not isinstance(error, OSError) or not isinstance(error.filename, str | bytes):
+        return None  # without a path, or with the number of a file that lumitui has open
+    said, hint = f"Cannot use {os.fsdecode(error.filename)}: ", _REFUSED_PATHS.get(error.errno or 0)
+    return InputError(f"{said}{error.strerror}.", hint) if hint else None

@@ -13,7 +13,8 @@ _KEYED = (r"(?:(?=[\w-]{0,200}[A-Z])(?=[\w-]{0,200}[a-z])(?=[\w-]{0,200}\d)[\w+/
           r"|[\da-f]{32,}(?!\w))")  # fmt: skip
 """What an unqualified `key` must have: a sort key, a dictionary's or a random number's has not."""
 _PASSWORDS = (r"(?:secret|password|passwd|pwd|passphrase|passcode|credential|(?:api|access|secret"
-              r"|private|encryption|account|storage)[-_ ]?key)s?\d?")  # fmt: skip
+              r"|private|encryption|account|storage|auth|master|signing|deploy|license"
+              r"|wandb|comet|openai|hf)[-_ ]?key)s?\d?")  # fmt: skip
 _LOGIN = r"login(?:[\s\"',]+--?[\w-]+(?:=[^\s\"',]{0,200}+)?){0,6}[\s\"',]+"
 _NAME = rf"(?!pwd)(?:token|{_PASSWORDS})"
 _AHEAD = r"\b[\w-]{0,60}"  # bounded, as is all before a value: a long line must not take seconds
@@ -37,6 +38,8 @@ _SECRETS = tuple((needles.split(), re.compile(pattern)) for needles, pattern in 
      rf"(?:=|\s+|[\"'],\s*(?=[\"']))){_VALUE}"),
     ("login", rf"(?P<name>\bwandb[\s\"',]+{_LOGIN}(?=[\w-]{{12}})|\b{_LOGIN}(?=\S{{0,200}}\d)"
      r"(?=[\w-]{20}))(?P<value>[\w-]+)"),
+    ("wandb key", r"(?i)(?P<name>\b(?:wandb|api[-_ ]?key)\b(?:(?!\b(?:wandb|api)\b|commit)[^\n])"
+     r"{0,120}?(?<![\w/@=-]))(?P<value>(?-i:[\da-f]{40}))(?![\w/])"),
     ("hf_ gh github_pat_ sk- glpat- dckr_pat_ api_org_", r"(?P<name>\b)"
      r"(?P<value>(?:hf_|gh[oprsu]_|github_pat_|sk-|glpat-|dckr_pat_|api_org_)[\w-]{12,})\b"),
     # As a log writes them: `password: x`, `{"token": "x1"}`, headers and addresses.

@@ -284,7 +284,8 @@ class RunWindow:
 
     def unfinished(self, run_ids: Collection[str]) -> bool:
         """Return whether one of these runs, as listed, has not ended."""
-        return any(not State(one.state).is_final for one in self._entries if one.id in run_ids)
+        ids = frozenset(run_ids)
+        return any(not State(one.state).is_final for one in self._entries if one.id in ids)
 
     def fold(self, run_id: str, *, folded: bool) -> None:
         """Hide or show the descendants of a run, or the series it represents."""

@@ -73,6 +73,7 @@ def _keys_in_words(launch: Launch, place: Placement) -> Iterator[Finding]:
     for key, text in words:
         shapes = [shape_of(mark) for mark in marks_in(text.encode("utf-8", "surrogateescape"))]
         found = [(shape.what, shape.source) for shape in shapes]
+        text = re.sub(r"(?<=[=\s\"'])(?:~|\.{0,2})/[^\s\"']*", "$", text)  # a path is not one
         if not found and masked(text) != text:
             found = [("what looks like a password or token", "its name or address")]
         for what, source in found:

@@ -74,7 +74,7 @@ class PaneTabs(Tabs):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right", "screen.next_pane(1)", "Tabs", key_display="← →", id="tabs.next",
                 tooltip="Go to the next tab"),
-        Binding("left", "screen.next_pane(-1)", "Tab before", show=False, id="tabs.previous",
+        Binding("left", "screen.next_pane(-1)", "Previous tab", show=False, id="tabs.previous",
                 tooltip="Go to the previous tab"),
         Binding("down,enter", "app.focus_next", "Pane", key_display="↓", id="tabs.leave",
                 tooltip="Go from the tabs to the pane"),

@@ -58,7 +58,8 @@ class CheckWait(Static, can_focus=True):
         field = self.screen.focused
         if field is not None and field.check_consume_key("y", "y"):
             self._hold("Not submitted")
-            self.set_timer(UNREAD, self._release)
+            # A submit that began meanwhile, after an escape, still waits.
+            self.set_timer(UNREAD, lambda: self._keys is None and self._release())
 
     def _release(self) -> bool:
         """Give the focus back; return False if the user has gone elsewhere."""

@@ -114,6 +114,26 @@ def test_workers_and_threads_are_compared_with_the_cores_of_their_own_line() -> 
     assert [line for line, _ in found("omp-threads", *threads[:2], narrow)] == [0]
 
 
+def test_a_setting_that_only_a_branch_replaces_is_still_judged() -> None:
+    narrow = "srun python b.py"
+    wide, branch = "export OMP_NUM_THREADS=28", 'if [ "$1" ]; then export OMP_NUM_THREADS=7; fi'
+    assert [line for line, _ in found("omp-threads", wide, branch, narrow)] == [0]
+    assert found("omp-threads", wide, "export OMP_NUM_THREADS=7", narrow) == []
+
+
+def test_gpus_of_each_task_are_those_of_the_tasks_of_a_line() -> None:
+    text = HEAD.replace("gpus-per-node=8", "gpus-per-task=1")
+    steps = job_of(f"{text}srun -N1 -n2 python a.py\nsrun python b.py\n").steps
+    assert [step.rank.gpus_per_node for step in steps] == [2, 8]
+
+
+@pytest.mark.parametrize(("cores", "lines"), [(42, [0]), (43, []), (56, [])])
+def test_numa_binding_needs_cores_in_each_domain(cores: int, lines: list[int]) -> None:
+    line = f"srun -n2 --ntasks-per-node=1 -c{cores} torchrun --nnodes=2 --nproc_per_node=8 "
+    line += "--numa-binding=exclusive train.py"
+    assert [at for at, _ in found("numa-binding-shared", line)] == lines
+
+
 def test_a_number_of_ranks_is_compared_with_the_line_that_gets_it() -> None:
     lines = ("export WORLD_SIZE=2", "srun -N1 -n2 python a.py", "export WORLD_SIZE=16")
     assert found("world-size", *lines, "srun python b.py") == []

@@ -58,7 +58,7 @@ SHA = "3f2a9c1d8e7b6a5f4c3d2e1f0a9b8c7d6e5f4a3b"
         f"wandb login {'3f2aXk29'.lower() * 5}Xk29",
         "['wandb', 'login', '3f2a9c1d8e7b6a5f4c3dXk29']",
         "wandb login --host=https://w.example.org 3f2a9c1d8e7b6a5f4c3dXk29",
-        "--kaggle-key Xk29fjQpLmXZ",
+        "--kaggle-key Xk29fjQpLmXZ", "auth_key=Xk29", "--license-key Xk29-fjQp", "openai_key=Xk29",
         "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\nXk29\n-----END OPENSSH PRIVATE KEY-----",
     ],
 )  # fmt: skip
@@ -117,10 +117,24 @@ def test_what_only_sounds_like_a_secret_is_quoted(line: str) -> None:
     assert masked(line) == line
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["wandb login --host https://w.example.org {}", "['wandb', 'login', '--host', 'h', '{}']",
+     "wandb: Paste an API key from your profile and hit enter: {}", "wandb: {}"],
+)  # fmt: skip
+def test_forty_digits_after_the_name_of_their_service_are_a_key_and_a_commit_is_none(
+    line: str,
+) -> None:
+    assert SHA not in masked(line.format(SHA))
+    for commit in (f"wandb: Git commit: {SHA}", f"pip install github.com/wandb/wandb@{SHA}"):
+        assert masked(commit) == commit
+
+
 def test_a_long_line_takes_no_seconds() -> None:
     """The time grows with the length, and a megabyte takes seconds, not minutes."""
     for part in (
         " ", "=", "\\ ", "a-b-", "http://a", "://", "curl -u ", "docker login ", "mysql ",
+        "wandb ", "api key ",
         "echo a|", "eyJ", "x.eyJ", "sk-", "wandb", "key", "login -a ", "login,-a=", "cookie:",
         "</token>", "--", ":s,pass=", "-----BEGIN PRIVATE KEY-----",
     ):  # fmt: skip

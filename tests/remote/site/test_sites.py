@@ -352,7 +352,8 @@ def test_a_site_with_fewer_partitions_than_its_profile_has_no_larger_one() -> No
     [
         ("lumi", ["/flash/project_1/x", "/pfs/lustrep1", "/projappl/a"], ["/tmp/x", "/flashy"]),
         ("mn5", ["/gpfs/projects/a"], ["/scratch/tmp", "$TMPDIR/x"]),
-        ("leonardo", ["/leonardo_work/a"], ["/flash/a"]),
+        ("leonardo", ["/leonardo_work/a", "/leonardo_scratch/a", "/leonardo/home/a"], ["/flash/a"]),
+        ("alps", ["/capstor/a", "/iopsstor/a"], ["/dev/shm/a"]),
         ("laptop", [], ["/home/me"]),
     ],
 )  # fmt: skip

@@ -209,6 +209,13 @@ def test_a_password_in_the_job_file_is_warned_about_and_not_repeated(
     assert one.severity == "warning" and "pl4nted" not in one.message + one.do
 
 
+def test_the_path_of_a_secret_is_none() -> None:
+    env = {"GOOGLE_APPLICATION_CREDENTIALS": "/users/me/key.json"}
+    args = ["--credentials=../key.json", "train", "--secret", "/users/me/key"]
+    assert "secret-in-words" not in said(args=args, env=env)
+    assert "secret-in-words" in said(args=[*args, "--password=pl4nted"])
+
+
 def test_tokens_that_a_model_reads_are_no_secrets() -> None:
     words = ["--max-tokens", "4096", "--tokens=1e9", "--num-tokens", "300B", "--pad-token", "<pad>"]
     env = {"TOKENIZERS_PARALLELISM": "false", "SEED": "1"}

@@ -91,6 +91,7 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
     settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lumitui.app.tui.dialogs.confirm_dialog.PAUSE", 60.0)
+    monkeypatch.setattr(check_wait, "UNREAD", 3.0)
     bad = project / "bad.yaml"
     text = JOB.format(launcher="srun", args="") + "nods: 2\nstrategy: [/]\n"
     bad.write_text(text)
@@ -108,6 +109,9 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
         await sees(pilot, r"nodes +2")
         await pilot.press("s")  # goes to the form and says why
         await until(pilot, lambda: len(app_of(pilot)._notifications) > 0, "the reason")
+        form = screen.query_one(FieldList)
+        await sees(pilot, "Not submitted")
+        await until(pilot, lambda: form.has_focus, "the form, which the next key reaches", 10)
         await pilot.press("f")
         await until(pilot, lambda: can_submit(pilot), "the second fix")
         await sees(pilot, r"strategy +ddp")
@@ -620,7 +624,7 @@ async def test_a_long_comment_is_read_from_its_first_line(
     app = LumiApp(settings, job)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot)
-        await sees(pilot, "asks for")
+        await sees(pilot, "requests ")
         await pilot.press("f2")
         await sees(pilot, r" 1  # why[^\n]*\n│ +2  # why")
         area = screen.query_one(TextEditor)

@@ -1,0 +1,36 @@
+"""The wait of a submit for its check."""
+
+import pytest
+from textual.app import App, ComposeResult
+
+from lumitui.app.tui.widgets import check_wait
+from lumitui.app.tui.widgets.check_wait import CheckWait
+
+
+class Waiting(App[None]):
+    """An app with one wait."""
+
+    def compose(self) -> ComposeResult:
+        """Yield the wait, hidden."""
+        wait = CheckWait()
+        wait.display = False
+        yield wait
+
+
+async def test_a_new_submit_outlives_the_words_on_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(check_wait, "UNREAD", 0.3)
+    asked: list[str] = []
+    async with Waiting().run_test() as pilot:
+        wait = pilot.app.query_one(CheckWait)
+        wait.begin()
+        wait.end(lambda: asked.append("refused"))
+        await pilot.pause()
+        await pilot.press("escape")
+        wait.begin()
+        await pilot.pause(0.6)
+        assert wait.has_focus and wait.display
+        wait.end(lambda: asked.append("asked"))
+        await pilot.pause()
+    assert asked == ["refused", "asked"]
