@@ -33,7 +33,9 @@ from strategies.pytorch import Ddp
 
 def main() -> None:
     """Train from the beginning or the last checkpoint to the end, or until a stop request."""
-    parser = argparse.ArgumentParser(description="Train a digit classifier with PyTorch DDP.")
+    parser = argparse.ArgumentParser(
+        description="Train a digit classifier with PyTorch DDP.", allow_abbrev=False
+    )
     add_shared(parser)
     add_torch(parser)
     args = parser.parse_args()

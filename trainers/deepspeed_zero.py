@@ -36,7 +36,9 @@ from strategies import zero
 
 def main() -> None:
     """Train from the beginning or the last checkpoint to the end, or until a stop request."""
-    parser = argparse.ArgumentParser(description="Train a digit classifier with DeepSpeed ZeRO.")
+    parser = argparse.ArgumentParser(
+        description="Train a digit classifier with DeepSpeed ZeRO.", allow_abbrev=False
+    )
     add_shared(parser)  # the batch is the configuration's
     zero.add_arguments(parser)
     args = parser.parse_args()

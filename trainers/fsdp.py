@@ -25,7 +25,9 @@ from engine.arguments import add_shared, add_torch, count
 
 def main() -> None:
     """Train from the beginning or the last checkpoint to the end, or until a stop request."""
-    parser = argparse.ArgumentParser(description="Train a network with PyTorch FSDP2.")
+    parser = argparse.ArgumentParser(
+        description="Train a network with PyTorch FSDP2.", allow_abbrev=False
+    )
     add_shared(parser)
     add_torch(parser)
     parser.add_argument("--keep-gradients", action="store_true",

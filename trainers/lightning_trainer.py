@@ -27,7 +27,9 @@ from engine.arguments import add_shared, add_torch
 
 def main() -> None:
     """Train from the beginning or the last checkpoint to the end, or until a stop request."""
-    parser = argparse.ArgumentParser(description="Train a network with PyTorch Lightning.")
+    parser = argparse.ArgumentParser(
+        description="Train a network with PyTorch Lightning.", allow_abbrev=False
+    )
     add_shared(parser)
     add_torch(parser)
     args = parser.parse_args()

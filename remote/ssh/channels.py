@@ -111,9 +111,10 @@ class RequestExchange:
             time.sleep(0.02)
         ended = self.channel.exit_status_ready() and self.channel.recv_exit_status() >= 0
         if ended and not reader.opened:
-            words = last_words(other.noise, reader.noise, default="it printed nothing")
+            words = last_words(other.noise, reader.noise, default="")
+            said = f"; its last line: {words}" if words else " and printed nothing"
             raise LinkError(
-                f"The login shell at {place} ran no command; its last line: {words}.",
+                f"The login shell at {place} ran no command{said}{'.' * (said[-1] not in '.?!')}",
                 "Check that `ssh HOST true` works, and check your shell startup files.",
             )
         raise LinkLost(

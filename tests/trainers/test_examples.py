@@ -13,7 +13,7 @@ from lumitui.app.job.examples import JobExample
 from lumitui.app.job.grid import cells
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
-from lumitui.app.launch.adviser.adviser import trainer_options
+from lumitui.app.launch.adviser.trainer_arguments import trainer_parser
 from lumitui.app.launch.deepspeed_batch import with_strategy
 from tests.support.places import TRAINERS as FOLDER
 from tests.support.trainers.ranks import Load, alone, losses, reported, train, train_alone
@@ -32,14 +32,22 @@ Config = dict[str, Any]
 OFFLOAD = [name for name, row in STRATEGIES.items() if row.offload]
 
 
-def test_the_options_read_from_a_trainers_source_are_those_of_its_parser(load: Load) -> None:
-    arguments, parser = load("engine.arguments"), argparse.ArgumentParser(add_help=False)
+def parts(parser: argparse.ArgumentParser) -> dict[str, tuple[object, ...]]:
+    return {
+        flag: (one.nargs, one.choices and sorted(one.choices), getattr(one.type, "__name__", ""))
+        for flag, one in parser._option_string_actions.items()
+    }
+
+
+def test_the_parser_read_from_a_trainers_source_is_the_trainers(load: Load) -> None:
+    arguments, parser = load("engine.arguments"), argparse.ArgumentParser()
     arguments.add_shared(parser)
-    assert set(parser._option_string_actions) < set(trainer_options("deepspeed_zero.py").flags)
+    zero = parts(trainer_parser("deepspeed_zero.py"))
+    assert parts(parser).items() < zero.items() and "--deepspeed_config" in zero
     arguments.add_torch(parser)
-    flags = set(parser._option_string_actions)
-    assert flags == set(trainer_options("ddp.py").flags)
-    assert set(trainer_options("fsdp.py").flags) == flags | {"--keep-gradients", "--shard-size"}
+    assert parts(parser) == parts(trainer_parser("ddp.py"))
+    fsdp = parts(trainer_parser("fsdp.py"))
+    assert fsdp.keys() - parts(parser).keys() == {"--keep-gradients", "--shard-size"}
 
 
 @pytest.mark.parametrize("name", BUNDLED)

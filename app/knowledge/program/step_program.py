@@ -392,7 +392,9 @@ class ParserOptions:
         name = flag.lstrip("-").replace("_", "-").lower()
         short = [one for one in plain if name == _initials(one) or _initials(name) == one]
         begun = [one for one in plain if f"{name}-".startswith(f"{one}-") or one in name.split("-")]
-        found = short or begun or difflib.get_close_matches(name, plain, n=1, cutoff=0.7)
+        whole = [one for one in plain if one.startswith(name) and flag.startswith("--")]
+        found = short or begun or (whole if len(whole) == 1 else [])
+        found = found or difflib.get_close_matches(name, plain, n=1, cutoff=0.7)
         return plain[found[0]] if found else ""
 
 

@@ -156,6 +156,7 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
     usable, right = len(site.node.usable_cores), site.cores_per_gpu * gpus
     least = min(usable, right) if queue.partition.whole_when_full else right // 2
     told = f"--cpus-per-task={usable // job.tasks_per_node}"
+    every = f"all {gpus} GPUs" if gpus > 1 else "the GPU"
     places = [(asked, job.options.get("cpus-per-task"), _where(job), "The job takes")]
     for step in job.training if len(job.training) == 1 else ():
         own = step.srun.get("cpus-per-task") if step.srun else None
@@ -165,7 +166,7 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for cores, option, at, words in places:
         if 2 * gpus <= cores < least:
             yield Hit(
-                f"{words} all {gpus} GPUs of each node and {cores} of its {usable} cores.",
+                f"{words} {every} of each node and {cores} of its {usable} cores.",
                 f"Write {told}.",
                 at,
                 rewrite(option, told) if option else None,

@@ -7,18 +7,14 @@ profiles.
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
-from functools import cache
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.setting import argument_value, batch_argument, is_batch_global, no_number
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.knowledge.program.python_reader import read_python
-from lumitui.app.knowledge.program.step_program import DEEPSPEED_OPTIONS, ParserOptions, is_option
 from lumitui.app.launch import deepspeed_batch, rank_memory
-from lumitui.app.launch.adviser import lint_findings
+from lumitui.app.launch.adviser import lint_findings, trainer_arguments
 from lumitui.app.launch.deepspeed_batch import MICRO, argument_words, sent_config, whole
-from lumitui.app.launch.launcher_templates import TRAINER_FOLDER
 from lumitui.app.launch.placement import Placement, placement_of
 from lumitui.app.launch.rules import launcher_rules, mistakes, offline_rules, slurm_rules
 from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
@@ -147,40 +143,10 @@ def _batch_split(launch: Launch, place: Placement) -> Iterator[Finding]:
     yield hit("batch-split", "args", error.message, error.hint)
 
 
-@cache
-def trainer_options(file: str) -> ParserOptions:
-    """Return the options of a bundled trainer, found in its source without running it."""
-    main = (TRAINER_FOLDER / file).read_text()
-    shared = ("engine/arguments.py", "strategies/zero.py")
-    functions = "".join((TRAINER_FOLDER / name).read_text() for name in shared).split("\ndef ")
-    called = [text for text in functions if f"{text.partition('(')[0]}(parser)" in main]
-    flags = re.findall(r'\badd(?:_argument)?\(\s*"(--?[\w-]+)"', "".join((main, *called)))
-    return ParserOptions(file, (*flags, *(DEEPSPEED_OPTIONS if "zero.add_" in main else ())))
-
-
-def _unknown_argument(launch: Launch, place: Placement) -> Iterator[Finding]:
-    if place.trainer is None:
-        return
-    options, args = trainer_options(place.trainer.file), launch.spec.args
-    for number, word in enumerate(args):
-        if is_option(word) and not options.knows(word):
-            flag, near = word.partition("=")[0], options.near(word)
-            fixed = (*args[:number], near + word.removeprefix(flag), *args[number + 1 :])
-            message = f"{options.file} does not define {flag}: each rank ends with exit code 2."
-            do = f"Write {near or 'one that it defines'} instead of {flag}."
-            fix = Fix(f"write {near}", at_key("args"), fixed) if near else None
-            yield hit("unknown-argument", "args", message, do, fix=fix, severity="error")
-    model, names = argument_value(args, "--model"), rank_memory.models()
-    if model is not None and model not in names:
-        message = f"{options.file} does not define a model {model!r}: each rank ends with exit "
-        do = f"Write --model {' or '.join(get_close_matches(model, names, 1) or names)}."
-        yield hit("unknown-argument", "args", f"{message}code 2.", do, severity="error")
-
-
 RULES: tuple[LaunchRule, ...] = (
     *slurm_rules.RULES, *launcher_rules.RULES, *offline_rules.RULES, *mistakes.RULES, _image,
     *rank_memory.RULES, _strategy_stage, _config_in_args, _two_micro_batches, _batch_split,
-    _lightning_name, _keys_in_words, _unknown_argument,
+    _lightning_name, _keys_in_words, *trainer_arguments.RULES,
 )  # fmt: skip
 _ALSO = {"launcher": "launcher-of-site", "own-option": "option-twice"}
 """Rules of this module, each with the script rule that would repeat its finding."""

@@ -37,6 +37,10 @@ TOPICS = (
     _topic("own-option", "error", "an #SBATCH option that lumitui writes itself",
            "The two lines would contradict each other.",
            _SCRIPT),
+    _topic("threads-as-cores", "error", "an #SBATCH option that reduces the planned cores",
+           "Slurm counts hardware threads as cores, and srun refuses masks with cores that the job "
+           "does not have.",
+           "sbatch(1) --hint, --threads-per-core, --extra-node-info; srun(1) --cpu-bind"),
     _topic("signal-lost", "warning", "a signal that the launcher does not forward",
            "The program gets no warning, so it does not save before its limit.",
            "sbatch(1) --signal; deepspeed/launcher/launch.py"),

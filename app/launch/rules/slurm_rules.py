@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.strategies import STRATEGIES
+from lumitui.app.knowledge.bash.directives import read_directives
 from lumitui.app.knowledge.bash.option_tables import SBATCH
+from lumitui.app.knowledge.script_job import Option
 from lumitui.app.launch.layout import needed_cores
 from lumitui.app.launch.option_keys import KEY_OF_OPTION, without_dependency
 from lumitui.app.launch.placement import Placement
@@ -117,32 +119,49 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
                 others = tuple(other for other in launch.spec.sbatch if other != option) or None
                 fix = Fix(f"remove {option}", at_key("sbatch"), others)
                 # Final: another name or array would keep lumitui from finding its job.
-                yield hit("own-option", "sbatch", _own(word, name), _key(name), fix=fix, final=True)
+                yield hit(
+                    "own-option", "sbatch", _own(word.raw, name), _key(name), fix=fix, final=True
+                )
 
 
-def _named(option: str) -> Iterator[tuple[str, str]]:
-    """Yield the words of an entry of `sbatch:` with the long options that each may set.
+def _named(option: str) -> Iterator[tuple[Option, str]]:
+    """Yield the options in an entry of `sbatch:`, each with the long names that it may mean.
 
-    sbatch takes several options in a line, unique prefixes of long names, and letters together. A
-    prefix that is ambiguous here may be unique in another version of Slurm.
+    A prefix that is ambiguous here may be unique in another version of Slurm.
     """
-    words = iter(option.split())
-    for word in words:
-        if word.startswith("--"):
-            prefix, is_set, _ = word[2:].partition("=")
-            names = SBATCH.full(prefix)
-            yield from ((word, name) for name in names)
-            if not is_set and any(SBATCH.long[name] == "value" for name in names):
-                next(words, None)
-        elif word.startswith("-"):
-            letters = word[1:]
-            for at, letter in enumerate(letters, 1):
-                name = SBATCH.short.get(letter, "")
-                yield word, name
-                if SBATCH.long.get(name) != "nothing":  # the rest is its value
-                    if at == len(letters) and SBATCH.long.get(name) == "value":
-                        next(words, None)
-                    break
+    for one in read_directives(f"#SBATCH {option}").options.all:
+        yield from ((one, name) for name in SBATCH.full(one.name))
+
+
+def _threads(launch: Launch, place: Placement) -> Iterator[Finding]:
+    layout, spec = launch.layout, launch.spec
+    if place.site.node.threads_per_core < 2 or not layout.planned_cores:
+        return
+    # On the other nodes, even with --overcommit, a job has all cores.
+    few = bool(layout.masks) and place.partition.allocation == "shared" and not spec.exclusive
+    for entry in spec.sbatch:
+        for option, name in _named(entry):
+            overcommits = name == "overcommit" and few
+            if overcommits or _counts_threads(name, option.value or ""):
+                others = tuple(other for other in spec.sbatch if other != entry) or None
+                yield hit(
+                    "threads-as-cores",
+                    "sbatch",
+                    f"With {option.raw}, Slurm allocates only some of the planned cores"
+                    + (", and srun refuses the masks." if layout.masks else "."),
+                    f"Remove {option.raw}. If the ranks need it, set `binding: none`: then lumitui "
+                    "neither plans nor proves their cores.",
+                    fix=Fix(f"remove {entry}", at_key("sbatch"), others),
+                )
+
+
+def _counts_threads(name: str, value: str) -> bool:
+    """Return whether an option of sbatch makes a job's `--cpus-per-task` count threads."""
+    if name == "extra-node-info":  # SOCKETS:CORES:THREADS
+        return value.split(":")[2:] != ["1"]
+    if name == "threads-per-core":
+        return value != "1"
+    return name == "ntasks-per-core" or (name, value) == ("hint", "multithread")
 
 
 def _no_account(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -210,6 +229,6 @@ def _no_heartbeat(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 RULES: tuple[LaunchRule, ...] = (
-    _too_few_cores, _no_memory, _disk, _options, _no_account, _job_number, _part_of_a_node,
-    _no_save, _no_heartbeat,
+    _too_few_cores, _no_memory, _disk, _options, _threads, _no_account, _job_number,
+    _part_of_a_node, _no_save, _no_heartbeat,
 )  # fmt: skip

@@ -6,6 +6,7 @@ from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.rule_table import findings
 from lumitui.app.knowledge.script_check import fixed
 from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.node import NodeShape
 from tests.support.rules.script_findings import findings_in, site_of
 
 HEAD = (
@@ -66,6 +67,28 @@ def test_the_fix_of_idle_cores_reaches_srun_too() -> None:
     assert better.count("--cpus-per-task=72") == 2 and not of("idle-cores", better)
     (left,) = of("idle-cores", fixed(text, [batch])[0])
     assert left.at.line == 5, "a fix of #SBATCH alone is not enough"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "cores", "gpus", "speaks"),
+    [(2, 8, 2, True), (1, 16, 2, False), (2, 72, 2, False), (1, 8, 1, True)],
+    ids=["a rank each", "one process on both", "all cores", "one GPU"],
+)
+def test_idle_cores_of_a_node_with_few_gpus_are_named_unless_a_process_leaves_a_gpu_idle(
+    tasks: int, cores: int, gpus: int, speaks: bool
+) -> None:
+    roihu = site_of("roihu")
+    each = {"gpus": gpus, "cores": 72 * gpus, "gpu_cores": (), "gpu_numa": (), "gpu_bus": ()}
+    node = NodeShape.model_validate(roihu.node.model_dump() | each)
+    site = roihu.model_copy(update={"node": node})
+    text = HEAD.format(tasks=tasks, cores=cores).replace("gh200:4", f"gh200:{gpus}")
+    job = read_script(f"{text}srun python3 t.py\n", site=site, files={"t.py": LONE})
+    found = [one for one in findings(job, site) if one.rule == "idle-cores"]
+    assert bool(found) is speaks
+    if found:
+        what = f"all {gpus} GPUs" if gpus > 1 else "the GPU"
+        words = f"The job takes {what} of each node and {tasks * cores} of its"
+        assert found[0].message.startswith(words) and found[0].do == "Write --cpus-per-task=72."
 
 
 def test_the_advice_on_few_cores_is_enough_at_once() -> None:

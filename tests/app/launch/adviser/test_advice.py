@@ -94,6 +94,19 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
                 *("-Qa0-2", "-Ha 0-2", "-Ot180", "-QN2", "-sN2", "-Mother", "--test-only"),
             )
         ),
+        *(
+            ({"sbatch": [option]}, "threads-as-cores", "error")
+            for option in (
+                *("--hint=multithread", "--hint multithread", "--exclude=n1 --hin=multithread"),
+                *("--threads-per-core=2", "--threads-per=2", "-B 2", "-B1:64", "-B1:64:2"),
+                *("--extra-node-info=1:64:*", "--ntasks-per-core=1"),
+            )
+        ),
+        (
+            {"launcher": "torchrun", "sbatch": ["--hint=multithread"]},
+            "threads-as-cores",
+            "error",
+        ),
         ({"sbatch": ["--hint=nomultithread --whole"]}, "unknown-directive", "warning"),
         ({"sbatch": ["-Y"]}, "unknown-directive", "warning"),
         ({"sbatch": ["--con"]}, "unknown-directive", "error"),  # ambiguous
@@ -170,6 +183,45 @@ def test_a_launcher_that_does_not_work_there_is_refused() -> None:
     only_srun = LUMI.model_copy(update={"launchers": ("srun",)})
     assert said(only_srun, launcher="torchrun")["launcher"] == "error"
     assert "launcher" not in said(only_srun)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *(
+            {"sbatch": [option]}
+            for option in (
+                *("--hint=nomultithread", "--hint=compute_bound", "--threads-per-core=1"),
+                *("-B 1:64:1", "-B *:*:1", "--cores-per-socket=64", "--exclude=n1"),
+            )
+        ),
+        {"sbatch": ["--hint=multithread"], "binding": "none"},
+        {"sbatch": ["--hint=multithread"], "partition": "small-g"},
+        {"sbatch": ["--overcommit"]},
+    ],
+)
+def test_an_option_that_keeps_the_planned_cores_is_not_refused(changes: dict[str, object]) -> None:
+    assert "threads-as-cores" not in said(LUMI, **changes)
+    once = LUMI.node.model_copy(update={"threads_per_core": 1})
+    single = LUMI.model_copy(update={"node": once})
+    assert "threads-as-cores" not in said(single, sbatch=["--hint=multithread"])
+
+
+def test_overcommit_is_refused_with_masks_unless_the_job_requests_whole_nodes() -> None:
+    small = LUMI.partitions["small-g"].model_copy(update={"whole_when_full": True})
+    site = LUMI.model_copy(update={"partitions": {**LUMI.partitions, "small-g": small}})
+    asked = {"partition": "small-g", "sbatch": ["-O"], "cpus_per_task": 7}
+    assert said(site, **asked)["threads-as-cores"] == "error"
+    assert "threads-as-cores" not in said(site, exclusive=True, **asked)
+    assert "threads-as-cores" not in said(site, launcher="torchrun", **asked)
+
+
+def test_an_option_that_counts_threads_is_removed_by_its_fix() -> None:
+    spec = changed(JOB, {"sbatch": ["--exclude=nid005001", "--hint=multithread"]}, "t")
+    found = findings(compose(spec, LUMI), LUMI)
+    (one,) = (each for each in found if each.rule == "threads-as-cores")
+    assert one.fix and one.fix.value == ("--exclude=nid005001",)
+    assert "srun refuses the masks" in one.message and "`binding: none`" in one.do
 
 
 def test_a_harmless_option_is_not_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from lumitui.app.job.grid import cells
 from lumitui.app.job.spec import changed, parse_job
-from lumitui.app.launch.adviser.adviser import findings, trainer_options
+from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.launcher_templates import TRAINER_FOLDER
 from lumitui.app.launch.rules.mistakes import shared_outputs
@@ -318,13 +318,43 @@ def test_an_argument_that_a_bundled_trainer_lacks_is_refused_before_the_send() -
     (one,) = trained("--epochs", "2", "--learning-rate=0.1")
     assert one.severity == "error" and one.do == "Write --lr instead of --learning-rate."
     assert one.fix and one.fix.value == ("--epochs", "2", "--lr=0.1")
-    assert trained("--epo", "2", "--lr", "-1", "--data=$STAGE_DATA", "-h") == []
+    assert trained("--lr", "1e-3", "--data=$STAGE_DATA", "--recompute", "-h") == []
     assert [one.fix for one in trained("--shard-size", "8")] == [None]
     assert trained("--shard-size", "8", trainer="fsdp") == []
     for trainer in ("ddp", "fsdp", "lightning_trainer"):
         assert len(trained("--deepspeed_config", "x.json", trainer=trainer)) == 1, trainer
         assert trained("--epochs", "2", trainer=trainer) == []
-    assert trainer_options("deepspeed_zero.py").knows("--deepspeed_config")
+
+
+@pytest.mark.parametrize(
+    ("args", "what", "do", "fixed"),
+    [
+        (["epochs=3"], "takes no argument 'epochs=3' here", "Write --epochs=3.", ("--epochs=3",)),
+        (["--tf32", "yes"], "takes no argument 'yes' here", "Remove it", None),
+        (["--tf32=yes"], "--tf32 takes no value", "Write only --tf32.", ("--tf32",)),
+        (["--steps", "5", "--lr"], "--lr lacks its value", "Write one behind it", None),
+        (["--lr", "--steps", "5"], "--lr lacks its value", "Write one behind it", None),
+        (["--batch-size"], "--batch-size lacks its value", "Write one behind it", None),
+        (
+            ["--optimizer", "sdg"],
+            "--optimizer sdg",
+            "Write --optimizer sgd.",
+            ("--optimizer", "sgd"),
+        ),
+        (["--save=shard"], "--save shard", "Write --save sharded.", ("--save=sharded",)),
+        (["--precision", "x"], "--precision x", "Write --precision fp32 or bf16.", None),
+        (["--epochs", "1.5"], "--epochs 1.5", "'1.5' is not a whole number of at least 1.", None),
+        (["--seed", "x"], "--seed x", "Correct it: invalid int value: 'x'.", None),
+        (["--lr", "-1"], "--lr -1", "'-1' is not a number of at least 0.", None),
+        (["--accum", "4"], "does not define --accum", "Write --accumulate", ("--accumulate", "4")),
+    ],
+)
+def test_the_arguments_of_a_bundled_trainer_are_checked_by_its_own_parser(
+    args: list[str], what: str, do: str, fixed: tuple[str, ...] | None
+) -> None:
+    (one,) = trained(*args)
+    assert what in one.message and do in one.do and one.severity == "error"
+    assert (one.fix.value if one.fix else None) == fixed
 
 
 def test_a_model_that_no_bundled_trainer_has_is_refused_with_the_nearest() -> None:

@@ -99,6 +99,23 @@ def test_a_login_file_that_ends_the_shell_is_said_with_its_last_words(
         list(ssh.stream("true", stop=lambda: False))
 
 
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        ("Accept the terms of use [y/n]?", "; its last line: Accept the terms of use [y/n]?"),
+        ("Closed until noon.", "; its last line: Closed until noon."),
+        ("", " and printed nothing."),
+    ],
+)
+def test_the_last_words_of_a_login_file_end_the_sentence_once(
+    server: Sshd, ssh: Ssh, printed: str, said: str
+) -> None:
+    (server.folder / ".bashrc").write_text(f"echo '{printed}'; exit 0\n")
+    with pytest.raises(LinkError) as raised:
+        ssh.run("true")
+    assert raised.value.message.endswith(f" ran no command{said}")
+
+
 def test_a_login_file_that_hangs_is_waited_for_as_long_as_the_request(
     server: Sshd, ssh: Ssh
 ) -> None:
