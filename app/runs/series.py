@@ -439,7 +439,8 @@ class SeriesRuns:
         for run in runs:
             if run.job_id is None:
                 raise LumiError(
-                    f"It is still unknown whether {run.id} is a job, and this run waits for it.",
+                    f"It is still unknown whether {run.id} became a job, and this run depends on "
+                    "it.",
                     "Run `lumitui status`, then send the rest.",
                 )
         return runs

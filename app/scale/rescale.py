@@ -302,7 +302,9 @@ def _note_lengths(config: dict[str, object], ratio: float, notes: list[str]) -> 
     lengths = learning_rate.lengths(config)
     if lengths:
         notes.append(
-            f"The schedule's {', '.join(f'{name} {value}' for name, value in lengths.items())} "
-            f"stay, but an epoch has {1 / ratio:g} times the steps: if your script counts "
-            f"epochs, divide them by {ratio:g}."
+            "lumitui keeps the schedule's "
+            f"{' and '.join(f'{name}={value}' for name, value in lengths.items())}, but an epoch "
+            f"now has {1 / ratio:g} times as many steps. If your script trains for a fixed number "
+            f"of epochs, divide {'these step counts' if len(lengths) > 1 else 'this step count'} "
+            f"by {ratio:g}."
         )

@@ -137,7 +137,7 @@ CHAIN_ENDS: Mapping[str, Meaning] = {
     "used-up": Meaning(
         "chain-used-up",
         "The run has used all its time limits; its checkpoint is saved, and nothing is lost.",
-        "Resubmit from the checkpoint, with a longer `chain:` if it needs more.",
+        "Resubmit from the checkpoint, with a larger `chain:` if training is not done.",
     ),
     "no-progress": Meaning(
         "chain-no-progress",

@@ -87,8 +87,8 @@ SLURM: tuple[LogRule, ...] = (
         # Slurm reports the cores of a whole node: the same bits of each byte are missing.
         r"(?i:cpu[- ]bind(?:ing)?) outside of job step allocation.*"
         r": 0x(?P<what>(?!FF|00)[0-9A-F]{2})(?P=what){6,}\b",
-        "The CPU masks contain cores that the nodes reserve for the system: of every eight "
-        "cores, jobs may use only 0x{what}.",
+        "The CPU masks contain cores that the nodes reserve for the system: in each group of "
+        "eight cores, jobs may use only those in the mask 0x{what}.",
         "Leave those cores out of the masks: `lumitui bind SITE` prints masks without them, and "
         "`lumitui lint` names the wrong ones. In a job file, use `binding: auto`.",
     ),

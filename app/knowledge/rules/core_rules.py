@@ -94,8 +94,8 @@ def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
     each = f"--cpus-per-task={right // tasks}"
     fewer = asked < right
     yield Hit(
-        f"{some(asked, 'core')} on each node are {'fewer' if fewer else 'more'} than {site.name} "
-        f"allocates for {some(gpus, 'GPU')}: {site.cores_per_gpu} each, {right} in all.",
+        f"The job requests {some(asked, 'core')} per node, but {site.name} allocates {right} for "
+        f"{some(gpus, 'GPU')} ({site.cores_per_gpu} per GPU).",
         f"Write {each}." if right % tasks == 0 else f"Request {right} cores per node.",
         _where(job),
         rewrite(option, each) if option and right % tasks == 0 else None,
@@ -165,7 +165,7 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for cores, option, at, words in places:
         if 2 * gpus <= cores < least:
             yield Hit(
-                f"{words} all {gpus} GPUs of each node and {cores} of its {usable} cores.",
+                f"{words} all {gpus} GPUs of each node, but only {cores} of its {usable} cores.",
                 f"Write {told}.",
                 at,
                 rewrite(option, told) if option else None,
@@ -464,11 +464,11 @@ def _unbound(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         yield Hit(
             (
-                "--cpu-bind=none lets each rank run on any core"
+                "--cpu-bind=none lets each rank run on any core, not only"
                 if option
-                else "Rank i gets the i-th cores of the node"
+                else "Rank i gets the i-th block of cores of the node, not"
             )
-            + f", not those near its GPU: GPU 0 has the cores {site.node.gpu_cores[0]}.",
+            + f" those near its GPU: GPU 0 has the cores {site.node.gpu_cores[0]}.",
             f"Pass --cpu-bind=mask_cpu: to srun, with the masks that `lumitui bind {site.name}` "
             "prints.",
             option.at if option else step.at,

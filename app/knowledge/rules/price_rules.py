@@ -46,8 +46,8 @@ def _billed(queue: NamedPartition, amount: float, share: str) -> str:
     "share-cores",
     "warning",
     "more cores than the GPUs' share",
-    why="Some sites bill the larger share (cores or GPUs). At others, other jobs lack cores for "
-    "their GPUs.",
+    why="Some sites bill the larger share (cores or GPUs). At other sites, too few cores remain "
+    "for the node's other GPUs.",
     source="LUMI-training-materials User-Updates/Update-202308, responsible-use; csc-user-guide, "
     "ml-multi.md",
 )
@@ -74,8 +74,8 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "share-memory",
     "warning",
     "more memory than the GPUs' share",
-    why="Some sites bill the larger share (memory or GPUs). At others, other jobs lack memory for "
-    "their GPUs.",
+    why="Some sites bill the larger share (memory or GPUs). At other sites, too little memory "
+    "remains for the node's other GPUs.",
     source="LUMI user guide, runjobs/lumi_env/billing; csc-user-guide, gpu-ml.md",
 )
 def _memory(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -164,7 +164,8 @@ def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield Hit(
             f"--exclusive takes whole nodes, but the job uses only {gpus} of their "
             f"{site.node.gpus} GPUs.",
-            f"Remove --exclusive{', and with it the proof,' if own else ','} or request all GPUs.",
+            f"Remove --exclusive{' (the proof is then `not measured`)' if own else ''}, or request "
+            "all GPUs.",
             option.at,
             severity="note" if own else None,
         )

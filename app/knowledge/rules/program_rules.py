@@ -419,7 +419,7 @@ def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
             else:
                 continue
             yield Hit(
-                f"{config.file} offloads by {name} to {path}: {what}.",
+                f"`{name}` in {config.file} offloads to {path}: {what}.",
                 'Write "device": "cpu", or use more GPUs with ZeRO stage 3.',
                 config.at("zero_optimization", name, "nvme_path"),
             )

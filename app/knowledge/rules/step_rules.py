@@ -451,8 +451,11 @@ def _accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if step.launcher != "accelerate" or not gpus or told is None or told == gpus * nodes:
             continue
         yield Hit(
-            f"--num_processes={told} counts the ranks of all {nodes} nodes: {told / nodes:g} on "
-            f"each, which has {gpus} GPUs.",
+            f"--num_processes={told} starts {some(told, 'rank')} on a node with "
+            f"{some(gpus, 'GPU')}."
+            if nodes == 1
+            else f"--num_processes is the total over all nodes: {told} gives "
+            f"{some(told / nodes, 'rank')} per node, but each node has {some(gpus, 'GPU')}.",
             f"Write --num_processes={gpus * nodes}.",
             step.at,
             severity="warning" if told < gpus and nodes == 1 else None,

@@ -142,7 +142,7 @@ TOPICS = (
     _topic("after", "note", "a run in `after:` that has already ended",
            "Slurm forgets ended jobs, so the job starts without waiting.",
            "sbatch(1) --dependency"),
-    _topic("dependency-number", "note", "a dependency on a job by its number",
+    _topic("dependency-number", "note", "a dependency on a job by its ID",
            "lumitui knows only its own runs, so it cannot judge how that job ended.",
            "sbatch(1) --dependency"),
     _topic("then", "note", "the order of the jobs of `then:`",
