@@ -96,8 +96,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|hipErrorNotInitialized"
         r"|(?i:(?:error|exception|fatal)\b.{0,40}(?:need|require)s? (?:a|an|at least one|one) gpu)",
         "The program saw no GPU.",
-        "Request GPUs, pass them into the container, and do not empty ROCR_VISIBLE_DEVICES or "
-        "CUDA_VISIBLE_DEVICES; use a PyTorch build for them.",
+        "Request GPUs, pass them into the container, use a PyTorch build that supports them, and "
+        "do not empty ROCR_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES.",
     ),
     _rule(
         "gpu-busy",
@@ -105,9 +105,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|CUDA_ERROR_DEVICE_UNAVAILABLE|exclusive-thread device already in use"
         r"|CUDA_ERROR_(?:DEVICE_ALREADY_IN_USE|CONTEXT_ALREADY_IN_USE)|hipErrorContextAlreadyInUse",
         "Another process holds the GPU, so this one cannot use it.",
-        "Start one process per "
-        "GPU; if the job's ranks are not to blame, resubmit without that node "
-        "(`sbatch: [--exclude=NODE]`).",
+        "Start one process per GPU; if the job's ranks are not to blame, resubmit without that "
+        "node (`sbatch: [--exclude=NODE]`).",
     ),
     _rule(
         "device-ordinal",

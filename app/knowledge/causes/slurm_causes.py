@@ -65,9 +65,9 @@ SLURM: tuple[LogRule, ...] = (
         "interconnect",
         r"Error configuring interconnect",
         "Slurm could not set up the network for a step.",
-        "While another step runs, start a step on only one node at a "
-        "time (`srun --overlap -n 1 -w NODE`): "
-        "a network like Slingshot refuses a step on several. If no other step ran, resubmit.",
+        "While another step runs, start a step on only one node at a time (`srun --overlap -n 1 "
+        "-w NODE`): a network like Slingshot refuses a step on several nodes. If no other step "
+        "ran, resubmit.",
     ),
     _rule(
         "step-refused",
@@ -135,8 +135,8 @@ WEAK: tuple[LogRule, ...] = (
         r"|SignalException: Process \d+ got signal: 15"
         r"|Received (?:Signals\.SIGTERM|15 death signal|signal 15|SIGTERM: 15)"
         r"|died with <Signals\.SIGTERM|\(SIGTERM\) received",
-        "The launcher or a cancel told the program to end (signal 15).",
-        "Find the rank that ended first; if none did, find out whether a cancel or a limit "
+        "The launcher or a cancellation ended the program (signal 15).",
+        "Find the rank that ended first; if none did, find out whether a cancellation or a limit "
         "ended the job.",
     ),
 )

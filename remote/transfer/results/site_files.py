@@ -381,7 +381,7 @@ def _list(
             if len(listing.files) + len(listing.left) > MOST_FILES or number > 3 * MOST_FILES:
                 raise InputError(
                     f"More than {MOST_FILES:,} files of the run match.",
-                    "Select fewer with a pattern, such as `checkpoints/*.pt`.",
+                    "Select fewer files with a pattern, such as `checkpoints/*.pt`.",
                 )
             listing.take(kind, rest)
 
