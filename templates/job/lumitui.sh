@@ -167,7 +167,7 @@ lumitui_run() {
 }
 
 # lumitui_saved_since FILE: print a newer file of a checkpoint. For a bundled trainer, only the manifest counts,
-# which it writes last; names with a leading dot are created while a training resumes.
+# which it writes last; names with a leading dot are created while a training run resumes.
 lumitui_saved_since() {
   (cd "$RUN_DIR/checkpoints" && find . -type f -newer "$1" ! -path './.*' \
     \( -name manifest.json -o ! -path './start-*-step-*/*' \)) 2>/dev/null | head -n 1
