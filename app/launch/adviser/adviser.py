@@ -111,7 +111,7 @@ def _config_in_args(launch: Launch, place: Placement) -> Iterator[Finding]:
             "args",
             f"`args:` names DeepSpeed's configuration {name}, so lumitui knows neither its global "
             "batch nor its ZeRO stage, and does not adapt it to other numbers of ranks.",
-            f"Set `deepspeed: {{config: {path}}}` and `strategy: zero1`, or the stage that it has, "
+            f"Set `deepspeed: {{config: {path}}}` and `strategy: zero1`, or its own stage, "
             "and remove --deepspeed and --deepspeed_config from `args:`; lumitui passes both.",
         )
 
@@ -166,7 +166,7 @@ def _unknown_argument(launch: Launch, place: Placement) -> Iterator[Finding]:
             flag, near = word.partition("=")[0], options.near(word)
             fixed = (*args[:number], near + word.removeprefix(flag), *args[number + 1 :])
             message = f"{options.file} does not define {flag}: each rank ends with exit code 2."
-            do = f"Write {near or 'one that it defines'} instead of {flag}."
+            do = f"Write {near or 'an argument that it defines'} instead of {flag}."
             fix = Fix(f"write {near}", at_key("args"), fixed) if near else None
             yield hit("unknown-argument", "args", message, do, fix=fix, severity="error")
     model, names = argument_value(args, "--model"), rank_memory.models()
