@@ -167,7 +167,7 @@ def _batch_and_rate(
             notes.append(
                 "Your script's arguments stay the same: if its batch size is per "
                 f"{layout.device.noun}, the global batch becomes {ratio:g} times as large. "
-                "`scale: {batch: {arg: --batch-size}}` names its argument."
+                "`scale: {batch: {arg: --batch-size}}` names the argument of the batch size."
             )
         return with_rate(spec, before, ratio if scale.batch.keep == "per_gpu" else 1.0, held, notes)
     text, old = argument_value(spec.args, name), argument_value(before.args, name)

@@ -198,4 +198,4 @@ LOSSES: tuple[LogRule, ...] = (
         "checkpoint; or inspect the data.",
     ),
 )
-"""Lines that a training prints before it continues: count only without other causes."""
+"""Lines that a training run prints before it continues: count only without other causes."""

@@ -26,7 +26,7 @@ LONGEST_NAME = 4096
 LONGEST_PART = 255
 """Maximum bytes of one path component (NAME_MAX of ext4, XFS, Lustre, APFS and others)."""
 MOST_PARTS = 128
-"""Maximum number of folders above a file: a training's results are at most five deep."""
+"""Maximum number of folders above a file: a training run's results are at most five deep."""
 RESERVED = ".lumitui-fetch"
 """The folder of partly fetched files, below the target of a fetch."""
 _SHOWN = 60

@@ -25,7 +25,7 @@ from lumitui.remote.transport.transport import Transport
 
 @dataclass(frozen=True)
 class PlacedFile:
-    """One small file of a run's folder."""
+    """One small file in a run's folder."""
 
     name: str
     text: str

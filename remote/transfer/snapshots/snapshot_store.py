@@ -105,7 +105,7 @@ def sync(
 
     Args:
         transport: the site.
-        folder: the folder of the project's snapshots; created if missing.
+        folder: the folder in the project's snapshots; created if missing.
         manifest: the files of the snapshot.
         where: returns the local file for a path in the manifest (`scan.source_of`).
         base: the last snapshot known to exist there.
