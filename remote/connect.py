@@ -71,7 +71,7 @@ class Connection:
             transport.close()
 
     def root(self, site: Site, account: str, project: str) -> str:
-        """Return the folder of a project on the site."""
+        """Return the folder in a project on the site."""
         return f"{self.work_root(site, account)}/{project}"
 
     def work_root(self, site: Site, account: str, user: str = "") -> str:

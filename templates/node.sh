@@ -46,7 +46,7 @@ look() {
   done
   say python "$(limited 20 python3 -c 'import sys; print(sys.version.split()[0])' 2>/dev/null)"
   say torch "$(limited 60 python3 -c 'import torch; print(torch.__version__)' 2>/dev/null | tail -n 1)"
-  # The images of the profile, which may exist only on login nodes.
+  # The images in the profile, which may exist only on login nodes.
   for path; do [ -r "$path" ] && say image yes "$path" || say image no "$path"; done
   # Three tries of 5 s: a name, its address, a port.
   say internet "$(route)"

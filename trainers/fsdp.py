@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--keep-gradients", action="store_true",
         help="with --accumulate, exchange once per step; needs 4 bytes per weight")  # fmt: skip
     parser.add_argument("--shard-size", type=count, metavar="N",
-        help="split the model over groups of N ranks (default: all ranks)")  # fmt: skip
+        help="shard the model within each group of N ranks (default: all ranks)")  # fmt: skip
     args = parser.parse_args()
     from strategies.fsdp import Fsdp  # raises a clear error with a PyTorch without it
 

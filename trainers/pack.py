@@ -1,4 +1,4 @@
-"""Pack images into shards that a training reads 50 times as fast.
+"""Pack images into shards that a training run reads 50 times as fast.
 
 A folder with one subfolder per class, optionally below `train` and `val`, becomes a folder for
 --data: python pack.py imagenet /scratch/…/imagenet-packed --workers 16 So does a tar or a folder of

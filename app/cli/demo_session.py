@@ -1,4 +1,4 @@
-"""The demo: a real training on this machine, then again on twice the nodes, compared."""
+"""The demo: a real training run on this machine, then again on twice the nodes, compared."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ def headless(runs: "Runs", job: Path) -> int:
     """Train, prove, train again on two nodes with the same code, and print the comparison.
 
     Raises:
-        RunFailed: a training failed.
+        RunFailed: a training run failed.
     """
     preview = runs.preview(job)
     _show(preview)

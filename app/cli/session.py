@@ -192,7 +192,9 @@ of_account_option = click.option(
     "--account", metavar="NAME", default="", help="With --of: project billed for the runs."
 )
 dry_option = click.option("--dry-run", "dry", is_flag=True, help="List what would be removed.")
-force_option = click.option("--force", is_flag=True, help="Send it despite the adviser's errors.")
+force_option = click.option(
+    "--force", is_flag=True, help="Send the job despite the adviser's errors."
+)
 output_option = click.option(
     "--output",
     "-o",

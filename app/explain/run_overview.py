@@ -107,7 +107,7 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
     if explained and run.state is State.FAILED:
         return EXPLAINED
     if run.state is State.RUNNING and "#debug" in run.note.split():
-        return "Open a shell in it, and cancel it when you are done."
+        return "Open a shell on its nodes, and cancel the run when you are done."
     if run.state is State.TIMEOUT and run.spec.trainer is None and not run.spec.resume:
         return MORE_TIME
     if run.name == NODE_PROBE and run.state is State.DONE:

@@ -37,7 +37,7 @@ REASONS = {
 BEGINNINGS = {
     "ReqNodeNotAvail": REASONS["ReqNodeNotAvail"],
     "QOSGrp": "the jobs of its quality of service have reached its limit",
-    "QOSMaxGRESPerJob": "it requests more GPUs than a job may have there: cancel it and use fewer",
+    "QOSMaxGRESPerJob": "it requests more GPUs than a job may have: cancel it and use fewer",
     "QOSMax": "your jobs have reached the limit of its quality of service",
     "AssocGrp": "the account's jobs have reached its limit: others must end first, or the project "
     "has no hours left",

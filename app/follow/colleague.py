@@ -24,7 +24,7 @@ OPENING = (
 )
 """Commands that open a run to its owner's group, up to the owner's folder above the work root.
 
-Not `chmod -R`: the values of `secrets:` are in a file of the folder while its job may run. Runs
+Not `chmod -R`: the values of `secrets:` are in a file in the folder while its job may run. Runs
 differ in their files, and the claim is a dangling link. The folder above the work root comes last,
 because it may belong to somebody else."""
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")

@@ -118,5 +118,5 @@ class Launch:
 
     @property
     def texts(self) -> dict[str, str]:
-        """The files of the run's folder by name: job.sh, then those that it uses."""
+        """The files in the run's folder by name: job.sh, then those that it uses."""
         return {JOB_SCRIPT: self.script} | {file.name: file.content for file in self.files}

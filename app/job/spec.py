@@ -154,7 +154,7 @@ class JobSpec(MappingField):
     environment, a folder with `pixi.toml`, or a conda environment's name: `activate:
     $HOME/envs/vit`."""
     venv: Venv | None = None
-    """Packages that the image or the modules lack: a requirements file of the project, or a list.
+    """Packages that the image or the modules lack: a requirements file in the project, or a list.
     lumitui installs them once for all runs that need the same: `venv: [einops==0.8.1]`."""
     binding: Literal["auto", "masks", "none"] = "auto"
     """Whether to bind each rank to the cores near its GPU: `auto` if launcher and partition allow

@@ -113,7 +113,7 @@ def _check(run: Run, site: Site, when: str) -> None:
         raise _error(f"{run.id} never became a job ({run.state}).", "Choose another run.")
     if run.job_id is None or run.state is State.UNKNOWN:
         raise _error(
-            f"It is unknown whether {run.id} is a job ({run.state})."
+            f"It is unknown whether {run.id} became a job ({run.state})."
             if run.job_id is None
             else f"The state of {run.id} is unknown.",
             "Run `lumitui status`, then try again.",

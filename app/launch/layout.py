@@ -159,7 +159,7 @@ def _check_masks(place: Placement) -> None:
         )
     if launcher.binding not in ("masks", "wrapper"):
         raise InputError(
-            f"The launcher {launcher.name} cannot use masks here.",
+            f"The launcher {launcher.name} cannot use masks.",
             "Use `launcher: srun`, or `binding: auto`.",
             field="launcher",
         )

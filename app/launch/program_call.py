@@ -130,7 +130,7 @@ def mpi_of(place: Placement) -> Mpi | None:
     if place.site.mpi is None:
         raise InputError(
             f"The profile of {place.site.name} has no mpirun.",
-            "Add `mpi: {kind: openmpi, command: mpirun}` to it, or use `launcher: srun`.",
+            "Add `mpi: {kind: openmpi, command: mpirun}` to the profile, or use `launcher: srun`.",
             field="launcher",
         )
     return place.site.mpi

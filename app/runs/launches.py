@@ -270,10 +270,10 @@ class Launches(RunsCore):
             if run.state.is_final or run.state is State.UNKNOWN:
                 ended = run.state.is_final
                 raise InputError(
-                    f"{run.id} has ended in the meantime: {run.state}."
+                    f"{run.id} has since ended: {run.state}."
                     if ended
                     else f"The state of {run.id} is unknown.",
-                    "Once the outcome of that run is known, preview the job again."
+                    "Preview the job again."
                     if ended
                     else "Run `lumitui status`, then send the job again.",
                 )

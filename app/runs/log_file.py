@@ -34,7 +34,7 @@ def why_of_log(
         ) from error
     if not text.strip():
         raise InputError(
-            f"The log {name} is empty.", "Check the job's other files, such as that of --error."
+            f"The log {name} is empty.", "Check the job's other files, such as the file of --error."
         )
     return diagnose(RunEnd(State(state), rc=rc, log=text, before=before))
 

@@ -405,7 +405,7 @@ class SeriesRuns:
         lane = [run for run in self._awaited(series.site, earlier) if run.id != earlier[-1]]
         run = self._core.history.finder.with_ids(earlier[-1:]).get(earlier[-1])
         if run is None or run.state in NEVER_A_JOB:
-            raise InputError(f"The run before {member.words} was not sent.", "Send that one first.")
+            raise InputError(f"The run before {member.words} was not sent.", "Send that run first.")
         try:
             if one.resubmission is not None:
                 follows = Follows(run, when, self._folder_before(one), lane)
@@ -414,7 +414,7 @@ class SeriesRuns:
                 after = After(run=(run.id,), when=when)
                 ready = _Ready(self._grid_preview(member, (one.preview,), lane, after))
         except InputError as error:
-            hint = "Send all of them again." if error.field == "after" else error.hint
+            hint = "Send all runs again." if error.field == "after" else error.hint
             raise InputError(error.message, hint) from error
         note, forced = one.preview.note, one.preview.forced
         return replace(ready, preview=replace(ready.preview, note=note, forced=forced))
@@ -439,7 +439,8 @@ class SeriesRuns:
         for run in runs:
             if run.job_id is None:
                 raise LumiError(
-                    f"It is still unknown whether {run.id} is a job, and this run waits for it.",
+                    f"It is still unknown whether {run.id} became a job, and this run depends on "
+                    "it.",
                     "Run `lumitui status`, then send the rest.",
                 )
         return runs

@@ -71,11 +71,11 @@ def change_effect(changes: Sequence[PlanChange]) -> str:
     if not is_known:
         sentence = "lumitui does not know the batch size"
     elif batch.before == "unknown":
-        sentence = f"A step trains {batch.after} samples; the run named no batch size"
+        sentence = f"Each step trains on {batch.after} samples; the run named no batch size"
     elif batch.differs:
-        sentence = f"A step trains {batch.after} samples instead of {batch.before}"
+        sentence = f"Each step trains on {batch.after} samples instead of {batch.before}"
     else:
-        sentence = f"A step still trains {batch.after} samples"
+        sentence = f"Each step still trains on {batch.after} samples"
     if rate.after == "unknown" and not is_known:
         return f"{sentence} or the learning rate." if rows["ranks"].differs else ""
     if rate.after == "unknown":

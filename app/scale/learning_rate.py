@@ -77,7 +77,7 @@ def times(value: object, factor: float) -> float:
     product = short if math.isclose(short, exact, rel_tol=1e-13) else float(f"{exact:.15g}")
     if not math.isfinite(product):
         raise InputError(
-            f"The learning rate {value} cannot be multiplied by {factor:g}.", "Give a smaller one."
+            f"The learning rate {value} cannot be multiplied by {factor:g}.", "Give a smaller rate."
         )
     return product
 

@@ -167,7 +167,7 @@ def _batch_and_rate(
             notes.append(
                 "Your script's arguments stay the same: if its batch size is per "
                 f"{layout.device.noun}, the global batch becomes {ratio:g} times as large. "
-                "`scale: {batch: {arg: --batch-size}}` names its argument."
+                "`scale: {batch: {arg: --batch-size}}` names the argument of the batch size."
             )
         return with_rate(spec, before, ratio if scale.batch.keep == "per_gpu" else 1.0, held, notes)
     text, old = argument_value(spec.args, name), argument_value(before.args, name)
@@ -302,7 +302,9 @@ def _note_lengths(config: dict[str, object], ratio: float, notes: list[str]) -> 
     lengths = learning_rate.lengths(config)
     if lengths:
         notes.append(
-            f"The schedule's {', '.join(f'{name} {value}' for name, value in lengths.items())} "
-            f"stay, but an epoch has {1 / ratio:g} times the steps: if your script counts "
-            f"epochs, divide them by {ratio:g}."
+            "lumitui keeps the schedule's "
+            f"{' and '.join(f'{name}={value}' for name, value in lengths.items())}, but an epoch "
+            f"now has {1 / ratio:g} times as many steps. If your script trains for a fixed number "
+            f"of epochs, divide {'these step counts' if len(lengths) > 1 else 'this step count'} "
+            f"by {ratio:g}."
         )

@@ -89,7 +89,7 @@ def made_ready(
     files = project_files.look(launch.spec, project, hashes, ships_code=ships_code)
     script = normpath(launch.spec.script) if launch.spec.script else ""
     if not ships_code and (sent := _sent(parent, snapshots)):
-        other = "Set one that it has, or send the current code (`--code current`)."
+        other = "Set a path in that code, or send the current code (`--code current`)."
         for _, _, error in project_files.lacks(
             launch.spec, sent, f"The code of {parent.id}", other
         ):

@@ -104,7 +104,7 @@ class Process:
 
     def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[GpuReading, ...]:
         """See Scheduler.gpus."""
-        raise RefusedError("This machine's jobs run without GPUs.", "Check them on a cluster.")
+        raise RefusedError("Jobs on this machine have no GPUs.", "Choose a run on a cluster.")
 
     def place_step(self, call: StepCall) -> str:
         """See Scheduler.place_step."""

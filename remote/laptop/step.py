@@ -23,7 +23,7 @@ _LINE = 1 << 16  # a longer line is forwarded in pieces
 
 @dataclass
 class Task:
-    """One task of a step: a rank of a training."""
+    """One task of a step: a rank of a training run."""
 
     rank: int
     local: int

@@ -292,13 +292,13 @@ def _unread(text: str) -> RefusedError:
     first, _, status = text.rpartition("\n")
     if missing := _MISSING.search(first):
         return RefusedError(
-            f"The nodes of the job have no `{missing[1]}`, so lumitui cannot read its GPUs.",
+            f"lumitui cannot query the job's GPUs: its nodes have no `{missing[1]}`.",
             "Set the command that reads them under `gpu_readings:` in the site's profile.",
         )
     reason = re.sub(r"^ *\d{1,6}: ", "", last_words(first, status))  # srun's label
     return RefusedError(
-        f"The GPUs cannot be read: {reason}.",
-        "The command is `gpu_readings:` in the site's profile; `lumitui site show NAME` shows it.",
+        f"lumitui cannot query the job's GPUs: {reason}.",
+        "The command is `gpu_readings:` in the site's profile; `lumitui site show NAME` prints it.",
     )
 
 

@@ -26,7 +26,7 @@ EXIT_BYTES = 4096
 ATTEMPTS_BYTES = 65536
 """Maximum bytes of a run's attempts.jsonl in one poll; an attempt writes about 300."""
 HANG_BYTES = 4096
-"""Maximum bytes of hung.json; a training writes about 300."""
+"""Maximum bytes of hung.json; a training run writes about 300."""
 GPU_USE_BYTES = 512
 """Maximum bytes of gpu_use.json; a job writes about 130."""
 BINDING_BYTES = 4_000_000

@@ -73,7 +73,7 @@ def lines(text: str | bytes, *, most: int = MOST_LINES) -> Iterator[str]:
         if number > most:
             raise AnswerUnusable(
                 f"The site's answer has more than {most} lines.",
-                "A command there prints without end; log in and check its output.",
+                "A command on the site prints without end; log in and check its output.",
             )
         line_feed = data.find(b"\n", start)
         end = len(data) if line_feed < 0 else line_feed

@@ -336,7 +336,7 @@ class Requests:
                     self._busy -= 1
                 raise LinkError(
                     f"{link.address} does not allow more sessions on this connection.",
-                    "Close the log on the screen, which uses one, and try again.",
+                    "Close the open log, which uses a session, and try again.",
                 ) from error
             except LinkError:
                 with self._pool:

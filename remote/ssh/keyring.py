@@ -142,7 +142,7 @@ class Keyring:
                 yield from self._with_certificates(str(path), key, path)
         if not self._host.identities_only:
             for key in held.values():
-                self._examine(f"{key.comment or 'a key'} of the agent", key.blob)
+                self._examine(f"{key.comment or 'a key'} in ssh-agent", key.blob)
                 yield f"{key.comment or 'a key'} (agent)", key
         for path in locked:
             key = self._unlock(path)

@@ -80,7 +80,7 @@ def venv_users(transport: Transport, root: str) -> dict[str, list[RunUser]]:
             raise AnswerUnusable(
                 f"The site answered with {last_words(line)} instead of a list of the runs that "
                 "use environments.",
-                "Check what your shell startup files print there, and query again.",
+                "Check what your shell startup files print on the site, and query again.",
             )
         users.setdefault(match[0], []).append(match[1])
     return users

@@ -211,7 +211,7 @@ class Outputs:
         if reader.skipped > MOST_NOISE:
             raise AnswerUnusable(
                 f"The shell startup files at the site print more than {_size(MOST_NOISE)}.",
-                "Check what your shell startup files there do (.bashrc, .profile).",
+                "Check what these files do (.bashrc, .profile).",
             )
         if not own:
             return

@@ -66,6 +66,6 @@ def parse_records(output: bytes, marker: str) -> list[AnswerRecord]:
         if len(entries) > MOST_RECORDS:
             raise AnswerUnusable(
                 f"The site's answer has more than {MOST_RECORDS} records.",
-                "A command there prints without end; log in and check its output.",
+                "A command on the site prints without end; log in and check its output.",
             )
     return entries

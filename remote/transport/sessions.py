@@ -66,7 +66,7 @@ class ForwardedPort:
         except OSError as error:
             raise InputError(
                 f"Port {port} of this machine cannot be used: {error.strerror}.",
-                "Choose another one after the colon, such as 6006:16006.",
+                "Choose another port after the colon, such as 6006:16006.",
             ) from error
         self._connect = connect
         self.port = int(self._listener.getsockname()[1])

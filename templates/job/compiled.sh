@@ -11,7 +11,7 @@ lumitui_compiled() {
   IFS='|' read -r gpu venv python <<<"$2"
   shift 2
   compiled=("$@")
-  # An image or an environment that was rebuilt under its name has another size or date.
+  # An image or an environment that was rebuilt under the same name has a different size or date.
   around+="|${SIF:-}|${LOADEDMODULES:-}|$(stat -Lc '%n %s %Y' -- ${SIF:+"$SIF"} ${venv:+"$venv"} \
     "${python%/bin/*}"/lib/python*/site-packages/torch/version.py 2>/dev/null)" || true
   around=$( (sha256sum || shasum -a 256) <<<"$around" 2>/dev/null) || true

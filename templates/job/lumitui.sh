@@ -118,8 +118,8 @@ lumitui_node_tmp() {
   lumitui_prepare "a folder in $1 could not be made on every node" lumitui_make_node_tmp "$@"
 }
 
-# PARENT is shared: another user may own a folder of that name, so the name cannot be guessed, and each
-# try uses a new one. A requeued job removes what its first attempt left.
+# PARENT is shared, and another user could create the folder first; the name is therefore random, and each attempt
+# uses a new one. A requeued job removes what its first attempt left.
 lumitui_make_node_tmp() {
   local mine=$1/lumitui-${RUN_DIR##*/}-$SLURM_JOB_ID
   shift
@@ -167,7 +167,7 @@ lumitui_run() {
 }
 
 # lumitui_saved_since FILE: print a newer file of a checkpoint. For a bundled trainer, only the manifest counts,
-# which it writes last; names with a leading dot are created while a training resumes.
+# which it writes last; names with a leading dot are created while a training run resumes.
 lumitui_saved_since() {
   (cd "$RUN_DIR/checkpoints" && find . -type f -newer "$1" ! -path './.*' \
     \( -name manifest.json -o ! -path './start-*-step-*/*' \)) 2>/dev/null | head -n 1

@@ -1,5 +1,5 @@
 
-# lumitui_stage NAME...: set STAGE_NAME to the file or folder that `stage:` of the job file calls NAME.
+# lumitui_stage NAME...: set STAGE_NAME to the file or folder that `stage:` in the job file calls NAME.
 lumitui_stage() {
   local name place
   for name in "$@"; do

@@ -3,7 +3,7 @@
 No state here needs to be in a checkpoint. Loaders of an endless stream must save each worker's
 position (like torchdata's StatefulDataLoader) and can only resume with the same number of workers.
 Here, the position in an epoch is a number of samples, the order of an epoch depends only on its
-seed, and a global batch is the next samples in that order. So a training can resume at the next
+seed, and a global batch is the next samples in that order. So a training run can resume at the next
 sample with any number of ranks and workers.
 """
 
@@ -28,7 +28,7 @@ def seed_of(number: int) -> int:
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
-    """Return the seed for one epoch of a training with `seed`."""
+    """Return the seed for one epoch of a training run with `seed`."""
     return seed_of(seed * 100_003 + epoch)
 
 
@@ -44,7 +44,7 @@ class TrainingShares:
 
     A step takes the next `accumulate` micro batches. A global batch is batch x accumulate x
     world_size. For every world size, all ranks' shares together are the next samples in the order,
-    so that a training resumed with another number of ranks sees the same samples.
+    so that a training run resumed with another number of ranks sees the same samples.
     """
 
     order: Tensor

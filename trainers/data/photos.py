@@ -1,6 +1,6 @@
 """Photos in folders, and decoding a file to pixels, the same in training and packing.
 
-Pillow is imported when the first photo is read, so that a training without photos does not need it.
+Pillow is imported when the first photo is read, so that only a training run with photos needs it.
 A folder has one subfolder per class, optionally below `train` and `val`. Each image is a file that
 must be found, opened and decoded in each epoch. That suits a few thousand images; for more, pack.py
 makes shards.
@@ -186,7 +186,7 @@ class FolderImages:
 def folder_images(
     folder: Path, size: tuple[int, int], classes: tuple[str, ...] | None = None
 ) -> FolderImages:
-    """Find the images of a folder.
+    """Find the images in a folder.
 
     Args:
         folder: has one subfolder per class.

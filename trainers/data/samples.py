@@ -107,7 +107,7 @@ def first(samples: Samples, limit: int | None) -> Samples:
 
 @dataclass(frozen=True)
 class DataSet:
-    """The data of a training: training samples and test samples."""
+    """The data of a training run: training samples and test samples."""
 
     train: Samples
     test: Samples

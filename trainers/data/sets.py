@@ -1,4 +1,4 @@
-"""Opens the data of a training, by the folder's contents; or generates synthetic data."""
+"""Opens the data of a training run, by the folder's contents; or generates synthetic data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDERS = {
     "pack.journal": "shards",
     "*train*.bin": "tokens",
 }
-"""Typical files of a folder and the module that reads it; the first match counts. A folder with
+"""Typical files in a folder and the module that reads it; the first match counts. A folder with
 subfolders has photos."""
 KNOWN = (
     "MNIST's four .gz files, a pack.json with its shards, train.bin with val.bin, or a subfolder "

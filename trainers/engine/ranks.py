@@ -152,7 +152,7 @@ class DeviceError(UsageError):
 def choose_device(ranks: Ranks, environ: Mapping[str, str] = os.environ) -> torch.device:
     """Return this rank's GPU, or the CPU if no GPU was requested.
 
-    Without this check, a training on the CPU could occupy its job's GPUs for hours and succeed.
+    Without this check, a training run on the CPU could occupy its job's GPUs for hours and succeed.
     TRAINER_DEVICE=cpu allows it. ROCm's PyTorch also uses the name "cuda".
 
     Raises:

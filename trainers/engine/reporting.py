@@ -174,7 +174,7 @@ class Reporter:
     def say(self, text: str) -> None:
         """Print one line on rank 0."""
         if self._metrics:
-            with suppress(OSError):  # a full disk must not end a training
+            with suppress(OSError):  # a full disk must not end a training run
                 print(text, flush=True)
 
     def _seconds(self, now: float | None = None) -> float:

@@ -1,4 +1,4 @@
-"""The speed of a training: operations, memory and peak of the card.
+"""The speed of a training run: operations, memory and peak of the card.
 
 Operations are those of matrix products, as usual for MFU (Chowdhery et al. 2022, arXiv:2204.02311,
 appendix B): a multiplication and an addition count as two, and causal attention counts in full.

@@ -1,4 +1,4 @@
-"""Starting a training: data, ranks, model, and the checkpoint to resume from.
+"""Starting a training run: data, ranks, model, and the checkpoint to resume from.
 
 In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see engine/ranks.py.
 Out: $RUN_DIR/metrics.jsonl, see engine/reporting.py; $RUN_DIR/checkpoints/, see
@@ -170,7 +170,7 @@ def resume(training: Training) -> str:
     """Resume from the newest complete checkpoint; return the changed settings in words.
 
     Raises:
-        UsageError: the checkpoint is from another training, or cannot be read.
+        UsageError: the checkpoint is from another training run, or cannot be read.
     """
     checkpoints = training.checkpoints
     saved = checkpoint.newest_whole(checkpoints, training.me)

@@ -1,4 +1,4 @@
-"""A training with any strategy: its steps, and the work between them.
+"""A training run with any strategy: its steps, and the work between them.
 
 `Training.step` is one step; `Training.train` runs the epochs, and saves, evaluates, reports and
 stops. A step reads nothing from the device: `StepWindow` holds the results of the last ones. A step
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from engine.trace import Trace
 
 DIVERGED = 86
-"""Exit code of a training that ended because its loss was not finite."""
+"""Exit code of a training run that ended because its loss was not finite."""
 SAVE_EVERY = 100
 """Steps between checkpoints, unless an argument sets it."""
 WITHIN = 2.0
@@ -96,9 +96,9 @@ TASKS: dict[str, Task] = {
 
 
 class LossGuard:
-    """Allows a few skipped steps, and ends the training after too many in a row.
+    """Allows a few skipped steps, and ends the training run after too many in a row.
 
-    One bad batch or overflow need not end a training, because it does not change the weights. The
+    One bad batch or overflow need not end a training run: it does not change the weights. The
     inputs come from a collective, so that all ranks decide alike.
     """
 
@@ -225,7 +225,7 @@ def _event() -> torch.cuda.Event:
 
 @dataclass
 class Training:
-    """The state of a training, and its operations. engine/start.py builds it."""
+    """The state of a training run, and its operations. engine/start.py builds it."""
 
     args: argparse.Namespace
     me: Ranks

@@ -1,4 +1,4 @@
-"""Live views of a training: TensorBoard, MLflow and Weights & Biases.
+"""Live views of a training run: TensorBoard, MLflow and Weights & Biases.
 
 `--watch tensorboard,mlflow,wandb` writes what metrics.jsonl gets for them too, on rank 0:
     $RUN_DIR/watch/tensorboard/   event files: tensorboard --logdir FOLDER

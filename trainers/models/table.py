@@ -1,6 +1,6 @@
 """The available networks, in a table.
 
-To add one, put its code into a file of this folder and add a row to MODELS. The file is imported
+To add one, put its code into a file in this folder and add a row to MODELS. The file is imported
 when the network is built.
 """
 

@@ -32,8 +32,8 @@ training is unfinished, and not 1, because nothing is lost."""
 FAILED = 1
 """Exit code of a rank that Slurm ended because another one failed."""
 FILE = "stop"
-"""Creating this file in the run folder stops a training, whatever started its ranks. A batch script
-that receives the signal itself (sbatch's `--signal=B:USR1@60`) creates it in a trap, because
+"""Creating this file in the run folder stops a training run, whatever started its ranks. A batch
+script that receives the signal itself (sbatch's `--signal=B:USR1@60`) creates it in a trap, because
 torchrun kills its ranks 30 s after it gets a signal, even during a save.
 """
 

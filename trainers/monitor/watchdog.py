@@ -22,7 +22,7 @@ from monitor.heartbeat import Record, Records
 from monitor.stop_request import FAILED, STOP
 
 HUNG = 88
-"""Exit code of a training that ended because a rank hung for TRAINER_HANG_SECONDS."""
+"""Exit code of a training run that ended because a rank hung for TRAINER_HANG_SECONDS."""
 FILE = "hung.json"
 """File in the run folder during a hang."""
 FOLDER = ".hung"

@@ -1,4 +1,4 @@
-"""Measure GPU, GEMM and all-reduce on every rank before a training begins.
+"""Measure GPU, GEMM and all-reduce on every rank before a training run begins.
 
     srun python preflight.py --seconds 25 --gpus 8 --bus c1,c6,c9,ce,d1,d6,d9,de
 

@@ -7,11 +7,11 @@ A folder without a manifest is an interrupted save and does not count. During a 
 the file .unfinished; without it and without a manifest, the manifest was removed. No save writes
 into another's files.
 
-Each start of a training in a run folder takes the next number (the file .start-0002), and the
+Each start of a training run in a run folder takes the next number (the file .start-0002), and the
 newest checkpoint is that of the highest start: so a node that recovers and continues to save cannot
-supersede the attempt that took over. A start that does not resume begins another training: it never
-removes earlier checkpoints. The manifest contains the number of the start with which its training
-began.
+supersede the attempt that took over. A start that does not resume begins another training run: it
+never removes earlier checkpoints. The manifest contains the number of the start with which its
+training run began.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from saving.files import (
 KEEP = 2
 """Number of checkpoints to keep; the older one is used if the newer is unreadable."""
 OVERTAKEN = 87
-"""Exit code of a training that found a later start in its run folder."""
+"""Exit code of a training run that found a later start in its run folder."""
 _TOKEN = re.compile(r"\.start-(\d{4,})")
 
 
@@ -76,7 +76,7 @@ class Checkpoints:
         self.folder = run_dir / "checkpoints"
         self._keep = keep
         self.settings: Settings = {}
-        """Stored in each checkpoint, to report changes when a training resumes."""
+        """Stored in each checkpoint, to report changes when a training run resumes."""
         self.best: tuple[float, int] | None = None
         """The best test result so far (higher is better) and its step, whose checkpoint is kept."""
         self._start = 0
@@ -195,7 +195,7 @@ class Checkpoints:
         kept = [one.folder for one in (*usable[: self._keep], *best[:1])]
         for other in self.folder.glob("start-*"):
             named = NAME.fullmatch(other.name)
-            # Never remove what a later start or another training has saved.
+            # Never remove what a later start or another training run has saved.
             ours = named and self._first <= int(named[1]) <= self._start
             if ours and other not in kept:
                 shutil.rmtree(other, ignore_errors=True)

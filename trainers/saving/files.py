@@ -233,7 +233,7 @@ def changes(before: Settings, now: Settings) -> str:
 
 @dataclass(frozen=True)
 class Position:
-    """A training's progress, and the settings that must not change on resume."""
+    """A training run's progress, and the settings that must not change on resume."""
 
     model: str
     optimizer: str
@@ -245,8 +245,8 @@ class Position:
     epoch: int = 0
     """The current epoch, counted from 0."""
     samples: int = 0
-    """Number of the epoch's used samples; not in steps, so that a training with a different global
-    batch resumes at the right place."""
+    """Number of the epoch's used samples; not in steps, so that a training run with a different
+    global batch resumes at the right place."""
 
     def check_continues(self, saved: Position) -> None:
         """Refuse to resume a different training.

@@ -60,7 +60,7 @@ class Ended:
 
 
 class Saver:
-    """Makes the checkpoints of a training. All ranks call all methods except `ended`, in order."""
+    """Makes the checkpoints of a training run. All ranks call all methods but `ended`, in order."""
 
     def __init__(self, me: ranks.Ranks, checkpoints: Checkpoints, *, background: bool) -> None:
         """Create a process group for saves, which is a collective."""

@@ -1,4 +1,4 @@
-"""Initial weights, for fine-tuning from another training's result.
+"""Initial weights, for fine-tuning from another training run's result.
 
 From a checkpoint of these trainers, whole or in parts, or from `*.safetensors`, as on Hugging Face.
 Only weights are loaded; optimizer, steps and data start fresh.
@@ -32,7 +32,7 @@ def begin_with(net: nn.Module, place: Path, *, weights: bool = True) -> None:
         net: the network. On the device "meta", whose weights come from another rank, only the
             shapes in safetensors files are checked.
         place: the folder or the file.
-        weights: whether to load them; a training that resumes has its own, but still needs the
+        weights: whether to load them; a training run that resumes has its own, but still needs the
             network's settings in the folder.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How a training is distributed over ranks: the interface of a strategy.
+"""How a training run is distributed over ranks: the interface of a strategy.
 
 engine/training.py handles data, steps and checkpoints; a strategy handles the model, the optimizer
 and the distribution of their parts. A new strategy is a class with these members, and a start

@@ -30,12 +30,12 @@ def tell_silent_end(run: Run, environ: Mapping[str, str] = os.environ) -> str:
     head = f"{run.id} was killed before it could send its notification"
     address = environ.get(name, "")
     if not address:
-        return f"{head}, and ${name} is not set here. To be notified of such an end, set it."
+        return f"{head}, and ${name} is not set on this machine. To be notified next time, set it."
     try:
         check_webhook(address)
     except ValueError as error:
-        return f"{head}, and ${name} cannot be used here: {error}"
+        return f"{head}, and ${name} cannot be used: {error}"
     ran = run.ran(run.ended or run.updated)
     text = f"{run.id} at {run.site}: {run.state} after {words.length(ran)}; its job was killed."
     trouble = outside.post_line(address, text, as_json=how == "json")
-    return f"{head}. {trouble}" if trouble else f"{head}; lumitui sent it from here."
+    return f"{head}. {trouble}" if trouble else f"{head}; lumitui sent it from this machine."

@@ -1,4 +1,4 @@
-"""The files of a run's folder: listing, previewing and fetching them."""
+"""The files in a run's folder: listing, previewing and fetching them."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class FileList:
-    """The files of a run's folder, by name."""
+    """The files in a run's folder, by name."""
 
     files: tuple[RemoteFile, ...]
     left: tuple[str, ...]

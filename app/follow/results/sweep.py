@@ -29,7 +29,7 @@ _WORKERS = re.compile(r"^-{1,2}(?:num[-_])?workers=(\d+)$|^-j=(\d+)$")
 
 @dataclass(frozen=True)
 class StepPace:
-    """Figures from the steps of a training; None if they are not reported."""
+    """Figures from the steps of a training run; None if they are not reported."""
 
     epoch_s: float | None = None
     """Duration of an epoch's steps in seconds."""
@@ -161,7 +161,7 @@ def sweep(
 
 
 def pace_of(points: Sequence[MetricPoint]) -> StepPace:
-    """Return the figures from the steps of a training's last attempt."""
+    """Return the figures from the steps of a training run's last attempt."""
     starts = [at for at, point in enumerate(points) if point.event == "start"]
     mine = points[starts[-1] if starts else 0 :]
     start = mine[0] if starts else MetricPoint(event="start")
@@ -227,9 +227,9 @@ def _advice(rows: Sequence[SweepRow], metrics: Sequence[str]) -> tuple[str, list
             f"{ended} of {len(rows)} runs ended without figures. {_unmatched(metrics)}"
         )
     if len(silent) > ended:
-        sentences.append(f"{len(silent) - ended} of {len(rows)} runs have no figures yet.")
+        sentences.append(f"No figures yet from {len(silent) - ended} of {len(rows)} runs.")
     if going := sum(row.going for row in rows):
-        still = f"{going} of {len(rows)} runs have not ended, so lumitui recommends no setting yet."
+        still = f"lumitui recommends no setting yet: {going} of {len(rows)} runs must still end."
         return "", [*sentences, still]
     if any(row.workers is None for row in rows):
         return "", [*sentences, *_lowest_loss(rows)]
@@ -242,8 +242,8 @@ def _advice(rows: Sequence[SweepRow], metrics: Sequence[str]) -> tuple[str, list
     waiting = best.pace.waiting
     if waiting is not None and waiting >= STARVED:
         sentences.append(
-            f"With it, a step still spends {100 * waiting:.0f} % of its time waiting for data: "
-            "pack the samples into shards (`python trainers/pack.py`), or put them on the "
+            f"With this setting, a step still spends {100 * waiting:.0f} % of its time waiting for "
+            "data: pack the samples into shards (`python trainers/pack.py`), or put them on the "
             "node's disk."
         )
     return best.setting, sentences

@@ -36,7 +36,7 @@ class ContainerChoice(MappingField):
     """Which container the ranks run in; `none: true` for none."""
 
     generation: Line | None = None
-    """A group of images of the site's profile, with its modules and command: `container:
+    """A group of images in the site's profile, with its modules and command: `container:
     {generation: legacy}`. Default: the profile's."""
     image: Line | None = None
     """Another image: an absolute path on the site, or a staged image: `container: {image:
@@ -55,7 +55,7 @@ class DeepSpeedChoice(MappingField):
     """DeepSpeed's configuration."""
 
     config: Inside
-    """A file of the project, in HJSON; the run gets a copy with the batch recomputed: `deepspeed:
+    """A file in the project, in HJSON; the run gets a copy with the batch recomputed: `deepspeed:
     {config: ds_config.json}`."""
 
 

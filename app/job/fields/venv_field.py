@@ -21,7 +21,7 @@ def _wheels(text: str) -> str:
         return text
     if ".." in text.split("/") or re.search(r"[\s:,\"'$`\\]", text) or not text.strip("/."):
         raise ValueError(
-            f"{text!r} is neither a folder of the project, nor an absolute path on the site, nor "
+            f"{text!r} is neither a folder in the project, nor an absolute path on the site, nor "
             "staged, like $STAGE_WHEELS"
         )
     return text
@@ -47,7 +47,7 @@ class SentRequirements(MappingField):
     """The `requires-python` of a pyproject.toml or uv.lock: `venv: {requirements: uv.lock, sent:
     {python: ">=3.11"}}`."""
     wheels: dict[Line, Annotated[str, Field(pattern=_HASH)]] = Field(default={})
-    """The wheels of the project and their SHA-256: `venv: {packages: [tqdm], wheels: wheels, sent:
+    """The wheels in the project and their SHA-256: `venv: {packages: [tqdm], wheels: wheels, sent:
     {wheels: {}}}`."""
 
 
@@ -55,7 +55,7 @@ class VenvChoice(MappingField):
     """Python packages that a job needs beyond its image or modules."""
 
     requirements: Inside | None = None
-    """A requirements file of the project, its `pyproject.toml` or `uv.lock`:
+    """A requirements file in the project, its `pyproject.toml` or `uv.lock`:
     `venv: {requirements: requirements.txt}`."""
     packages: tuple[Line, ...] = ()
     """Requirements in pip's form: `venv: {packages: [einops==0.8.1, tqdm]}`."""
@@ -119,7 +119,7 @@ def check_requirement(line: str) -> None:
     if _PASSWORD.search(line):
         raise InputError(
             "The address of a requirement contains a password, which would appear in the script.",
-            "Keep such packages as wheels in a folder of the project: `venv: {wheels: …}`.",
+            "Keep such packages as wheels in a folder in the project: `venv: {wheels: …}`.",
             field="venv",
         )
     if _PATHS.match(line):

@@ -18,7 +18,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|[Pp]ort \d+ is already allocated|trying to use a port number \d+ that is used"
         r"|already in use \(os error 98\)|BindException",
         "The rendezvous port was taken, usually by a process of an earlier launch on that node.",
-        "Resubmit: a new job has another port. On shared nodes use `exclusive: true`.",
+        "Resubmit: a new job uses another port. On shared nodes, use `exclusive: true`.",
     ),
     _rule(
         "no-interface",
@@ -54,7 +54,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|(?:MPIDI_OFI|MPIDI_UCX)_mpi_init_hook|PMI_Init returned|MPI startup\(\): .{0,80}fail"
         r"|PMI2? init(?:ialization)? failed|Unable to use a NIC_POLICY",
         "MPI did not start: it is incompatible with the way Slurm starts tasks.",
-        "Start it with the launcher and the MPI of the site (`srun --mpi=pmi2` or `pmix`), or "
+        "Start the program with the site's launcher and MPI (`srun --mpi=pmi2` or `pmix`), or "
         "without MPI.",
     ),
     _rule(
@@ -85,8 +85,8 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|(?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'? (?:is|was) not found"
         r"|does not match the number of nodes|\bdevices=\S+ .{0,60}--ntasks-per-node",
         "The variables that identify a rank are not set.",
-        "Start the program with a `launcher:` that sets "
-        "them, read RANK, LOCAL_RANK and WORLD_SIZE, and call init_process_group first.",
+        "Start the program with a `launcher:` that sets them, read RANK, LOCAL_RANK and "
+        "WORLD_SIZE, and call init_process_group first.",
     ),
     _rule(
         "collective-mismatch",
@@ -215,7 +215,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|double free or corruption.*|corrupted (?:size vs|double-linked).*"
         r"|\*\*\* (?:stack smashing|buffer overflow) detected.*)",
         "A process crashed outside of Python ({what}).",
-        "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
+        "Set PYTHONFAULTHANDLER to 1 in `env:` to find the line; try another library version.",
     ),
 )
 """Errors of a rank after another rank has ended: shown after the causes."""
@@ -227,7 +227,7 @@ CRASHES: tuple[LogRule, ...] = (
         r"|(?P<active>pure virtual method called)"
         r"|^(?P<check>Check failed: .{1,200})|\b(?P<signal>SIG(?:SEGV|ABRT|BUS|FPE|ILL))\b",
         "A process crashed outside of Python ({what}).",
-        "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
+        "Set PYTHONFAULTHANDLER to 1 in `env:` to find the line; try another library version.",
     ),
 )
 """The abort of a C++ or Fortran program, whatever the reason: counts only without other causes."""

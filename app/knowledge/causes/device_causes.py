@@ -96,8 +96,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|hipErrorNotInitialized"
         r"|(?i:(?:error|exception|fatal)\b.{0,40}(?:need|require)s? (?:a|an|at least one|one) gpu)",
         "The program saw no GPU.",
-        "Request GPUs, pass them into the container, and do not empty ROCR_VISIBLE_DEVICES or "
-        "CUDA_VISIBLE_DEVICES; use a PyTorch build for them.",
+        "Request GPUs, pass them into the container, use a PyTorch build that supports them, and "
+        "do not empty ROCR_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES.",
     ),
     _rule(
         "gpu-busy",
@@ -105,9 +105,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|CUDA_ERROR_DEVICE_UNAVAILABLE|exclusive-thread device already in use"
         r"|CUDA_ERROR_(?:DEVICE_ALREADY_IN_USE|CONTEXT_ALREADY_IN_USE)|hipErrorContextAlreadyInUse",
         "Another process holds the GPU, so this one cannot use it.",
-        "Start one process per "
-        "GPU; if the job's ranks are not to blame, resubmit without that node "
-        "(`sbatch: [--exclude=NODE]`).",
+        "Start one process per GPU; if the job's ranks are not to blame, resubmit without that "
+        "node (`sbatch: [--exclude=NODE]`).",
     ),
     _rule(
         "device-ordinal",
@@ -138,7 +137,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|\.(?:cu|hip)h?:\d+: .{0,200}block: ?\[.{1,200}Assertion `?.{1,200}(?:failed|$)",
         "The program gave a GPU an index that is out of range.",
         "Check labels and token ids against the number of classes and the vocabulary; run once "
-        "with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see the line.",
+        "with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to find the call that "
+        "fails.",
     ),
     _rule(
         "miopen",
@@ -170,9 +170,9 @@ DEVICES: tuple[LogRule, ...] = (
         r"|hipErrorLaunchFailure|MES failed to respond"
         r"|amdgpu.{0,60}(?:page fault|GPUVM fault|VM_L2_PROTECTION)|ring \S+ timeout",
         "A GPU reported a fault while it ran the program's code.",
-        "Run once with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see the "
-        "line: usually the program is at fault. Exclude the node (`sbatch: [--exclude=NODE]`) "
-        "only if it is always the same one.",
+        "Run once with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to find the call "
+        "that fails: usually the program is at fault. Exclude the node "
+        "(`sbatch: [--exclude=NODE]`) only if it is always the same one.",
     ),
     _rule(
         "gpu-library",
@@ -199,8 +199,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|Triton Error \[(?:CUDA|HIP)\]: (?P<triton>.+)"
         r"|\b(?P<name>(?:cuda|hip)Error(?!Handl|_t\b|Str|Name|Check)[A-Z]\w+|CUDA_ERROR_[A-Z_]+)\b",
         "A call to the GPU failed: {what}.",
-        "Run once with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see the "
-        "line; if only one node fails, exclude it.",
+        "Run once with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to find the call "
+        "that fails. If only one node fails, exclude it.",
     ),
     _rule(
         "precision",

@@ -68,7 +68,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|(?P<none>lib\w[\w.+-]*\.so[\d.]*)'? (?:was |is )?(?:not|cannot|could not be) (?:found"
         r"|loaded|find)|CUDA Setup failed despite",
         "The library {what} was not found.",
-        "Load the module that provides it, or use an image with it; in a container, bind its "
+        "Load the module that provides it, or use an image that has it; in a container, bind its "
         "folder and add it to LD_LIBRARY_PATH.",
     ),
     _rule(

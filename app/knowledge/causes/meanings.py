@@ -67,11 +67,11 @@ EXIT_CODES: Mapping[int, Meaning] = {
     85: Meaning(
         "stopped-early",
         "The trainer stopped early on a signal; its checkpoint is saved, and nothing is lost.",
-        "Resubmit from the checkpoint; give it more `time:` if the limit was near.",
+        "Resubmit from the checkpoint, with more `time:` if the limit was near.",
     ),
     86: Meaning(
         "diverged",
-        "The loss was not finite for several steps; the trainer saved no checkpoint with it.",
+        "The loss was not finite for several steps; the trainer saved no checkpoint of them.",
         "Resubmit from the checkpoint with a lower learning rate, or inspect the data.",
     ),
     87: Meaning(
@@ -107,11 +107,11 @@ EXIT_CODES: Mapping[int, Meaning] = {
     139: Meaning(
         "segfault",
         "The program crashed with a segmentation fault (signal 11).",
-        "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
+        "Set PYTHONFAULTHANDLER to 1 in `env:` to find the line; try another library version.",
     ),
     143: Meaning(
         "terminated",
-        "The launcher or a cancel told the program to end (signal 15).",
+        "The launcher or a cancellation ended the program (signal 15).",
         "Find the rank that ended first.",
     ),
 }
@@ -137,12 +137,12 @@ CHAIN_ENDS: Mapping[str, Meaning] = {
     "used-up": Meaning(
         "chain-used-up",
         "The run has used all its time limits; its checkpoint is saved, and nothing is lost.",
-        "Resubmit from the checkpoint, with a longer `chain:` if it needs more.",
+        "Resubmit from the checkpoint, with a larger `chain:` if training is not done.",
     ),
     "no-progress": Meaning(
         "chain-no-progress",
         "An attempt trained nothing new, so another time limit would have changed nothing.",
-        "Give it more `time:`, or check the log to see what took so long; then resubmit from the "
+        "Check the log to see what took so long, or set more `time:`; then resubmit from the "
         "checkpoint.",
     ),
     "unsaved": Meaning(

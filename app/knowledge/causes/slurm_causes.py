@@ -65,9 +65,9 @@ SLURM: tuple[LogRule, ...] = (
         "interconnect",
         r"Error configuring interconnect",
         "Slurm could not set up the network for a step.",
-        "While another step runs, start a step on only one node at a "
-        "time (`srun --overlap -n 1 -w NODE`): "
-        "a network like Slingshot refuses a step on several. If no other step ran, resubmit.",
+        "While another step runs, start a step on only one node at a time (`srun --overlap -n 1 "
+        "-w NODE`): a network like Slingshot refuses a step on several nodes. If no other step "
+        "ran, resubmit.",
     ),
     _rule(
         "step-refused",
@@ -87,8 +87,8 @@ SLURM: tuple[LogRule, ...] = (
         # Slurm reports the cores of a whole node: the same bits of each byte are missing.
         r"(?i:cpu[- ]bind(?:ing)?) outside of job step allocation.*"
         r": 0x(?P<what>(?!FF|00)[0-9A-F]{2})(?P=what){6,}\b",
-        "The CPU masks contain cores that the nodes reserve for the system: of every eight "
-        "cores, jobs may use only 0x{what}.",
+        "The CPU masks contain cores that the nodes reserve for the system: in each group of "
+        "eight cores, jobs may use only those in the mask 0x{what}.",
         "Leave those cores out of the masks: `lumitui bind SITE` prints masks without them, and "
         "`lumitui lint` names the wrong ones. In a job file, use `binding: auto`.",
     ),
@@ -135,8 +135,8 @@ WEAK: tuple[LogRule, ...] = (
         r"|SignalException: Process \d+ got signal: 15"
         r"|Received (?:Signals\.SIGTERM|15 death signal|signal 15|SIGTERM: 15)"
         r"|died with <Signals\.SIGTERM|\(SIGTERM\) received",
-        "The launcher or a cancel told the program to end (signal 15).",
-        "Find the rank that ended first; if none did, find out whether a cancel or a limit "
+        "The launcher or a cancellation ended the program (signal 15).",
+        "Find the rank that ended first; if none did, find out whether a cancellation or a limit "
         "ended the job.",
     ),
 )

@@ -65,7 +65,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|(?:saved|checkpoint) .{0,40}world size .{0,60}(?:different|but|not)"
         r"|(?i:checkpoint\b.{0,60}\b(?:saved|used) (?:with|a)\b.{0,60}\b(?:parallel|world) size)",
         "The checkpoint does not match the model.",
-        "Load it with that run's model settings, or start without it.",
+        "Load it with the model settings of the run that saved it, or start without it.",
     ),
     _rule(
         "unused-parameters",
@@ -74,7 +74,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|[Pp]arameters? (?:which|that) (?:did|were) not (?:receive|used).{0,30}(?:grad|loss)"
         r"|[Pp]arameter indices which did not receive grad",
         "Some model parameters got no gradient, and DDP waited for them.",
-        "Use all of them in the loss, or pass find_unused_parameters=True to DDP.",
+        "Use all parameters in the loss, or pass find_unused_parameters=True to DDP.",
     ),
     _rule(
         "marked-twice",
@@ -100,7 +100,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|(?i:inputs?|tensors?|weights?) (?:must|should) be on (?:cuda|the same device|GPU)"
         r"|expected (?:it|them|all) to be on (?:GPU|cuda|the same)",
         "An operation got tensors on different devices.",
-        "Move the model and each batch to the rank's own device before they are used.",
+        "Move the model and each batch to the rank's own device before you use them.",
     ),
     _rule(
         "dtype-mismatch",
@@ -198,4 +198,4 @@ LOSSES: tuple[LogRule, ...] = (
         "checkpoint; or inspect the data.",
     ),
 )
-"""Lines that a training prints before it continues: count only without other causes."""
+"""Lines that a training run prints before it continues: count only without other causes."""

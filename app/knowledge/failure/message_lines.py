@@ -151,7 +151,7 @@ class Read:
 
     @cached_property
     def _grows_until(self) -> Mapping[str, int]:
-        """By source: the line up to which its step numbers keep growing, as in a training."""
+        """By source: the line up to which its step numbers keep growing, as in a training run."""
         return {source: _grows_until(counts) for source, counts in self._counts.items()}
 
     def moment(self, number: int) -> tuple[float, ...] | None:

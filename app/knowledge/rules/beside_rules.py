@@ -69,7 +69,7 @@ def _background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"The step should run beside another one, but takes all {_both(takes)} of the "
                 "job: one waits for the other.",
-                f"Set the resources of each: srun {_cure(job, takes)}.",
+                f"Set the resources of each step: srun {_cure(job, takes)}.",
                 step.at,
             )
         before = step

@@ -55,7 +55,7 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     tasks, given = job.tasks_per_node, option("cpus-per-task")
     reserved = site.node.cores - usable
-    keeps = f" ({reserved} of {site.node.cores} are the system's)" if reserved else ""
+    keeps = f" (the system reserves {reserved} of {site.node.cores})" if reserved else ""
     right = f"--cpus-per-task={max(1, usable // tasks)}"
     words = f"The job requests {asked} cores on each node, but may use only {usable}{keeps}."
     gpus = site.node.gpus
@@ -94,8 +94,8 @@ def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
     each = f"--cpus-per-task={right // tasks}"
     fewer = asked < right
     yield Hit(
-        f"{some(asked, 'core')} on each node are {'fewer' if fewer else 'more'} than {site.name} "
-        f"allocates for {some(gpus, 'GPU')}: {site.cores_per_gpu} each, {right} in all.",
+        f"The job requests {some(asked, 'core')} per node, but {site.name} allocates {right} for "
+        f"{some(gpus, 'GPU')} ({site.cores_per_gpu} per GPU).",
         f"Write {each}." if right % tasks == 0 else f"Request {right} cores per node.",
         _where(job),
         rewrite(option, each) if option and right % tasks == 0 else None,
@@ -166,7 +166,7 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for cores, option, at, words in places:
         if 2 * gpus <= cores < least:
             yield Hit(
-                f"{words} {every} of each node and {cores} of its {usable} cores.",
+                f"{words} {every} of each node, but only {cores} of its {usable} cores.",
                 f"Write {told}.",
                 at,
                 rewrite(option, told) if option else None,
@@ -313,13 +313,13 @@ def _numa_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 "--numa-binding needs cores near each GPU, but on shared nodes Slurm gives the "
                 "job arbitrary cores.",
-                "Omit it, or use whole nodes.",
+                "Omit --numa-binding, or use whole nodes.",
                 option.at,
             )
         elif whole and cores and cores <= usable - usable // domains and not _threads(job):
             yield Hit(
                 f"--numa-binding needs cores near each GPU, but srun gives torchrun {cores} of the "
-                f"node's {usable} cores, which may leave out one of its {domains} NUMA domains.",
+                f"node's {usable} cores, so one of its {domains} NUMA domains may have no core.",
                 f"Write --cpus-per-task={usable}.",
                 option.at,
             )
@@ -430,7 +430,7 @@ def _bound_otherwise(job: ScriptJob, step: JobStep) -> bool:
     "no-binding",
     "warning",
     "ranks on whole nodes without binding to the cores near their GPUs",
-    why="Slurm gives rank i the i-th cores of the node, which are near another GPU. The "
+    why="Slurm gives rank i the i-th block of cores of the node, which is near another GPU. The "
     "ranks of one torchrun share all cores.",
     source="LUMI-AI-Guide, 05-multi-gpu-and-node, and its pull request 100; LUMI user guide, "
     "distribution-binding",
@@ -465,11 +465,11 @@ def _unbound(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         yield Hit(
             (
-                "--cpu-bind=none lets each rank run on any core"
+                "--cpu-bind=none lets each rank run on any core, not only"
                 if option
-                else "Rank i gets the i-th cores of the node"
+                else "Rank i gets the i-th block of cores of the node, not"
             )
-            + f", not those near its GPU: GPU 0 has the cores {site.node.gpu_cores[0]}.",
+            + f" those near its GPU: GPU 0 has the cores {site.node.gpu_cores[0]}.",
             f"Pass --cpu-bind=mask_cpu: to srun, with the masks that `lumitui bind {site.name}` "
             "prints.",
             option.at if option else step.at,

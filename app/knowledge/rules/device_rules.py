@@ -112,7 +112,7 @@ def _one_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 yield Hit(
                     f"{program.file} uses GPU 0 in all {rank.per_node} ranks of a node, "
                     f"{_words(call)}.",
-                    'Use the rank\'s own: torch.device("cuda", int(os.environ["LOCAL_RANK"])).',
+                    'Use the rank\'s own GPU: torch.device("cuda", int(os.environ["LOCAL_RANK"])).',
                     call.at,
                 )
 
@@ -223,7 +223,7 @@ def _cgroup(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 yield Hit(
                     f"{_written(option)} hides the other GPUs from each of the "
                     f"{some(tasks, 'task')} of a node.",
-                    "Remove it, and request GPUs per node: ranks select theirs by LOCAL_RANK.",
+                    "Remove it, and request GPUs per node: ranks select their own by LOCAL_RANK.",
                     option.at,
                     removal(job, option),
                     severity="error" if site.task_gpus_apart else None,
@@ -262,8 +262,7 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
         sets = "it" if variable.name == site.visible_gpus else site.visible_gpus
         if variable.value.strip() in ("", "-1") and has and variable.step is None:
             yield Hit(
-                f"{variable.name} is empty, so the ranks see none of the {some(has, 'GPU')} of "
-                "a node.",
+                f"{variable.name} is empty, so the ranks see no GPU.",
                 f"Remove {variable.name}: Slurm sets {site.visible_gpus}.",
                 variable.at,
             )
@@ -273,7 +272,7 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if beyond:
             yield Hit(
                 f"{variable.name} contains GPU {beyond[-1]}, but the job has {some(has, 'GPU')} "
-                "of a node, numbered from 0.",
+                "per node, numbered from 0.",
                 f"Remove {variable.name}: Slurm sets {sets}.",
                 variable.at,
                 severity="error",
@@ -285,8 +284,8 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"{variable.name}={variable.value} leaves {has - len(numbers)} of the "
                 f"{some(has, 'GPU')} of each node idle"
                 + (
-                    f", and ranks {len(numbers)} to {ranks - 1} of a node "
-                    "find no GPU with their number: `invalid device ordinal`."
+                    f", and ranks with LOCAL_RANK {len(numbers)} or higher find no GPU: `invalid "
+                    "device ordinal`."
                     if without
                     else "."
                 ),
@@ -296,9 +295,9 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
             )
         elif len(numbers) == has and variable.step is None:
             yield Hit(
-                f"{variable.name} is set manually to the job's {some(has, 'GPU')}.",
+                f"{variable.name} lists the job's GPUs manually.",
                 f"Remove {variable.name}: Slurm sets {sets}, and the list is wrong as soon as the "
-                "job requests fewer.",
+                "job requests another number of GPUs.",
                 variable.at,
                 severity="note",
             )

@@ -39,7 +39,7 @@ def _first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:
         sent = any(one.exported and variable.name in names_in(one.value) for one in job.variables)
         if from_mktemp and (variable.exported or sent):
             yield Hit(
-                f"mktemp makes ${variable.name} on only the first of {job.nodes} nodes.",
+                f"mktemp creates ${variable.name} on only the first of {job.nodes} nodes.",
                 "Include the job's id in the name, and create it on every node: srun "
                 "--ntasks-per-node=1 --ntasks=$SLURM_NNODES mkdir -p /tmp/$USER-$SLURM_JOB_ID.",
                 variable.at,
@@ -101,7 +101,7 @@ def _results_on_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
             folder = _place(job, value.text)
             if _RESULTS.match(name) and _NODE_FOLDER.match(folder) and not back:
                 yield Hit(
-                    f"{name} leads to {folder}, which the site empties when the job ends.",
+                    f"{name} points to {folder}, which the site empties when the job ends.",
                     "Write to scratch, or copy the results back after the program.",
                     value.at if value.at.line else step.at,
                 )
@@ -193,7 +193,7 @@ def _output_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
         varies = re.search(r"%\d*[jJAax]", path)
         if path and not path.startswith("/dev/") and not varies:
             yield Hit(
-                f"Every job writes its --{option.name} to {path}, so the previous one is lost.",
+                f"Every job writes its --{option.name} to {path}, so the previous log is lost.",
                 f"Include the job's id: --{option.name}={_with_number(path)}.",
                 option.at,
             )

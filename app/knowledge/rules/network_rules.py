@@ -257,7 +257,7 @@ def _holds_own_name(job: ScriptJob, name: str) -> bool:
     "scontrol-in-container",
     "error",
     "scontrol inside a container",
-    why=("Images have no Slurm commands, so the address is empty."),
+    why=("Images have no Slurm commands, so MASTER_ADDR is empty."),
     source="laifs-container-tests 7600dfc; LUMI-AI-Guide, 05-multi-gpu-and-node",
 )
 def _scontrol_in_container(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -37,7 +37,8 @@ def _billed(queue: NamedPartition, amount: float, share: str) -> str:
     """Return the end of a sentence on how a share above that of the GPUs is billed."""
     billing = queue.partition.billing
     if billing.kind != "slice":
-        return "; no other job can use their GPUs"
+        left = "too few cores remain" if share == "cores" else "too little memory remains"
+        return f"; {left} for the node's other GPUs"
     each = billing.cores if share == "cores" else billing.memory_gib
     return f", and is billed as {some(math.ceil(amount / each), 'GPU')}"
 
@@ -46,8 +47,8 @@ def _billed(queue: NamedPartition, amount: float, share: str) -> str:
     "share-cores",
     "warning",
     "more cores than the GPUs' share",
-    why="Some sites bill the larger share (cores or GPUs). At others, other jobs lack cores for "
-    "their GPUs.",
+    why="Some sites bill the larger share (cores or GPUs). At other sites, too few cores remain "
+    "for the node's other GPUs.",
     source="LUMI-training-materials User-Updates/Update-202308, responsible-use; csc-user-guide, "
     "ml-multi.md",
 )
@@ -74,8 +75,8 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "share-memory",
     "warning",
     "more memory than the GPUs' share",
-    why="Some sites bill the larger share (memory or GPUs). At others, other jobs lack memory for "
-    "their GPUs.",
+    why="Some sites bill the larger share (memory or GPUs). At other sites, too little memory "
+    "remains for the node's other GPUs.",
     source="LUMI user guide, runjobs/lumi_env/billing; csc-user-guide, gpu-ml.md",
 )
 def _memory(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -142,7 +143,7 @@ def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
         f"The job takes {gpus} of {whole} GPUs on each of {job.nodes} nodes, but "
         f"{some(total, 'GPU')} fit on {some(least, 'node')}."
         + (f" {site.name} bills {job.nodes} whole nodes for it." if paid else ""),
-        f"Write --nodes={least}, and request {total // least if fits else whole} GPUs on each.",
+        f"Write --nodes={least}, and request {total // least if fits else whole} GPUs per node.",
         option.at if option else NOWHERE,
         cure=Cure("gpus-per-node", str(whole)),
     )
@@ -162,9 +163,10 @@ def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if gpus < site.node.gpus:
         own = job.origin == "job file" and site.node.gpu_cores  # it may be there for the proof
         yield Hit(
-            f"--exclusive takes whole nodes, but the job uses only {gpus} of their "
-            f"{site.node.gpus} GPUs.",
-            f"Remove --exclusive{', and with it the proof,' if own else ','} or request all GPUs.",
+            f"--exclusive takes whole nodes, but the job uses only {gpus} of the "
+            f"{site.node.gpus} GPUs per node.",
+            f"Remove --exclusive{' (the proof is then `not measured`)' if own else ''}, or request "
+            "all GPUs.",
             option.at,
             severity="note" if own else None,
         )

@@ -72,9 +72,9 @@ def _instead(job: ScriptJob, options: ParserOptions, flag: str) -> str:
             else f"Write it before {options.file}, where the launcher reads it."
         )
     if near := options.near(flag):
-        return f"Write {near}, which it defines."
+        return f"Write {near}, which the program defines."
     known = ", ".join(options.flags[:8]) + (", …" if len(options.flags) > 8 else "")
-    return f"Write one that it defines ({known}), or add it to the program."
+    return f"Write an argument that the program defines ({known}), or add this one."
 
 
 @rule(
@@ -121,7 +121,7 @@ def _one_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if named and _ONE_GPU.fullmatch(value.known):
                 yield Hit(
                     f"{flag} {value.known} puts all {per_node} ranks of a node on one GPU.",
-                    "Omit it, and make each rank use the GPU numbered LOCAL_RANK.",
+                    "Omit the argument, and make each rank use the GPU numbered LOCAL_RANK.",
                     value.at,
                 )
 
@@ -182,7 +182,7 @@ def _master(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if value in _HERE:
                 yield Hit(
                     f"{at.file} sets the address of rank 0 to {value}, but the job has "
-                    f"{run.nodes} nodes: the others never find it.",
+                    f"{run.nodes} nodes: ranks on the other nodes never find it.",
                     f"{do}: MASTER_ADDR is already set to the first node."
                     if job.origin == "job file"
                     else f"{do}, and set MASTER_ADDR in the job script.",
@@ -234,8 +234,8 @@ def _alone(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 if not paired and not _of_group(call):
                     who = "rank 0" if program.reach(call) == "one" else "one rank of each node"
                     yield Hit(
-                        f"Only {who} calls {call.last}() in {program.file}, which waits for all "
-                        f"{run.world} ranks: the job hangs.",
+                        f"Only {who} calls {call.last}(), which waits for all {run.world} ranks: "
+                        "the job hangs.",
                         "Call it outside the condition, on all ranks.",
                         call.at,
                     )
@@ -293,7 +293,7 @@ def _no_sampler(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if not given and _is_for_training(call) and not one_gpu:
                 yield Hit(
                     f"{program.file} reads the training data without a DistributedSampler: each of "
-                    f"{run.world} ranks trains on all of it.",
+                    f"the {run.world} ranks trains on all of it.",
                     "Pass sampler=DistributedSampler(dataset) to the loader, without shuffle=True.",
                     call.at,
                 )
@@ -419,7 +419,7 @@ def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
             else:
                 continue
             yield Hit(
-                f"{config.file} offloads by {name} to {path}: {what}.",
+                f"`{name}` in {config.file} offloads to {path}: {what}.",
                 'Write "device": "cpu", or use more GPUs with ZeRO stage 3.',
                 config.at("zero_optimization", name, "nvme_path"),
             )

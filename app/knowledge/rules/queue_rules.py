@@ -131,7 +131,7 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if name in (site.other_partitions or ()):
             if asks_for_gpus(job):
                 yield Hit(
-                    f"{name} of {site.name} lacks the nodes with {site.node.gpu}, but the job "
+                    f"{name} at {site.name} has no nodes with {site.node.gpu}, but the job "
                     "requests GPUs.",
                     f"Write --partition= with {one_of(sorted(own))}.",
                     option.at,
@@ -319,7 +319,7 @@ def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "gpus",
     "error",
-    "more GPUs per node than it has, or than the partition allows",
+    "more GPUs per node than the node has, or the partition allows",
     why="sbatch refuses the job: `Requested node configuration is not available`.",
     source="the site's profile, node.gpus and partitions",
 )
@@ -330,7 +330,7 @@ def _gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if asked is None or asked <= most or (queue is None and job.resources.partition):
         return
     yield Hit(
-        f"{some(asked, 'GPU')} on each node are more than the {most} of a node of {site.name}.",
+        f"The job requests {asked} GPUs per node, but may have at most {most}.",
         f"Request {most} per node"
         + (f" and for {-(-asked * job.nodes // most)} nodes." if asked % most == 0 else "."),
         option.at if option else NOWHERE,

@@ -75,20 +75,20 @@ def _install_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
             )
             yield Hit(
                 message,
-                "Install it on a login node, or upload wheels and add --no-index --find-links.",
+                "Install on a login node, or upload wheels and add --no-index --find-links.",
                 command.at,
                 severity="error",
             )
         elif tasks and tasks > 1:
             yield Hit(
                 f"All {tasks} tasks run `{installs}` at once, into the same folder.",
-                "Install it once, on a login node.",
+                "Install the packages once, on a login node.",
                 command.at,
             )
         else:
             yield Hit(
                 f"The job runs `{installs}` while its GPUs are billed.",
-                "Install it once, on a login node.",
+                "Install the packages once, on a login node.",
                 command.at,
                 severity="note",
             )
@@ -140,8 +140,8 @@ def _has_place(job: ScriptJob, words: list[str]) -> bool:
     "inherited-modules",
     "note",
     "modules added to those of the login shell",
-    why="sbatch sends the login shell's environment with the job, so it differs if someone else "
-    "submits it.",
+    why="sbatch sends the login shell's environment with the job, so the job's modules differ if "
+    "someone else submits it.",
     source="sbatch(1) --export; LUMI-AI-Guide, May 2026",
 )
 def _inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -411,7 +411,7 @@ def _no_binds(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if names:
             yield Hit(
                 f"The container does not see {names[0]}: the call does not bind its file system.",
-                f"Load {' '.join(sorted(own))} before it.",
+                f"Load {' '.join(sorted(own))} before the call.",
                 call.at if call.at.line else step.at,
             )
             return

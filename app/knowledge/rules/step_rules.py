@@ -61,7 +61,7 @@ def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield Hit(
             f"srun starts {some(asked, 'task')}, but the job requests {each * job.nodes}"
             + (
-                f" with {some(cores, 'core')} each: there are no cores for them."
+                f" with {some(cores, 'core')} each: no cores are left for the rest."
                 if too_many
                 else ", so tasks share cores."
             ),
@@ -140,7 +140,7 @@ def _more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
             number = f"{gpus} GPUs{' on each node' if job.nodes > 1 else ''}"
             unless = "" if alone == "yes" else " unless the program divides its work"
             yield Hit(
-                f"The job has {number}, but starts one process, which uses one{unless}.",
+                f"The job has {number}, but starts one process, which uses one GPU{unless}.",
                 f"Request one GPU, or start a rank on each: --ntasks-per-node={gpus} or torchrun.",
                 step.at,
                 severity="warning" if alone == "yes" else "note",
@@ -155,8 +155,7 @@ def _more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue  # the steps beside it may use the other GPUs
         elif step.srun and step.python and (1 < tasks < gpus or (tasks == 1 < gpus and ranked)):
             yield Hit(
-                f"Each node starts {some(tasks, 'task')} for {gpus} GPUs, so {gpus - tasks} of "
-                "them stay idle.",
+                f"Each node starts {some(tasks, 'task')}, but has {gpus} GPUs.",
                 f"Write --ntasks-per-node={gpus}, or request {some(tasks, 'GPU')}.",
                 step.at,
                 severity="warning",
@@ -273,7 +272,7 @@ def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"sets num_nodes={count}" if argument else "sets no number of nodes, which means 1"
             )
             yield Hit(
-                f"The Trainer {given}, but the job has {run.nodes}: Lightning fails.",
+                f"The Trainer {given}, but the job has {some(run.nodes, 'node')}: Lightning fails.",
                 f"Write num_nodes={run.nodes}, or int(os.environ['SLURM_NNODES']).",
                 call.at,
             )
@@ -387,8 +386,8 @@ def _torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
         elif option is not None and told is not None and told != gpus:
             more = told > gpus
             yield Hit(
-                f"torchrun starts {some(told, 'rank')} on each node, which has "
-                f"{some(gpus, 'GPU')}" + ("." if more else f": {gpus - told} stay idle."),
+                f"torchrun starts {some(told, 'rank')} per node, but each node has "
+                f"{some(gpus, 'GPU')}" + ("." if more else f", and uses only {told} of them."),
                 f"Write --nproc_per_node={gpus}.",
                 option.at if option.at.line else step.at,
                 severity="error" if more else "warning",
@@ -423,14 +422,14 @@ def _no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
         variable = job.variable("PET_NODE_RANK")
         if static and option is None and variable is None and not options.has("config-file"):
             yield Hit(
-                f"Each of {nodes_of(job, step)} nodes assumes that it is node 0, because "
+                f"Each of the {nodes_of(job, step)} nodes assumes that it is node 0, because "
                 f"--{name} is missing.",
                 f"Write --{name.replace('-', '_')} $SLURM_NODEID so that each task expands it.",
                 step.at,
             )
         elif option is not None and options.number(name) is not None:
             yield Hit(
-                f"Each of {nodes_of(job, step)} nodes gets the same node rank, {option.value}.",
+                f"Each of the {nodes_of(job, step)} nodes gets the same node rank, {option.value}.",
                 f"Write --{name.replace('-', '_')} $SLURM_NODEID so that each task expands it.",
                 option.at if option.at.line else step.at,
             )
@@ -451,8 +450,11 @@ def _accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if step.launcher != "accelerate" or not gpus or told is None or told == gpus * nodes:
             continue
         yield Hit(
-            f"--num_processes={told} counts the ranks of all {nodes} nodes: {told / nodes:g} on "
-            f"each, which has {gpus} GPUs.",
+            f"--num_processes={told} starts {some(told, 'rank')} on a node with "
+            f"{some(gpus, 'GPU')}."
+            if nodes == 1
+            else f"--num_processes is the total over all nodes: {told} gives "
+            f"{some(told / nodes, 'rank')} per node, but each node has {some(gpus, 'GPU')}.",
             f"Write --num_processes={gpus * nodes}.",
             step.at,
             severity="warning" if told < gpus and nodes == 1 else None,

@@ -101,7 +101,7 @@ def _secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield Hit(
             f"The line contains {shape_of(mark).what}.",
             "Read it from a file that only you can read: export NAME=$(cat ~/.key), and revoke "
-            "this one.",
+            "this key.",
             Position(mark.line, 1, mark.line, width + 1) if width else NOWHERE,
         )
 
@@ -336,7 +336,7 @@ def _misspelt_settings(job: ScriptJob) -> Iterator[Hit]:
         meant = alike(name, NAMES)
         if meant is not None and meant not in names:
             yield Hit(
-                f"No known program reads {name}; the name is {meant}.",
+                f"No known program reads {name}; you probably mean {meant}.",
                 f"Write {meant}.",
                 variable.at,
             )
@@ -436,7 +436,7 @@ def _rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "container-variable-outside",
     "error",
     "a variable of the image expanded outside it",
-    why="The batch script expands it to nothing, so the environment is never activated.",
+    why="The batch script expands it to an empty string, so the environment is never activated.",
     source="LUMI-training-materials, 205-Containers; the site's profile, containers",
 )
 def _container_variable_outside(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -449,8 +449,8 @@ def _container_variable_outside(job: ScriptJob, site: Site) -> Iterator[Hit]:
             early = [name for name in names_in(outside_single_quotes(source)) if name in own]
             if early and text.expanded_in == "batch" and text.quotes != "'":
                 yield Hit(
-                    f"${early[0]} is set only in the image, but the batch script expands it, to "
-                    "nothing.",
+                    f"${early[0]} is set only in the image, but the batch script expands it to "
+                    "an empty string.",
                     f"Write \\${early[0]}, or put the command in single quotes.",
                     _place(text.at, source, early[0]),
                 )

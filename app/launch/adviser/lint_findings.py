@@ -112,7 +112,7 @@ def _of_job_file(finding: Finding, spec: JobSpec, field: str) -> Finding:
 
 
 def _in_parts(fix: Fix, spec: JobSpec) -> str:
-    """Return the hint to split a training over several time limits, if that is possible."""
+    """Return the hint to split a training run over several time limits, if that is possible."""
     if fix.at.field != "time" or not fix.value:
         return ""
     limits = math.ceil(walltime.seconds_of(spec.time) / walltime.seconds_of(str(fix.value)))

@@ -47,7 +47,7 @@ def main_step(job: ScriptJob) -> JobStep:
     """Return the step that becomes the job.
 
     Raises:
-        InputError: the script starts nothing that looks like a training.
+        InputError: the script starts nothing that looks like a training run.
     """
     if not job.training:
         raise InputError(
@@ -126,7 +126,7 @@ def _script(
         return name
     beside = step.program is not None and step.program.known.startswith("./")
     if not (step.python or beside or "/" in program or program.endswith((".py", ".sh"))):
-        notes.lose(program, "the script finds it in PATH; a job file needs a file of the project")
+        notes.lose(program, "the script finds it in PATH; a job file needs a file in the project")
     elif step.python and not path.endswith(".py"):
         notes.lose(program, "lumitui runs only *.py with Python; rename it")
     else:

@@ -17,7 +17,7 @@ _INTO = re.compile(r"^(?:SINGULARITY|APPTAINER)ENV_(?!(?:PREPEND|APPEND)_PATH$)"
 """Prefix of variables for the container; the two excluded forms change PATH in it instead."""
 _BINDS = re.compile(r"^(?:SINGULARITY|APPTAINER)_BIND(?:PATH)?$")
 _THERE = "only the site knows its value"
-_MADE = "it differs in each job, because mktemp makes it; the program can make its own"
+_MADE = "it differs in each job, because mktemp creates it; the program can create its own"
 _OPEN = re.compile(r"`|\$\(|\$\{\w+\W(?!\$)")
 _HOME = re.compile(r"^\w+\+?=~")
 _LONGEST_WORD = 4_096

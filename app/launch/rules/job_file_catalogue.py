@@ -16,7 +16,7 @@ from lumitui.remote.site.source_position import at_key
 LaunchRule = Callable[[Launch, Placement], Iterator[Finding]]
 """Yields findings on a launch at a site."""
 _SCRIPT = "templates/job/job.sh.j2"
-_FILES = "the files here"
+_FILES = "the files on this machine"
 _JOB_FILE = "the job file"
 
 
@@ -29,7 +29,7 @@ def _topic(
 TOPICS = (
     _topic("launcher", "error", "a launcher that does not work at the site",
            "The launch fails, or its ranks do not find each other."),
-    _topic("torchrun-unbound", "warning", "a torchrun that does not bind its workers",
+    _topic("torchrun-unbound", "warning", "torchrun that does not bind its workers",
            "All workers share all cores of the node.",
            "pytorch, torch/numa/binding.py: --numa-binding"),
     _topic("strict-unchecked", "warning", "`proof: strict` without planned cores",
@@ -79,7 +79,7 @@ TOPICS = (
     _topic("grid-output", "warning", "runs of a grid that write to the same place",
            "Each run overwrites the checkpoints and logs of the others.", "docs/scripts.md"),
     _topic("at-once", "note", "runs of a grid that wait for each other",
-           "Slurm starts each once another one has ended.", "sbatch(1) --dependency=afterany"),
+           "Slurm starts each run once another one has ended.", "sbatch(1) --dependency=afterany"),
     _topic("zero-stage", "warning", "a strategy and a DeepSpeed configuration that differ",
            "DeepSpeed uses the configuration's stage, so a rank may need more memory than planned.",
            "DeepSpeed configuration, zero_optimization.stage"),
@@ -114,7 +114,7 @@ TOPICS = (
     _topic("venv-wheel", "error", "a wheel for another Python or processor",
            "pip refuses it, and the job ends before its launch.",
            "the site's profile; packaging.python.org, platform compatibility tags"),
-    _topic("venv-replaces", "warning", "a package that would replace one of the image",
+    _topic("venv-replaces", "warning", "a package that would replace one in the image",
            "A build from the package index does not support the site's GPUs and network.",
            "the site's profile, venv.keeps"),
     _topic("install-in-script", "note", "packages that the script installs during the job",
@@ -133,7 +133,7 @@ TOPICS = (
            "The variable is empty in the job.", _JOB_FILE),
     _topic("stage-variable", "error", "a variable of staged data that the job file also sets",
            "The program would not find the staged data.", _JOB_FILE),
-    _topic("link-taken", "error", "a link at the path of a file or folder of the code",
+    _topic("link-taken", "error", "a link at the path of a file or folder in the code",
            "lumitui cannot create the run's folder.", _FILES),
     _topic("stage", "error", "staged data that does not exist on this machine",
            "lumitui cannot send the job.", _FILES),
@@ -146,10 +146,10 @@ TOPICS = (
     _topic("after", "note", "a run in `after:` that has already ended",
            "Slurm forgets ended jobs, so the job starts without waiting.",
            "sbatch(1) --dependency"),
-    _topic("dependency-number", "note", "a dependency on a job by its number",
+    _topic("dependency-number", "note", "a dependency on a job by its ID",
            "lumitui knows only its own runs, so it cannot judge how that job ended.",
            "sbatch(1) --dependency"),
-    _topic("then", "note", "the order of the jobs of `then:`",
+    _topic("then", "note", "the order of the jobs in `then:`",
            "Slurm starts each job once the previous one has ended as required.",
            "sbatch(1) --dependency"),
     _topic("secrets", "error", "a secret without a value on this machine",

@@ -60,7 +60,7 @@ def _binding_of_torchrun(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "torchrun-unbound",
             "launcher",
-            "torchrun here does not bind its ranks to cores.",
+            "At this site, torchrun does not bind its ranks to cores.",
             "Use `launcher: srun`, which binds each rank with a mask.",
             fix=_use_srun(place),
         )
@@ -77,7 +77,7 @@ def _strict_proof(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "strict-unchecked",
             "binding" if unbound else "proof",
-            "No exact cores are planned here, so `proof: strict` has no effect.",
+            "This job has no planned cores, so `proof: strict` has no effect.",
             "Omit `binding: none`, or `proof: strict`."
             if unbound
             else "Use `launcher: srun` on whole nodes.",

@@ -99,9 +99,9 @@ def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"The nodes of {site.name} have no {site.python}, so a job without a container or "
             "modules immediately exits with 127.",
             "Load a module that has Python (`modules: [NAME]`), run in an image (`container: "
-            f"{named}`), or use your own environment (`activate: FOLDER`). To load one in "
+            f"{named}`), or use your own environment (`activate: FOLDER`). To load a module in "
             "every job, add it to the profile: `modules: [module load NAME]`. If the nodes do have "
-            "Python, write its path there (`python:`).",
+            "Python, write its path in the profile (`python:`).",
         )
     elif spec.container.none and not spec.venv:
         yield hit(
@@ -166,10 +166,10 @@ def waiting_lanes(spec: JobSpec, runs: int) -> tuple[Finding, ...]:
         hit(
             "at-once",
             "at_once",
-            f"At most {lanes} of the {runs} runs run at a time. The others wait: {order}, whatever "
-            "its outcome.",
-            "Its script then has one more line than the preview: `--dependency=afterany:` with "
-            "those runs' jobs.",
+            f"Only {lanes} of the {runs} runs can run at a time. The others wait: {order}, "
+            "whatever its outcome.",
+            "The script of a waiting run has one more line than the preview: "
+            "`--dependency=afterany:` with those runs' jobs.",
         ),
     )
 

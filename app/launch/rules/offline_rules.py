@@ -173,7 +173,7 @@ def _reach(launch: Launch, place: Placement) -> Iterator[Finding]:
         "venv-offline",
         "venv",
         f"{site.name} builds environments on {where}, which cannot reach a package index.",
-        "Download wheels into a folder of the project with `pip download --dest wheels "
+        "Download wheels into a folder in the project with `pip download --dest wheels "
         f"--platform manylinux2014_{site.node.architecture} --only-binary=:all: …`, and set "
         "`venv: {packages: […], wheels: wheels}`.",
     )

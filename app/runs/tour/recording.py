@@ -21,13 +21,13 @@ from lumitui.remote.site.states import State
 
 _FILE = files("lumitui") / "templates" / "tour" / "runs.yaml"
 _IMPORTS = 21.0
-"""Seconds until a training reports its start: Python, PyTorch, the first collective."""
+"""Seconds until a training run reports its start: Python, PyTorch, the first collective."""
 _WARM_UP = 5
 """Number of slower first steps, which compile kernels."""
 _LOG_EVERY = 2
 _FIRST_NODE = 5210
 _SHOWN = ("strategy", "model", "parameters", "world_size", "global_batch", "train_samples")
-"""The fields that a training prints at its start."""
+"""The fields that a training run prints at its start."""
 
 
 class RecordedRun(BaseModel):
@@ -100,7 +100,7 @@ def read_recording() -> Recording:
 
 @dataclass(frozen=True)
 class RecordedLine:
-    """The lines that a training has written by a time."""
+    """The lines that a training run has written by a time."""
 
     at: float
     metrics: str = ""

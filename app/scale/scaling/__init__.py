@@ -1,1 +1,1 @@
-"""Time and cost of a training at other sizes: measured, predicted, recommended."""
+"""Time and cost of a training run at other sizes: measured, predicted, recommended."""

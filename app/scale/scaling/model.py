@@ -3,7 +3,7 @@
 The model: one sample takes `serial + parallel / GPUs` seconds. So the GPU-seconds of a sample,
 `parallel + serial x GPUs`, lie on a straight line, which least squares fit to the measured sizes.
 What does not shrink with more GPUs (a fixed cost of each step, the exchange of gradients) is in
-`serial`. Neither part is ever below 0: a training that scaled better than ideal is ideal here.
+`serial`. Neither part is ever below 0: a training run that scaled better than ideal is ideal here.
 
 The uncertainty of the prediction depends on the number of measured sizes:
 

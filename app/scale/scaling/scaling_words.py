@@ -1,4 +1,4 @@
-"""The scaling of a training as rows and sentences, the same in CLI and TUI. Pure."""
+"""The scaling of a training run as rows and sentences, the same in CLI and TUI. Pure."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

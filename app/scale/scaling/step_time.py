@@ -39,7 +39,7 @@ _LEAST_COMPUTE = 0.05
 
 @dataclass(frozen=True)
 class GradientExchange:
-    """The exchange between a training's ranks in a step, with its links."""
+    """The exchange between a training run's ranks in a step, with its links."""
 
     parameters: int
     passes: int

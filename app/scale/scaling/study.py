@@ -1,4 +1,4 @@
-"""The sizes of a training, measured and predicted, with time and price. Pure."""
+"""The sizes of a training run, measured and predicted, with time and price. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -105,7 +105,7 @@ class ScalingSize:
 
 @dataclass(frozen=True)
 class Scaling:
-    """A training's speed on different numbers of nodes."""
+    """A training run's speed on different numbers of nodes."""
 
     run: str
     site: str

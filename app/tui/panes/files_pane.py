@@ -1,4 +1,4 @@
-"""The pane with the files of a run's folder: listed on the site, previewed, fetched."""
+"""The pane with the files in a run's folder: listed on the site, previewed, fetched."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 2000
 """Maximum rows below one folder; the last one counts the rest."""
-_FEW = 10  # maximum files of a folder that starts open
+_FEW = 10  # maximum files in a folder that starts open
 _BAR = 20  # cells of a progress bar
 
 
@@ -285,7 +285,7 @@ def _nodes(node: _Node) -> Iterator[_Node]:
 
 
 def _fetched(runs: Runs, run_id: str, name: str, target: Path) -> Path:
-    """Fetch a file of a run's folder into the folder `target`; return its local path."""
+    """Fetch a file in a run's folder into the folder `target`; return its local path."""
     from lumitui.app.runs import check_fetch, fetch_pattern
 
     check_fetch(runs.fetch(run_id, target, [fetch_pattern(name)]), named=True)

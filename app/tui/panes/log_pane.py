@@ -80,7 +80,7 @@ class LogPane(Vertical):
         Binding("N", "find(-1)", "Previous match", id="log.previous", group=_MATCH,
                 tooltip="Go to the next match above"),
         Binding("e", "error", "Error", id="log.error",
-                tooltip="Go to the first error of the log, then to the next"),
+                tooltip="Go to the first error in the log, then to the next"),
         Binding("left_curly_bracket", "attempt(-1)", "Previous attempt", show=False,
                 key_display="{", id="log.attempt_before",
                 tooltip="Show the log of the previous attempt"),

@@ -92,7 +92,7 @@ class RunScreen(MarkedPage):
         Binding("L", "pane('lineage')", "Lineage", show=False, id="run.lineage",
                 tooltip="Show its parent runs and its resubmissions"),
         Binding("F", "pane('folder')", "Files", show=False, id="run.files",
-                tooltip="List the files of the run's folder; fetch or view one"),
+                tooltip="List the files in the run's folder; fetch or view one"),
         Binding("h", "remedy", "Do what helps", id="run.remedy",
                 tooltip="Resubmit it with the suggested fix, or find out why it failed"),
         Binding("right_square_bracket", "next_pane(1)", "Next pane", show=False,

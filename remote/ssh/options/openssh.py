@@ -147,7 +147,7 @@ def _ask(login: Login, *more: str) -> dict[str, list[str]]:
     for keyword in ALGORITHMS:
         if keyword.lower() not in table:  # ssh exits with 0, but omits lists that it cannot use
             raise LinkError(
-                f"OpenSSH cannot use {keyword} of the configuration for {login.host}: {words[-1]}.",
+                f"OpenSSH cannot use {keyword} in the configuration for {login.host}: {words[-1]}.",
                 check,
             )
     return table

@@ -83,7 +83,7 @@ def _check_macs(transport: paramiko.Transport, host: HostConfig) -> None:
         if cipher not in GCM and mac not in host.algorithms.macs:
             raise LinkError(
                 f"{host.hostname} (port {host.port}) and lumitui have no common algorithm: MACs "
-                f"of the ssh configuration excludes {mac}.",
+                f"in the ssh configuration excludes {mac}.",
                 _MORE,
             )
 

@@ -88,11 +88,11 @@ def _accept(
     unknown = f"The host key of {trust.name}, {shown.fingerprint}, is unknown"
     unknown = " ".join([*remarks, unknown])
     if trust.strict == "yes":
-        advice = "This is the key that the site publishes." if published else "Compare it first."
+        advice = "This is" if published else "First compare it with"
         raise LinkError(
             f"{unknown}, and StrictHostKeyChecking is yes.",
-            f"{advice} To add it to {_first_file(trust)}, log in once with ssh and "
-            "-o StrictHostKeyChecking=ask.",
+            f"{advice} the key that the site publishes. To add it to {_first_file(trust)}, log in "
+            "once with ssh and -o StrictHostKeyChecking=ask.",
         )
     if published or (trust.strict == "accept-new" and trust.files):
         return

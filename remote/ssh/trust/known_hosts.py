@@ -64,7 +64,7 @@ def keys_in_files(trust: Trust, name: str) -> list[KnownKey]:
         except OSError as error:
             raise LinkError(
                 f"Cannot read the known host keys in {path}: {error.strerror}.",
-                "Make it readable, or choose another with UserKnownHostsFile.",
+                "Make it readable, or choose another file with UserKnownHostsFile.",
             ) from error
         known += _keys_in_lines(data, name, str(path))
     return known
@@ -156,5 +156,5 @@ def remember(trust: Trust, key: HostKey) -> None:
     except OSError as error:
         raise LinkError(
             f"Cannot add the host key to {path}: {error.strerror}.",
-            "Make the file writable, or choose another with UserKnownHostsFile.",
+            "Make the file writable, or choose another file with UserKnownHostsFile.",
         ) from error

@@ -83,7 +83,7 @@ def ask(transport: Transport, store: Store, item: Item) -> MissingContents | Non
         raise RefusedError(
             f"The file system of {store.folder} has no hard links between folders, which staged "
             "files need.",
-            "Set `work_root:` of the site's profile to a folder on another file system.",
+            "Set `work_root:` in the site's profile to a folder on another file system.",
         )
     return missing_in(result, blobs, store.folder)
 
@@ -126,7 +126,7 @@ def unusable(line: str, folder: str) -> AnswerUnusable:
     """Return the error for an unusable answer."""
     return AnswerUnusable(
         f"The site answered with {last_words(line)} instead of a list of its files in {folder}.",
-        "Check what your shell startup files print there, and send again.",
+        "Check what your shell startup files print on the site, and send again.",
     )
 
 

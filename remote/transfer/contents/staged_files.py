@@ -274,7 +274,7 @@ def _refuse_key(staged: StagedFiles, path: str, real: Path, contents: FileConten
     what = said_of(real, contents.marks)
     if what and not staged.allow.names(staged.top, path):
         raise InputError(
-            f"stage: {staged.name}: {path!r} leads to {real}, which has {what}.",
+            f"stage: {staged.name}: {path!r} points to {real}, which has {what}.",
             f"Remove the link, or send it anyway with `ship_secrets: [{path}]` in the job file.",
         )
 

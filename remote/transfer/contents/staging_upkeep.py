@@ -140,7 +140,7 @@ def stock(transport: Transport, folder: str, find_unfinished: FindUnfinished) ->
             raise AnswerUnusable(
                 f"The site answered with {last_words(line)} instead of a list of the staged data "
                 f"in {folder}.",
-                "Check the output of your shell startup files there, and query again.",
+                "Check the output of your shell startup files on the site, and query again.",
             )
     runs = sorted({user for each in users.values() for user in each}, key=lambda one: one.folder)
     unfinished = set(find_unfinished(runs))
@@ -175,7 +175,7 @@ def remove(
     if result.code:
         raise RefusedError(
             f"lumitui could not remove everything in {folder}: {reason(result)}.",
-            "Check the permissions there, then try again: already removed items stay removed.",
+            "Check that folder's permissions, then try again: already removed items stay removed.",
         )
     rows = list(lines(result.out))
     swept = next((match for row in rows if (match := _LOOSE.fullmatch(row))), None)

@@ -26,7 +26,7 @@ LONGEST_NAME = 4096
 LONGEST_PART = 255
 """Maximum bytes of one path component (NAME_MAX of ext4, XFS, Lustre, APFS and others)."""
 MOST_PARTS = 128
-"""Maximum number of folders above a file: a training's results are at most five deep."""
+"""Maximum number of folders above a file: a training run's results are at most five deep."""
 RESERVED = ".lumitui-fetch"
 """The folder of partly fetched files, below the target of a fetch."""
 _SHOWN = 60
@@ -216,7 +216,7 @@ class FetchTargets:
             self._real = Path(os.path.realpath(target))
         except OSError as error:
             raise LumiError(
-                f"{target} cannot be made: {error.strerror}.", "Choose another folder with --to."
+                f"{target} cannot be created: {error.strerror}.", "Choose another folder with --to."
             ) from error
         self._checked = set[str]()
         self._one_case: dict[str, str] = {}
@@ -342,10 +342,10 @@ def why(error: OSError) -> str:
     """
     if error.errno in _FULL:
         raise LumiError(
-            f"The disk here is full: {error.strerror}.",
+            f"This machine's disk is full: {error.strerror}.",
             "Free some space and fetch again: lumitui keeps complete files.",
         ) from error
-    return f"it cannot be written here: {error.strerror or error}"
+    return f"it cannot be written on this machine: {error.strerror or error}"
 
 
 @contextmanager

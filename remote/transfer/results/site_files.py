@@ -1,4 +1,4 @@
-"""Querying a site about the files of a run's folder: names and sizes, then hashes.
+"""Querying a site about the files in a run's folder: names and sizes, then hashes.
 
 The script of a query prints records `KIND REST`, each ended by a NUL, and finally `end`. Names
 cannot contain a NUL, so they cannot fake the end of a record. The commands' standard error becomes
@@ -381,7 +381,7 @@ def _list(
             if len(listing.files) + len(listing.left) > MOST_FILES or number > 3 * MOST_FILES:
                 raise InputError(
                     f"More than {MOST_FILES:,} files of the run match.",
-                    "Select fewer with a pattern, such as `checkpoints/*.pt`.",
+                    "Select fewer files with a pattern, such as `checkpoints/*.pt`.",
                 )
             listing.take(kind, rest)
 

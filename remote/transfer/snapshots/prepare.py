@@ -25,7 +25,7 @@ from lumitui.remote.transport.transport import Transport
 
 @dataclass(frozen=True)
 class PlacedFile:
-    """One small file of a run's folder."""
+    """One small file in a run's folder."""
 
     name: str
     text: str
@@ -92,14 +92,14 @@ def prepare(transport: Transport, plan: Plan) -> bool:
         name = result.text.partition("link-taken")[2].strip()[:MOST_WORDS]
         raise RefusedError(
             f"The path of the link {name} is taken: the code has a file or folder with that path.",
-            "Choose another path for it in `links:` or `stage:`, or send the current code: "
+            "Choose another path for the link in `links:` or `stage:`, or send the current code: "
             "`--code current`.",
         )
     if result.code:
         words = last_words(result.err, result.out, default=f"exit status {result.code}")
         raise RefusedError(
             f"lumitui could not create the run's folder on the site: {words}.",
-            "Check the disk there: `lumitui site check` shows space and quota, and `lumitui site "
+            "Check the site's disk: `lumitui site check` shows space and quota, and `lumitui site "
             "prune` removes old code.",
         )
     return "continues" in result.text.split()

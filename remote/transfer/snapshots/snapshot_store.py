@@ -105,7 +105,7 @@ def sync(
 
     Args:
         transport: the site.
-        folder: the folder of the project's snapshots; created if missing.
+        folder: the folder in the project's snapshots; created if missing.
         manifest: the files of the snapshot.
         where: returns the local file for a path in the manifest (`scan.source_of`).
         base: the last snapshot known to exist there.
@@ -136,7 +136,7 @@ def refuse_names(manifest: Manifest, folder: str) -> None:
         if "\\" in entry.path:
             raise RefusedError(
                 f"The code in {folder} is incomplete: the name {entry.path!r} has a backslash, "
-                "which the tools there may not support.",
+                "which the site's tools may not support.",
                 "Rename it, or exclude it in .lumituiignore.",
             )
     seen: dict[str, str] = {}
@@ -145,7 +145,7 @@ def refuse_names(manifest: Manifest, folder: str) -> None:
         if other != entry.path:
             raise RefusedError(
                 f"The code in {folder} is incomplete: {other!r} and {entry.path!r} differ only "
-                "in case, which the disk there may not distinguish.",
+                "in case, which the site's disk may not distinguish.",
                 "Rename one of them, or exclude it in .lumituiignore.",
             )
 
@@ -278,7 +278,7 @@ def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool
     if result.code:
         raise RefusedError(
             f"lumitui could not remove old snapshots in {folder}: {reason(result)}.",
-            "Check the permissions there, then prune again: already removed items stay removed.",
+            "Check its permissions, then prune again: already removed items stay removed.",
         )
     names, files, kib = list[str](), 0, 0
     for line in lines(result.out):

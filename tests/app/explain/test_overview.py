@@ -284,5 +284,5 @@ def test_the_verdict_names_readings_and_waits_together() -> None:
 
 def test_a_debug_job_is_for_a_shell() -> None:
     run = replace(RUN, note="#debug")
-    assert run_overview.next_step(run, None, NOW).startswith("Open a shell in it")
+    assert run_overview.next_step(run, None, NOW).startswith("Open a shell on its nodes")
     assert run_overview.next_step(replace(run, note=""), None, NOW) == "Follow its log."

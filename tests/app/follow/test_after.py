@@ -117,7 +117,7 @@ def test_a_run_that_failed_while_nobody_looked_is_judged_before_the_send(
             read_job(path), path.parent, changes={"after": {"run": run["id"], "when": "any"}}
         )
         runs.history.update(run["id"], updated=1.0)  # heard of long ago
-        with pytest.raises(InputError, match="has ended in the meantime: failed"):
+        with pytest.raises(InputError, match="has since ended: failed"):
             runs.send(preview)
         runs.history.update(run["id"], state=State.RUNNING, ended=None)
         assert len(runs.history.page()) == 1, "nothing was sent"

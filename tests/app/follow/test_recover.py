@@ -204,7 +204,7 @@ def test_folders_without_a_run_are_named(folders: Path, here: Here) -> None:
     done = here("history", "--recover", "laptop")
     assert (done.returncode, done.stdout) == (0, "")
     for words in (
-        "old-000001: it has no record: an older lumitui made it; its job was 4711",
+        "old-000001: it has no record: an older lumitui created it; its job was 4711",
         "empty-000002: it has no record: it is not a run's folder",
         "broken-000003: its record cannot be read: not JSON",
         "huge-000004: its record has more than 1000000 bytes",

@@ -64,7 +64,7 @@ def test_a_line_with_one_rank_is_not_blamed_for_the_ranks_of_the_next() -> None:
 def test_a_line_with_many_ranks_is_found_before_a_line_with_one() -> None:
     lines = ("srun python train.py", "srun -N1 -n1 python alone.py")
     (told,) = found("no-sampler", *lines, train=LOADER, alone=ALONE)
-    assert "each of 16 ranks trains on all of it" in told[1]
+    assert "each of the 16 ranks trains on all of it" in told[1]
 
 
 def test_a_fault_of_the_program_is_named_once_for_lines_of_different_size() -> None:
@@ -86,7 +86,7 @@ def test_torchrun_starts_as_many_ranks_as_its_own_srun_has_gpus(number: int) -> 
     assert found("torchrun-processes", line, rest) == []
     wrong = line.replace(f"node={number}", "node=8")
     (told,) = found("torchrun-processes", wrong, rest)
-    assert told == (0, f"torchrun starts 8 ranks on each node, which has {number} GPUs.")
+    assert told == (0, f"torchrun starts 8 ranks per node, but each node has {number} GPUs.")
 
 
 def test_tasks_are_compared_with_the_gpus_of_their_own_srun() -> None:

@@ -177,8 +177,8 @@ def test_a_schedules_lengths_are_noted_when_the_batch_changes() -> None:
     text = config(scheduler={"type": "WarmupDecayLR", "params": steps})
     first = launched(GROW.replace("arg: --batch-size, ", ""), text=text)
     (note,) = scaled(first, 4).notes
-    assert "total_num_steps 10000, warmup_num_steps 1000 stay" in note
-    assert "0.25 times the steps" in note and "divide them by 4" in note
+    assert "keeps the schedule's total_num_steps=10000 and warmup_num_steps=1000, but" in note
+    assert "0.25 times as many steps" in note and "divide these step counts by 4" in note
     assert not scaled(first).notes
 
 

@@ -138,7 +138,7 @@ def test_a_run_of_which_nobody_knows_whether_it_is_a_job_ends_the_grid(
 
 def test_preview_says_how_they_wait(here: Here, job: Path) -> None:
     said = here("preview", str(job)).stderr
-    assert "At most 2 of the 5 runs run at a time" in said
+    assert "Only 2 of the 5 runs can run at a time" in said
     job.write_text(JOB.replace("at_once: 2", "at_once: 5"))
     assert "same time" not in here("preview", str(job)).stderr
 

@@ -300,7 +300,7 @@ def test_unknown_arguments_are_proposed_by_the_scripts_own_names(
     named = runs.plan_resubmission("a-1", nodes=2, settings=made.naming)
     assert (named.plan.launch.global_batch, named.naming) == (64 * 16, ())
     assert named.effect == (
-        "A step trains 1024 samples; the run named no batch size; the learning rate "
+        "Each step trains on 1024 samples; the run named no batch size; the learning rate "
         f"{args[1] if args else 0.1} is not rescaled."
     )
     assert not runs.plan_resubmission("a-1").effect, "on as many ranks"

@@ -95,7 +95,7 @@ def _sent_text(job: "Preview", *, whole: bool, command: bool) -> str:
 @click.command()
 @job_argument
 @click.argument("folder", metavar="DIR", type=GivenPath())
-@click.option("--force", is_flag=True, help="Write it despite the adviser's errors.")
+@click.option("--force", is_flag=True, help="Write the folder despite the adviser's errors.")
 @json_option
 @click.pass_obj
 def export(reply: Reply, job: Path, folder: Path, force: bool) -> None:
@@ -141,9 +141,7 @@ def export(reply: Reply, job: Path, folder: Path, force: bool) -> None:
 @click.option(
     "--first",
     metavar="SITE[=ACCOUNT],…",
-    help=(
-        "Send it to the one of these sites that would start it first, according to `lumitui where`."
-    ),
+    help=("Send the job to whichever of these sites would start it first (see `lumitui where`)."),
 )
 @force_option
 @cluster_option

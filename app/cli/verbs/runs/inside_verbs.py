@@ -72,7 +72,7 @@ def wait(reply: Reply, run_ids: tuple[str, ...], timeout: float | None) -> None:
 @node_option
 @rank_option
 def shell(run_id: str, command: tuple[str, ...], node: str, rank: int | None) -> int:
-    """Open a shell inside a running job, or run COMMAND there.
+    """Open a shell inside a running job, or run COMMAND inside it.
 
     The shell has the run's container, environment and folder, and shares the job's cores and GPUs
     with the training. The exit code is the command's. In a pipe, prints only its output.

@@ -1,4 +1,4 @@
-"""The verbs that show how a training scales, and compare the runs of a grid."""
+"""The verbs that show how a training run scales, and compare the runs of a grid."""
 
 from typing import TypedDict, Unpack
 

@@ -249,7 +249,7 @@ def _needed_error(item: Suspect, use: str) -> InputError:
 
 
 def refuse_secret(place: Path, path: str, text: bytes, ship: Sequence[str], use: str) -> None:
-    """Refuse a file of the project at `place`, with this `text`, if it looks like a secret.
+    """Refuse a file in the project at `place`, with this `text`, if it looks like a secret.
 
     The run gets the text separately from the code, from which .gitignore may exclude the file.
     `ship` has the patterns of `ship_secrets:`.

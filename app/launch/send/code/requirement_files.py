@@ -58,7 +58,7 @@ _READERS = {"pyproject.toml": project_requirements, "uv.lock": lock_requirements
 
 @dataclass(frozen=True)
 class _RequirementFiles:
-    """Reads the files of a project that list requirements."""
+    """Reads the files in a project that list requirements."""
 
     root: Path
     ship: Sequence[str]

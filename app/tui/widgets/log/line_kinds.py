@@ -19,7 +19,7 @@ _FIGURES = re.compile(
     r"|(?P<rate>\d[\d.,]*k?)(?= ?\w+/s\b)",
     re.IGNORECASE,
 )
-"""The separators and important values in a training's step lines."""
+"""The separators and important values in a training run's step lines."""
 _ERROR = re.compile(
     rf"{ERROR_PATTERN}|Traceback \(most recent call last\)|\b(?:ERROR|CRITICAL|FATAL)\b"
     r"|\b(?:[Ee]rror|[Ff]atal): |^E\d{4} "

@@ -1,4 +1,4 @@
-"""JupyterLab in the job. Its token is in a file of the run's folder that only you can read.
+"""JupyterLab in the job. Its token is in a file in the run's folder that only you can read.
 
 No command line, script or log has the token. Notebooks are kept in the run's folder: the code
 beside this file, which they can import, is shared by all runs that were sent with it. This file is

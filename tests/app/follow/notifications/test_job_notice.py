@@ -290,6 +290,6 @@ def test_a_job_that_is_killed_outright_is_told_by_the_laptop_that_watches(
     assert kind == "text/plain" and body.startswith(f"{run.id} at minilumi: failed after ")
     assert body.endswith("; its job was killed.")
     (warning,) = [words for words in warnings if "notification" in words]
-    assert warning.endswith("lumitui sent it from here.") and SECRET not in warning
+    assert warning.endswith("lumitui sent it from this machine.") and SECRET not in warning
     cluster_runs.refresh(run.site)
     assert len(listener.told) == 1

@@ -52,7 +52,7 @@ def test_the_line_goes_to_the_address_of_the_jobs_own(monkeypatch: pytest.Monkey
             False,
         )
     ]
-    assert words.endswith("could send its notification; lumitui sent it from here.")
+    assert words.endswith("could send its notification; lumitui sent it from this machine.")
     how = {"webhook": "HOOK", "format": "json"}
     as_json = replace(ASKED, spec=changed(ASKED.spec, {"notify": how}, "t"))
     assert tell_silent_end(as_json, {"HOOK": SECRET}).endswith("hooks.example failed: 500.")
@@ -64,5 +64,9 @@ def test_an_address_that_cannot_be_used_is_said_and_not_shown(
 ) -> None:
     monkeypatch.setattr(outside, "post_line", lambda *given, **named: pytest.fail("it was sent"))
     words = tell_silent_end(ASKED, {"HOOK": address})
-    assert "$HOOK is not set here" in words if not address else "$HOOK cannot be used" in words
+    assert (
+        "$HOOK is not set on this machine" in words
+        if not address
+        else "$HOOK cannot be used" in words
+    )
     assert not address or address not in words

@@ -95,7 +95,7 @@ def test_what_is_not_known_is_said_and_other_grids_get_no_advice() -> None:
     found = of({"--workers=0": told(1.0, 0), "--workers=1": None}, unsent=1)
     silent, waiting = found.advice
     assert silent.startswith("1 of 3 runs ended without figures. If the program prints its loss")
-    assert waiting == "1 of 3 runs have no figures yet."
+    assert waiting == "No figures yet from 1 of 3 runs."
     assert [row.state for row in found.rows] == ["done", "done", "not sent"]
     mixed = {"--workers=1 --lr=1": told(1.0, 0), "--workers=2 --lr=2": told(0.5, 0)}
     for same in ({"--lr=1": told(1.0, 0), "--lr=2": told(0.5, 0)}, mixed):
@@ -136,7 +136,7 @@ def test_patterns_that_match_nothing_are_named() -> None:
 def test_no_setting_is_recommended_while_a_run_goes_on(key: str) -> None:
     found = of({f"{key}=1": told(1.0, 0), f"{key}=2": told(0.5, 0, epochs=3)}, last="running")
     assert found.advised == "" and found.advice == (
-        "1 of 2 runs have not ended, so lumitui recommends no setting yet.",
+        "lumitui recommends no setting yet: 1 of 2 runs must still end.",
     )
 
 

@@ -29,8 +29,8 @@ def unknown(program: str, arguments: str, **others: str) -> list[str]:
         ("--batchsize=3", "Write --batch-size,"),
         ("--lr 0.1 --nproc_per_node=8", "before train.py"),
         ("--batch-size-per-gpu 3", "Write --batch-size,"),
-        ("--warmup 3", "Write one that it defines (--lr"),
-        ("-x", "Write one"),
+        ("--warmup 3", "Write an argument that the program defines (--lr"),
+        ("-x", "Write an argument"),
     ],
 )
 def test_an_unknown_option_is_named_with_the_one_that_was_meant(arguments: str, near: str) -> None:

@@ -167,7 +167,9 @@ def test_a_job_on_shared_nodes_says_at_its_key_how_to_get_a_proof(gpus: int) -> 
     spec = changed(spec, {"gpus_per_node": 2, "exclusive": True}, "t")
     paid = next(one for one in findings(compose(spec, LUMI), LUMI) if one.rule == "exclusive-part")
     assert paid.severity == "note", "a fix of lumitui's own led here"
-    assert paid.do == "Remove `exclusive: true`, and with it the proof, or request all GPUs."
+    assert paid.do == (
+        "Remove `exclusive: true` (the proof is then `not measured`), or request all GPUs."
+    )
 
 
 def test_an_image_of_unknown_kind_is_noted_until_its_generation_is_named() -> None:

@@ -177,7 +177,7 @@ def test_each_note_is_true_of_what_the_script_does() -> None:
     assert "list its values under `grid:`" in lost(found)
     assert "LRS=(0.1 0.01): `args:` has no arrays" in lost(found) and "LRS" not in derived
     for what in ("TMP_CACHE=$(mktemp -d)", "OUT=$TMP_CACHE/out"):
-        assert f"{what}: it differs in each job, because mktemp makes it" in lost(found)
+        assert f"{what}: it differs in each job, because mktemp creates it" in lost(found)
     assert "mkdir -p /scratch/x: the program must create the folder" in lost(found)
     assert changes["first line"] == "#!/bin/bash → #!/bin/bash -l"
     assert changes["--open-mode=truncate"] == "truncate → append"

@@ -142,11 +142,11 @@ def test_a_rate_that_is_typed_stays_beside_deepspeeds_configuration() -> None:
 @pytest.mark.parametrize(
     ("schedule", "noted"),
     [
-        ({"type": "WarmupDecayLR", "params": {"total_num_steps": 9}}, "total_num_steps 9 stay"),
+        ({"type": "WarmupDecayLR", "params": {"total_num_steps": 9}}, "total_num_steps=9, but"),
         ({"type": "WarmupLR", "params": {"warmup_max_lr": 0.1}}, ""),
         ({"type": "WarmupLR"}, "has no learning rate|Without `warmup_max_lr`"),
         ({"type": "WarmupLR", "params": {"warmup_num_steps": 9}},
-         "has no learning rate|Without `warmup_max_lr`|warmup_num_steps 9 stay"),
+         "has no learning rate|Without `warmup_max_lr`|warmup_num_steps=9, but"),
         ({"type": "WarmupCosineLR"}, "has no learning rate"),
     ],
 )  # fmt: skip

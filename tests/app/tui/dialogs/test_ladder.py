@@ -76,7 +76,9 @@ async def test_what_fails_keeps_no_other_size_back_and_all_is_told(
         await pilot.press("+")
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
         await sees(pilot, r"\[ \] +16 +128 +\S+ +12-99 +\S+ +predicted")
-        await sees(pilot, "A step trains 512 samples instead of 256; the learning rate changes")
+        await sees(
+            pilot, "Each step trains on 512 samples instead of 256; the learning rate changes"
+        )
         await pilot.press("down", "a")
         await sees(pilot, "Send on 1, 2, 4, 8, 16 nodes")
         await pilot.press("j")  # the plan of another size; the button stays

@@ -65,7 +65,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(run: Path, tmp_path: Pa
 def test_a_target_that_is_no_folder(run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for target in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / ("x" * 300)):
-        with pytest.raises(LumiError, match="cannot be made"):
+        with pytest.raises(LumiError, match="cannot be created"):
             fetch(Local(), str(run), ["*"], target)
 
 
@@ -143,7 +143,7 @@ def test_a_disk_that_fills_meanwhile_ends_the_fetch_and_keeps_no_part(
     for name in ("one", "two", "three"):
         (run / name).write_bytes(os.urandom(3_000_000))
     with small_disk(tmp_path / "disk", "8M") as disk:
-        with pytest.raises(LumiError, match="disk here is full"):
+        with pytest.raises(LumiError, match="disk is full"):
             fetch(Local(), str(run), ["one", "two", "three"], disk / "here")
         assert sorted(os.listdir(disk / "here")) == [".lumitui-fetch", "one", "two"]
         assert os.listdir(disk / "here" / ".lumitui-fetch") == []
