@@ -185,7 +185,11 @@ def mistakes(
         return broken
     if bind.of_gpus:
         return (*_gpus(bind, node, tasks), *_count(bind, tasks))
-    found = [*_empty(bind, tasks), *_outside(bind, node, tasks), *_reserved(bind, node, tasks)]
+    found = [
+        *_empty(bind, tasks),
+        *_outside(bind, node, tasks),
+        *_reserved(bind, node, tasks, gpus),
+    ]
     if starter == "torchrun":
         return (*found, *_torchrun(bind, node))
     found += _count(bind, tasks)
@@ -249,23 +253,29 @@ def _outside(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
         )
 
 
-def _reserved(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
+def _reserved(bind: Bind, node: NodeShape, tasks: int, gpus: Bind | None) -> Iterator[MaskMistake]:
     closed = frozenset(range(node.cores)) - node.usable_cores
-    hit = {
-        task: sorted(physical(bind.of_task(task).numbers, node) & closed) for task in range(tasks)
-    }
-    wrong = tuple(task for task, cores in hit.items() if cores)
+    own = {task: physical(bind.of_task(task).numbers, node) for task in range(tasks)}
+    wrong = tuple(task for task, cores in own.items() if cores & closed)
     if wrong:
-        cores = format_cores(core for task in wrong for core in hit[task])
+        cores = _cores(format_cores(core for task in wrong for core in own[task] & closed))
+        gpu = _gpu_of(wrong[0], gpus) if tasks == node.gpus else None
+        near = node.gpu_cores[gpu] if gpu is not None and gpu < len(node.gpu_cores) else ""
+        rest = near or format_cores(own[wrong[0]] - closed or node.usable_cores)
         yield MaskMistake(
             "mask-reserved",
             "error",
-            f"{_some(wrong).capitalize()} would get {_cores(cores)}, which the system reserves, "
+            f"{_some(wrong).capitalize()} would get {cores}, which the system reserves, "
             "so srun refuses the step.",
-            f"Omit {_cores(cores)}; the cores of GPU 0, for example, are "
-            f"{node.gpu_cores[0] if node.gpu_cores else format_cores(node.usable_cores)}.",
+            f"Omit {cores}: give {_listed(wrong, rest)}.",
             wrong,
         )
+
+
+def _listed(wrong: Sequence[int], cores: str) -> str:
+    """Return `task 1 the cores 57-63`, and where to find those of the other wrong tasks."""
+    others = ", and so on; `lumitui bind SITE` prints the list" if wrong[1:] else ""
+    return f"task {wrong[0]} the {_cores(cores)}{others}"
 
 
 def _count(bind: Bind, tasks: int) -> Iterator[MaskMistake]:
@@ -363,14 +373,13 @@ def _order(bind: Bind, node: NodeShape, tasks: int, gpus: Bind | None) -> Iterat
     has = f"near GPU {', '.join(map(str, near))}" if near else "near no GPU"
     same = all(_same_domain(node, *each) for each in far.values())
     follows = ", in the same NUMA domain." if same else "; each copy crosses the node."
-    others = ", and so on; `lumitui bind SITE` prints the list" if wrong[1:] else ""
     yield MaskMistake(
         "mask-order",
         "note" if same else "warning",
         f"{_some(wrong).capitalize()} {'have' if wrong[1:] else 'has'} cores that are not the "
         f"nearest to {'their' if wrong[1:] else 'its'} GPU: task {wrong[0]} uses GPU {gpu}, but "
         f"its cores are {has}{follows}",
-        f"Give task {wrong[0]} the cores {node.gpu_cores[gpu]}{others}.",
+        f"Give {_listed(wrong, node.gpu_cores[gpu])}.",
         wrong,
     )
 

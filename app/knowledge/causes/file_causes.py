@@ -3,6 +3,12 @@
 from lumitui.app.knowledge.causes.meanings import LogRule
 from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 
+ABSENT = (
+    "Check the path. If the file is on your computer, upload it with `stage: {DATA: PATH}` and "
+    "write $STAGE_DATA in `args:`."
+)
+"""The fix for an absolute path; `no-file` has that for others."""
+
 FILES: tuple[LogRule, ...] = (
     _rule(
         "hub-limit",

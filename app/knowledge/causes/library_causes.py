@@ -72,6 +72,13 @@ LIBRARIES: tuple[LogRule, ...] = (
         "folder and add it to LD_LIBRARY_PATH.",
     ),
     _rule(
+        "installation-changed",
+        r"(?:[Nn]o such file or directory|FileNotFoundError|[Cc]an't open file)[^/]{0,40}"
+        r"(?P<what>/[^\s'\"]*/(?:site|dist)-packages/[^\s'\":]+)",
+        "The Python installation of the job is incomplete, or was changed meanwhile: {what}.",
+        "Run it again. If it fails again, reinstall the package, or choose another image.",
+    ),
+    _rule(
         "no-module",
         r"^\s*(?:[\w.]+: )?(?:ModuleNotFoundError|ImportError): No module named(?! '?(?:torch"
         r"|torchvision|torchaudio|torchtext|transformers|numpy|deepspeed|peft|accelerate|lightning"

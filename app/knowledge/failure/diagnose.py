@@ -80,6 +80,9 @@ _RAISED_IN = (
     ("no-internet", re.compile(r"/torch/distributed/|init_process_group$"), "rendezvous"),
     ("peer-lost", re.compile(r"rendezvous\.py |_create_c10d_store$"), "rendezvous"),
 )
+_VERSION, _CHANGED = "package-version", "installation-changed"
+_PACKAGE = re.compile(r"(?:No module named|cannot import name .+ from|Error: module) '?(\w+)")
+"""The package that lacks a part; if its own code needs the part, it is not a different version."""
 _BARE = re.compile(
     r"^(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception)|Exception|StopIteration)"
     r"(?:\([\w.]+\))?(?::|$)|^(?:[a-z_]\w*\.)+error: "
@@ -208,6 +211,8 @@ def _follows(one: Diagnosis, reasons: Sequence[Diagnosis], *, chained: bool) -> 
         return chained and "DUE TO JOB REQUEUE" in one.line  # a chain requeues its own job
     if one.id == "aborted" or (one.id == _BY_SIGNAL and _ABORT.search(one.line)):
         return any(other.id == "exit-abort" for other in reasons)
+    if one.id == _VERSION:
+        return any(other.id == _CHANGED for other in reasons)
     return one.id == "launch-failed" and any(other.id.startswith("cpu-bind") for other in reasons)
 
 
@@ -356,13 +361,16 @@ def _exception(ended_by: Culprit, evidence: Evidence) -> Diagnosis:
     lines = (raised.line, *raised.message, *raised.causes)
     for line, rule in ((line, rule) for table in (RULES, LATE) for line in lines for rule in table):
         if match := rule.pattern.search(line.text):
-            reason = diagnosis_of(_by_frames(rule, raised.frames), match, line, evidence)
+            reason = diagnosis_of(_by_frames(rule, raised.frames, line.text), match, line, evidence)
             return replace(reason, rank=rank, place=raised.place)
     return _unnamed(raised.line, rank, raised.place, evidence)
 
 
-def _by_frames(rule: LogRule, frames: Sequence[str]) -> LogRule:
+def _by_frames(rule: LogRule, frames: Sequence[str], text: str) -> LogRule:
     """Return the rule for an exception, which may depend on the frames that raised it."""
+    own = _PACKAGE.search(text)
+    if rule.id == _VERSION and own and frames and f"-packages/{own[1]}/" in frames[-1]:
+        return next(one for one in EVERY if one.id == _CHANGED)
     for cause, pattern, other in _RAISED_IN:
         if rule.id == cause and any(pattern.search(frame) for frame in frames):
             return next(one for one in EVERY if one.id == other)

@@ -14,6 +14,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 from lumitui.app.knowledge.causes.cause_table import EVERY, SCARCE
+from lumitui.app.knowledge.causes.file_causes import ABSENT
 from lumitui.app.knowledge.causes.meanings import LogRule
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis
 from lumitui.app.knowledge.failure.hangs import hung, straggler
@@ -280,6 +281,8 @@ def diagnosis_of(
         what = " ".join([what, *_next_text(line, evidence)])
     what, _, more = what.partition(". ") if rule.id == "usage" else (what, "", "")
     do = f"{more}." if more else rule.do  # a program that refuses to start may suggest a fix
+    if rule.id == "no-file" and what.lstrip("'\"").startswith("/"):
+        do = ABSENT
     if len(what) > _WHAT:
         what = f"{what[:_WHAT].rpartition(' ')[0] or what[:_WHAT]} …"
     sentence = rule.sentence.replace("{what}", what)

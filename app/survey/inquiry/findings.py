@@ -106,6 +106,10 @@ def _path(place: JobPath, state: PathState) -> Iterator[Finding]:
         yield finding(
             "cluster-bind", f"{place.path}, which the container binds, does not exist"
             f"{_link(state)}.", "Create it, or remove the bind.", place.at)  # fmt: skip
+    elif place.role == "input" and not exists:
+        yield finding(
+            "cluster-path", f"{place.path} does not exist{_link(state)}.",
+            "Check the path; `stage:` in a job file uploads data.", place.at)  # fmt: skip
     elif place.role in ("data", "config") and not exists and not state.above_writable:
         # In a folder that the user may write to, a missing path may be the job's own output.
         yield finding(

@@ -1,6 +1,7 @@
 """The requirements of a job, and the paths it uses on the cluster. Pure."""
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -11,8 +12,11 @@ from lumitui.app.launch.placement import placement_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
 
-Role = Literal["image", "bind", "config", "data", "wheels", "output", "work"]
-"""The use of a path by a job: running, binding or reading it, or writing its log or results."""
+Role = Literal["image", "bind", "config", "input", "data", "wheels", "output", "work"]
+"""The use of a path by a job: running, binding or reading it, or writing its log or results.
+
+`data` may also be the job's own output, as an argument whose option does not name an input.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ def of_job(job: ScriptJob, site: Site) -> tuple[JobPath, ...]:
                 paths += _bind(bind.value or "", bind.at)
         for option in ("deepspeed_config", "deepspeed-config"):
             paths += _option(step.arguments, f"--{option}", "config")
-        paths += [place for word in step.arguments for place in _data(word.known, word.at)]
+        paths += _data([(word.known, word.at) for word in step.arguments])
     for name in ("output", "error"):
         log = job.options.get(name)
         if log is not None and "/" in (log.value or ""):
@@ -91,8 +95,7 @@ def of_spec(spec: JobSpec, site: Site, work_root: str) -> tuple[JobPath, ...]:
         paths += _whole(spec.venv.wheels, "wheels", Position(field="venv"))
     for name, target in spec.links.items():
         paths += _whole(target, "data", Position(field=f"links.{name}"))
-    for word in spec.args:
-        paths += _data(word, Position(field="args"))
+    paths += _data([(word, Position(field="args")) for word in spec.args])
     paths += _whole(work_root, "work", Position(field="account"))
     return _kept(paths, site)
 
@@ -111,9 +114,23 @@ def _bind(text: str, at: Position) -> list[JobPath]:
     return [place for part in text.split(",") for place in _whole(part.split(":")[0], "bind", at)]
 
 
-def _data(text: str, at: Position) -> list[JobPath]:
-    """Return the path in an argument like `/data/x` or `--data=/data/x`."""
-    return _whole(re.sub(r"^--?[\w-]+=", "", text), "data", at)
+_INPUT = re.compile(
+    r"--?(?:(?:train|val|valid|validation|test|eval)[-_]?)?(?:data|dataset|input|corpus|tokenizer|"
+    r"vocab|pretrained|imagenet|images|videos|manifest)(?:[-_]?(?:dir|path|folder|file|root|set|"
+    r"prefix))?|--(?:train|val|valid|validation|test|eval)[-_](?:dir|path|folder|file|root)"
+)
+"""Options whose values are inputs, like `--data` and `--train-file`."""
+
+
+def _data(words: Sequence[tuple[str, Position]]) -> Iterator[JobPath]:
+    """Yield the paths in arguments like `/data/x`, `--data /data/x` or `--data=/data/x`."""
+    before = ""
+    for word, at in words:
+        name, equals, value = word.partition("=")
+        named = bool(equals) and re.fullmatch(r"--?[\w-]+", name) is not None
+        reads = _INPUT.fullmatch(name if named else before)
+        yield from _whole(value if named else word, "input" if reads else "data", at)
+        before = word
 
 
 def _option(words: tuple[CommandWord, ...], name: str, role: Role) -> list[JobPath]:

@@ -243,3 +243,56 @@ def test_without_evidence_no_rank_is_blamed() -> None:
     log = "\n".join(caught(rank, rank, 12).rstrip() for rank in range(4))
     assert "that did not join." in why(log, rank=None)[0].sentence
     assert "is the one" not in why(log, rank=None)[0].sentence
+
+
+PACKAGES = "/opt/env/lib/python3.12/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("frame", "error", "cause", "what"),
+    [
+        ("torch/optim/__init__.py", "ModuleNotFoundError: No module named 'torch.optim.adadelta'",
+         "installation-changed", "torch.optim.adadelta"),
+        ("torch/optim/__init__.py", "ImportError: cannot import name 'Adam' from 'torch.optim' "
+         f"({PACKAGES}/torch/optim/__init__.py)", "installation-changed", "'Adam' from"),
+        ("torch/nn/__init__.py", "AttributeError: module 'torch' has no attribute 'Tensor'",
+         "installation-changed", "torch"),
+        ("inspect.py", "FileNotFoundError: [Errno 2] No such file or directory: "
+         f"'{PACKAGES}/torch/optim/adadelta.py'", "installation-changed", "adadelta.py"),
+        ("apex/amp.py", "ModuleNotFoundError: No module named 'torch._six'", "package-version",
+         "torch._six"),
+    ],
+)  # fmt: skip
+def test_a_package_that_lacks_its_own_parts_was_changed_and_is_not_another_version(
+    frame: str, error: str, cause: str, what: str
+) -> None:
+    log = (
+        "1: Traceback (most recent call last):\n"
+        '1:   File "/project/train.py", line 3, in <module>\n1:     import torch\n'
+        f'1:   File "{PACKAGES}/{frame}", line 9, in <module>\n1:     from x import y\n1: {error}\n'
+    )
+    (found,) = why(log)
+    assert found.id == cause and what in found.sentence
+    assert found.do.startswith("Run it again") is (cause == "installation-changed")
+
+
+def test_beside_a_changed_installation_no_rank_is_told_to_pin_versions() -> None:
+    log = (
+        "0: ModuleNotFoundError: No module named 'torch.optim.adadelta'\n"
+        "1: FileNotFoundError: [Errno 2] No such file or directory: "
+        f"'{PACKAGES}/torch/optim/adadelta.py'\n"
+    )
+    assert [one.id for one in why(log)] == ["installation-changed"]
+
+
+@pytest.mark.parametrize(
+    ("path", "fix"),
+    [
+        ("'/scratch/project_1/imagenet.pt'", "stage:"),
+        ("'data/imagenet.pt'", "Write paths relative"),
+    ],
+)
+def test_a_missing_absolute_path_is_checked_or_staged(path: str, fix: str) -> None:
+    (found,) = why(f"0: FileNotFoundError: [Errno 2] No such file or directory: {path}\n")
+    assert found.id == "no-file" and fix in found.do
+    assert ("links" in found.do) is ("stage" not in found.do)

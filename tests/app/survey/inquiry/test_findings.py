@@ -126,6 +126,8 @@ def test_each_thing_that_is_wrong_is_said_once(
         ("image", PathState("/x/a.sif", "file", True, False, "/x", False), ""),
         ("bind", PathState("/x/a.sif", "folder", True, False, "/x", False), ""),
         ("data", PathState("/x/a.sif", "none", False, False, "/x", True), ""),
+        ("input", PathState("/x/a.sif", "none", False, False, "/x", True), "cluster-path"),
+        ("input", PathState("/x/a.sif", "file", True, False, "/x", True), ""),
         ("output", PathState("/x/a.sif", "folder", True, True, "/x", True), ""),
     ],
 )
@@ -203,9 +205,34 @@ def test_the_paths_of_a_job_file_have_its_fields() -> None:
         ("/pfs/i.sif", "image", "container.image"),
         ("/flash/p", "bind", "container.binds"),
         ("/scratch/p/data", "data", "links.data"),
-        ("/scratch/p/x", "data", "args"),
+        ("/scratch/p/x", "input", "args"),
         ("/scratch/project_1/me", "work", "account"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "role"),
+    [
+        ("--data /scratch/p/x", "input"),
+        ("--train-file=/scratch/p/x", "input"),
+        ("--val_dir /scratch/p/x", "input"),
+        ("--dataset-path /scratch/p/x", "input"),
+        ("--tokenizer /scratch/p/x", "input"),
+        ("--output-dir /scratch/p/x", "data"),
+        ("--data-cache /scratch/p/x", "data"),
+        ("--data --save /scratch/p/x", "data"),
+        ("/scratch/p/x", "data"),
+    ],
+)
+def test_an_options_name_tells_whether_its_path_must_exist(arguments: str, role: Role) -> None:
+    spec = parse_job(
+        "name: a\nsite: lumi\naccount: project_1\npartition: standard-g\ntime: 01:00:00\n"
+        f"script: t.py\nargs: [{arguments.replace(' ', ', ')}]\n",
+        "job.yaml",
+    )
+    script = read_script(f"#!/bin/bash\nsrun python3 t.py {arguments}\n", site=LUMI)
+    paths = (*job_paths.of_spec(spec, LUMI, "/w"), *job_paths.of_job(script, LUMI))
+    assert [one.role for one in paths if one.path == "/scratch/p/x"] == [role] * 2
 
 
 def test_every_finding_has_its_topic() -> None:
