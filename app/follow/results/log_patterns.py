@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 
 import regex
 
-from lumitui.app.follow.results.summary import Figures, figures_from
+from lumitui.app.follow.results.summary import SPEEDS, Figures, figures_from
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.history.run import Run
+from lumitui.app.launch.draft.printed_series import logged_speed
 from lumitui.remote.site.errors import InputError, LumiError
 
 SECONDS = 3.0
@@ -27,8 +28,6 @@ LOG_BYTES = 262_144
 """Bytes to search at the end of a log."""
 _LOG_LINE = 2000
 """Characters to search in each line."""
-_SPEEDS = ("images_per_s", "examples_per_s", "sequences_per_s")
-"""Common names for `samples_per_s`."""
 _COUNT = r"(\d{1,3}(?:,\d{3})+|\d+)(?!\.?\d)"
 _AFTER = r"s?[\"']?[ \t:=#\[(]*"
 _STEP = re.compile(
@@ -51,6 +50,8 @@ class LogFigures:
     """The values as lines of metrics.jsonl."""
     warning: str = ""
     """Why the log could not be searched."""
+    speed: str = ""
+    """A sentence on the speed that the log prints, if no pattern is for it."""
     figures: Figures = field(default_factory=lambda: figures_from(()))
     """The values as those of a metrics.jsonl."""
 
@@ -61,15 +62,15 @@ def log_figures_of(run: Run, read: Callable[[int], tuple[int, bytes] | None]) ->
     `read` returns the requested number of bytes from the log's end, with their offset, or None if
     there is no log; it is called at most once.
     """
-    if not run.has_metrics:
-        return LogFigures()
     try:
         if (end := read(LOG_BYTES)) is None:
             return LogFigures()
-        found = _found(end[1].decode("utf-8", "replace"), run.spec.metrics)
+        text = end[1].decode("utf-8", "replace")
+        found = _found(text, run.spec.metrics)
         lines = _lines_of(found)
         points = [point for line in lines if (point := parse_line(line))]
-        return LogFigures(_values(found), lines, figures=figures_from(points))
+        speed = "" if any(found.get(name) for name in SPEEDS) else logged_speed(text)
+        return LogFigures(_values(found), lines, speed=speed, figures=figures_from(points))
     except LumiError as error:
         return LogFigures(warning=f"lumitui cannot read `metrics:` from the log: {error}")
 
@@ -119,7 +120,7 @@ def _lines_of(found: _Found) -> list[bytes]:
     A step is the number in the log's line or, if they have none that grows, counts the lines. Then,
     matches are paired from the end, because the beginning of the log may be missing.
     """
-    named = {"samples_per_s" if name in _SPEEDS else name: some for name, some in found.items()}
+    named = {"samples_per_s" if name in SPEEDS else name: some for name, some in found.items()}
     count, points = max(map(len, named.values()), default=0), list[dict[str, float | str]]()
     steps, counts = ({}, "") if named.get("step") else _steps_of(found)
     if steps:

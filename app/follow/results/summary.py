@@ -14,6 +14,8 @@ from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint, slowes
 WIRE = ("communication_s", "exposed_s")
 """Names of the metrics for the seconds in which a backward pass transfers gradients, and in which
 it waits for them."""
+SPEEDS = ("samples_per_s", "images_per_s", "examples_per_s", "sequences_per_s")
+"""`samples_per_s`, and common names for it in a log."""
 PARTS = ("data_s", "forward_backward_s", "optimizer_s", *WIRE)
 """Names of the parts of a step's time that a trainer reports (trainers/engine/training.py)."""
 
