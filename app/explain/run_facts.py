@@ -221,7 +221,7 @@ def metrics(totals: Summary, broken: int, planned: int | None = None) -> list[Ro
     speed = run_phrases.samples(totals.samples_per_s, totals.throughput)
     lines = f"{words.count(broken, 'line')} of metrics.jsonl cannot be read"
     rows = (
-        ("steps", totals.steps, f"{totals.steps:,}"),
+        (f"{totals.unit}s", totals.steps, f"{totals.steps:,}"),
         ("last loss", totals.last_loss, words.number(totals.last_loss)),
         ("throughput", totals.samples_per_s, speed),
         *run_phrases.compute(totals.throughput),

@@ -145,7 +145,7 @@ def loss(totals: Summary | None) -> str:
     """Return the last loss and its step; '' if there is none yet."""
     if totals is None or totals.last_loss is None:
         return ""
-    return f"{words.number(totals.last_loss)} after {words.count(totals.steps, 'step')}"
+    return f"{words.number(totals.last_loss)} after {words.count(totals.steps, totals.unit)}"
 
 
 def _saves(run: Run, totals: Summary | None) -> str:

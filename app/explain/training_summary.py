@@ -43,6 +43,8 @@ class Summary:
     throughput: Throughput = field(default_factory=Throughput)
     slowest_save: float | None = None
     """Seconds."""
+    unit: str = "step"
+    """What `steps` counts: `line` or `epoch` if the values come from a log without steps."""
 
 
 @dataclass(frozen=True)

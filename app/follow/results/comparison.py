@@ -181,7 +181,7 @@ def _metrics(points: Sequence[Sequence[MetricPoint]], runs: Sequence[Run]) -> tu
     names = dict.fromkeys(name for run in runs for name in run.spec.metrics)
     own = [(name, [_last(some, name) for some in points]) for name in names]
     rows: list[tuple[str, list[float | None]]] = [
-        ("steps", [total.steps for total in sums]),
+        (f"{sums[0].unit}s", [total.steps for total in sums]),
         ("loss", [total.last_loss for total in sums]),
         ("samples/s", [total.samples_per_s for total in sums]),
         ("test accuracy", [total.test_accuracy for total in sums]),

@@ -7,16 +7,18 @@ time limit and lets other threads run meanwhile.
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import regex
 
-from lumitui.app.follow.results.summary import Figures, figures_from
+from lumitui.app.follow.results.summary import SPEEDS, Figures, figures_from
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.history.run import Run
+from lumitui.app.launch.draft.printed_series import logged_speed
 from lumitui.remote.site.errors import InputError, LumiError
 
 SECONDS = 3.0
@@ -26,8 +28,17 @@ LOG_BYTES = 262_144
 """Bytes to search at the end of a log."""
 _LOG_LINE = 2000
 """Characters to search in each line."""
-_SPEEDS = ("images_per_s", "examples_per_s", "sequences_per_s")
-"""Common names for `samples_per_s`."""
+_COUNT = r"(\d{1,3}(?:,\d{3})+|\d+)(?!\.?\d)"
+_AFTER = r"s?[\"']?[ \t:=#\[(]*"
+_STEP = re.compile(
+    rf"(?<![\w/])(?:(?:global|train)[_ ])?(?:step|iter(?:ation)?){_AFTER}{_COUNT}(?: ?/ ?{_COUNT})?"
+    rf"|(?<![\d.]){_COUNT}/{_COUNT} \[\d+:\d\d",  # a progress bar of tqdm
+    re.IGNORECASE,
+)
+_EPOCH = re.compile(rf"(?<!\w)epoch{_AFTER}{_COUNT}", re.IGNORECASE)
+_BATCH = re.compile(rf"[\[(] *{_COUNT} ?/ ?{_COUNT}[\])]")
+_Found = Mapping[str, Sequence[tuple[str, int, float]]]
+"""For each series, its lines, their places in the log, and their values."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +46,12 @@ class LogFigures:
     """The values of the job file's `metrics:` at the end of the log."""
 
     series: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    lines: Sequence[bytes] = ()
+    """The values as lines of metrics.jsonl."""
     warning: str = ""
     """Why the log could not be searched."""
+    speed: str = ""
+    """A sentence on the speed that the log prints, if no pattern is for it."""
     figures: Figures = field(default_factory=lambda: figures_from(()))
     """The values as those of a metrics.jsonl."""
 
@@ -47,22 +62,22 @@ def log_figures_of(run: Run, read: Callable[[int], tuple[int, bytes] | None]) ->
     `read` returns the requested number of bytes from the log's end, with their offset, or None if
     there is no log; it is called at most once.
     """
-    if not run.has_metrics:
-        return LogFigures()
     try:
         if (end := read(LOG_BYTES)) is None:
             return LogFigures()
-        series = series_of(end[1].decode("utf-8", "replace"), run.spec.metrics)
-        points = [point for line in lines_of(series) if (point := parse_line(line))]
-        return LogFigures(series, figures=figures_from(points))
+        text = end[1].decode("utf-8", "replace")
+        found = _found(text, run.spec.metrics)
+        lines = _lines_of(found)
+        points = [point for line in lines if (point := parse_line(line))]
+        speed = "" if any(found.get(name) for name in SPEEDS) else logged_speed(text)
+        return LogFigures(_values(found), lines, speed=speed, figures=figures_from(points))
     except LumiError as error:
         return LogFigures(warning=f"lumitui cannot read `metrics:` from the log: {error}")
 
 
 def keep_log_figures(history: History, run: Run, figures: LogFigures) -> None:
     """Store the values found in an ended run's log, unless it wrote metrics.jsonl."""
-    lines = lines_of(figures.series)
-    if lines and run.state.is_final:
+    if (lines := figures.lines) and run.state.is_final:
         # The offset ensures that only one of two processes adds them.
         history.metrics.add(run.id, lines, (0, sum(map(len, lines))))
 
@@ -78,48 +93,120 @@ def series_of(
     Raises:
         InputError: a pattern takes too long; the message names it.
     """
+    return _values(_found(text, patterns, seconds))
+
+
+def _values(found: _Found) -> dict[str, list[float]]:
+    return {name: [value for _, _, value in matches] for name, matches in found.items()}
+
+
+def _found(text: str, patterns: Mapping[str, str], seconds: float = SECONDS) -> _Found:
     deadline = time.monotonic() + seconds
-    series: dict[str, list[float]] = {}
+    found: dict[str, list[tuple[str, int, float]]] = {}
     for name, pattern in patterns.items():
         try:
-            series[name] = list(_numbers(text, pattern, deadline))
+            found[name] = list(_matches(text, pattern, deadline))
         except TimeoutError as error:
             raise InputError(
                 f"The pattern {name} under `metrics:` needs more than {seconds:g} s on the log.",
                 "Write it without alternatives inside repeats, such as (a|aa)+.",
             ) from error
-    return series
+    return found
 
 
-def lines_of(series: Mapping[str, Sequence[float]]) -> list[bytes]:
+def _lines_of(found: _Found) -> list[bytes]:
     """Return the values as lines of metrics.jsonl, one per logged step.
 
-    Matches are paired from the end, because the beginning of the log may be missing. Without a
-    pattern named `step`, the steps are counted.
+    A step is the number in the log's line or, if they have none that grows, counts the lines. Then,
+    matches are paired from the end, because the beginning of the log may be missing.
     """
-    count = max(map(len, series.values()), default=0)
-    steps: list[dict[str, float]] = [{"step": index} for index in range(count)]
-    for name, values in series.items():
-        key = "samples_per_s" if name in _SPEEDS else name
-        for step, value in zip(steps[count - len(values) :], values, strict=True):
-            step[key] = value
-    return [json.dumps(step).encode() for step in steps]
+    named = {"samples_per_s" if name in SPEEDS else name: some for name, some in found.items()}
+    count, points = max(map(len, named.values()), default=0), list[dict[str, float | str]]()
+    steps, counts = ({}, "") if named.get("step") else _steps_of(found)
+    if steps:
+        unit: dict[str, float | str] = {} if counts == "step" else {"counts": counts}
+        by_step: dict[int, dict[str, float | str]] = {}
+        for name, matches in named.items():
+            for _, place, value in matches:
+                if (step := steps.get(place)) is not None:
+                    by_step.setdefault(step, unit | {"step": step})[name] = value
+        points = [by_step[step] for step in sorted(by_step)]
+    else:
+        points = [{"step": at + 1, "counts": "line"} for at in range(count)]
+        for name, matches in named.items():
+            for point, (_, _, value) in zip(points[count - len(matches) :], matches, strict=True):
+                point[name] = value
+                if name == "step":
+                    point.pop("counts", None)
+    return [json.dumps(point).encode() for point in points]
 
 
-def _numbers(text: str, pattern: str, deadline: float) -> Iterator[float]:
+def _steps_of(found: _Found) -> tuple[dict[int, int], str]:
+    """Return the step of each matched line by its place, and what it counts; {} if unknown.
+
+    A line without a number belongs to the step of the one before.
+    """
+    lines = sorted({place: line for some in found.values() for line, place, _ in some}.items())
+    epochs = [_whole(match[1]) for _, line in lines if (match := _EPOCH.search(line))]
+    first = min([1, *epochs])
+    for unit, read in _READERS:
+        steps: dict[int, int] = {}
+        told, last = 0, None
+        for place, line in lines:
+            if (step := read(line, first)) is not None:
+                told, last = told + 1, step
+            if last is not None:
+                steps[place] = last
+        numbers = list(steps.values())
+        grows = len(lines) == 1 or (numbers and numbers[0] < numbers[-1])
+        rare = 3 * told < len(lines) or (unit == "epoch" and 2 * len(set(numbers)) < len(lines))
+        if numbers and grows and not rare and numbers == sorted(numbers):
+            return steps, unit
+    return {}, ""
+
+
+def _step(line: str, _first: int) -> int | None:
+    match = _STEP.search(line)
+    return _whole(match[1] or match[3]) if match else None
+
+
+def _step_of_epoch(line: str, first: int) -> int | None:
+    """Return the step over all epochs, from an epoch and a position: `Epoch 3 … [120/500]`."""
+    if not (epoch := _EPOCH.search(line)):
+        return None
+    match = _STEP.search(line)
+    place = [number for number in match.groups() if number] if match else []
+    if len(place) < 2:
+        place = list(batch.groups()) if (batch := _BATCH.search(line, epoch.end())) else []
+    return (_whole(epoch[1]) - first) * _whole(place[1]) + _whole(place[0]) if place else None
+
+
+def _epoch(line: str, _first: int) -> int | None:
+    match = _EPOCH.search(line)
+    return _whole(match[1]) if match else None
+
+
+def _whole(digits: str) -> int:
+    return int(digits[:18].replace(",", ""))
+
+
+_READERS = (("step", _step), ("step", _step_of_epoch), ("epoch", _epoch))
+
+
+def _matches(text: str, pattern: str, deadline: float) -> Iterator[tuple[str, int, float]]:
     try:
         compiled = regex.compile(pattern)
     except (regex.error, OverflowError, RecursionError):
         return
     if not compiled.groups:
         return
-    for line in text.splitlines():
+    for place, line in enumerate(text.splitlines()):
         rest = deadline - time.monotonic()
         if rest <= 0:
             raise TimeoutError
         match = compiled.search(line[:_LOG_LINE], timeout=rest, concurrent=True)
         if match and (number := _parsed(match[1])) is not None:
-            yield number
+            yield line[:_LOG_LINE], place, number
 
 
 def _parsed(text: str | None) -> float | None:

@@ -14,8 +14,16 @@ from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint, slowes
 WIRE = ("communication_s", "exposed_s")
 """Names of the metrics for the seconds in which a backward pass transfers gradients, and in which
 it waits for them."""
+SPEEDS = ("samples_per_s", "images_per_s", "examples_per_s", "sequences_per_s")
+"""`samples_per_s`, and common names for it in a log."""
 PARTS = ("data_s", "forward_backward_s", "optimizer_s", *WIRE)
 """Names of the parts of a step's time that a trainer reports (trainers/engine/training.py)."""
+
+
+def _unit_of(points: Sequence[MetricPoint]) -> str:
+    """Return what the points' steps count: those found in a log may be its lines or epochs."""
+    counts = points[-1].extra.get("counts") if points else None
+    return str(counts) if counts in ("line", "epoch") else "step"
 
 
 def throughput_of(points: Sequence[MetricPoint], median: float | None) -> Throughput:
@@ -119,6 +127,7 @@ def summarize(points: Iterable[MetricPoint]) -> Summary:
         global_batch=global_batch,
         throughput=throughput_of(points, middle),
         slowest_save=slowest_save(points),
+        unit=_unit_of(points),
     )
 
 
@@ -130,6 +139,7 @@ class Curve:
     last_step: int = 0
     values: tuple[float, ...] = ()
     """The mean of each equal share of the steps, in order, and the last value."""
+    unit: str = "step"
 
 
 def curve(
@@ -140,20 +150,21 @@ def curve(
 ) -> Curve:
     """Return a metric over the steps in at most `most` values; the last value of a step counts."""
     values: dict[int, float] = {}
+    points = list(points)
     for point in points:
         value = point.loss if of == "loss" else point.samples_per_s
         if point.event == "step" and point.step is not None and value is not None:
             values[point.step] = value
-    return curve_of(values, most)
+    return curve_of(values, most, _unit_of(points))
 
 
-def curve_of(values: Mapping[int, float], most: int = 240) -> Curve:
+def curve_of(values: Mapping[int, float], most: int = 240, unit: str = "step") -> Curve:
     """Return the curve of a number at each step, in at most `most` values."""
     if not values:
         return Curve()
     steps = sorted(values)
     means = thinned_curve([values[step] for step in steps], most)
-    return Curve(steps[0], steps[-1], (*means[:-1], values[steps[-1]]))
+    return Curve(steps[0], steps[-1], (*means[:-1], values[steps[-1]]), unit)
 
 
 def thinned_curve(values: Sequence[float], most: int) -> tuple[float, ...]:
@@ -220,7 +231,7 @@ def series_of(points: Iterable[MetricPoint], most: int = MOST_SERIES) -> tuple[F
     If a step has two lines, the later counts. An evaluation line without a step belongs to the step
     before it.
     """
-    by_name: dict[str, dict[int, float]] = {}
+    points, by_name = list(points), dict[str, dict[int, float]]()
     step: int | None = None
     for point in points:
         step = point.step if point.step is not None else step
@@ -229,7 +240,8 @@ def series_of(points: Iterable[MetricPoint], most: int = MOST_SERIES) -> tuple[F
                 by_name.setdefault(name, {})[step] = value
     names = [name for name in _FIRST + _THEN if name in by_name]
     names += sorted(name for name in by_name if name not in names)
-    return tuple(_series(name, by_name[name]) for name in names[:most])
+    unit = _unit_of(points)
+    return tuple(_series(name, by_name[name], unit) for name in names[:most])
 
 
 def _numbers(point: MetricPoint) -> Iterator[tuple[str, float]]:
@@ -242,6 +254,6 @@ def _numbers(point: MetricPoint) -> Iterator[tuple[str, float]]:
             yield name, other
 
 
-def _series(name: str, values: dict[int, float]) -> FigureSeries:
-    last = values[max(values)]
-    return FigureSeries(name, curve_of(values), last, min(values.values()), max(values.values()))
+def _series(name: str, values: dict[int, float], unit: str) -> FigureSeries:
+    last, drawn = values[max(values)], curve_of(values, unit=unit)
+    return FigureSeries(name, drawn, last, min(values.values()), max(values.values()))

@@ -108,11 +108,8 @@ def apply_fixes(text: str, problems: Iterable[Finding]) -> tuple[str, tuple[Find
 
 def with_printed_series(text: str, program: str) -> str:
     """Return the job file's `text` with `metrics:` for each series that `program` prints."""
-    patterns = ""
-    while found := next(undrawn_series(program, patterns), None):
-        assert found.fix is not None
-        text, patterns = apply_fix(text, found.fix), f"{patterns} {found.fix.value}"
-    return text
+    fixes = [found.fix for found in undrawn_series(program, "") if found.fix]
+    return apply_fix(text, fixes[0]) if fixes else text
 
 
 Kind = Literal["text", "number", "choice", "words", "pairs", "lists"]

@@ -9,9 +9,12 @@ from lumitui.remote.site.source_position import at_key
 _VALUE = r"(?:\{[^{}]*\}|%[-+0-9.]*[defg])"
 _NAME = r"([\w/]*(?:loss|acc(?:uracy)?|ppl|perplexity))"
 _NAMED = re.compile(rf"{_NAME}[ :=]+{_VALUE}|print\([^\n]*[\"']{_NAME}[ :=]*[\"'],", re.IGNORECASE)
-_UNIT = r"((?:samples|images|examples|sequences|tokens)/s)"
-_SPEED = re.compile(rf"{_VALUE} ?{_UNIT}(?![ :=]+{_VALUE})")
-_SPEED_AFTER = re.compile(rf"{_UNIT}[ :=]+{_VALUE}")
+_UNIT = r"((?:samples?|images?|imgs?|examples?|sequences?|tokens?) ?/ ?s(?:ec(?:ond)?)?)\b"
+_SPEED = re.compile(rf"{_VALUE} ?{_UNIT}(?![ :=]+{_VALUE})", re.IGNORECASE)
+_SPEED_AFTER = re.compile(rf"{_UNIT}[ :=]+{_VALUE}", re.IGNORECASE)
+_LOGGED = r"(?<![\w.,])\d[\d,]*(?:\.\d+)?"
+_LOGGED_SPEED = re.compile(rf"{_UNIT}[ :=]+{_LOGGED}|{_LOGGED} ?{_UNIT}(?![ :=]+\d)", re.IGNORECASE)
+_STEPS = re.compile(rf"{_LOGGED} ?(?:it|steps?)/s\b|(?:it|steps?)/s[ :=]+{_LOGGED}", re.IGNORECASE)
 _SCALED = {
     "batch": re.compile(r"--(?:(?:train|per_device|micro|global)[-_])*(?:batch(?:[-_]?size)?|bs)"),
     "lr": re.compile(r"--(?:(?:base|max|peak)[-_])?(?:lr|learning[-_]rate)"),
@@ -20,7 +23,7 @@ _SCALED = {
 
 
 def undrawn_series(program: str, metrics: str) -> Iterator[Finding]:
-    """Yield a note on the first series that a program's text prints, with a pattern as its fix.
+    """Yield a note on the series that a program's text prints, with their patterns as its fix.
 
     `metrics` is the value of that key. A program that writes metrics.jsonl needs none.
     """
@@ -30,12 +33,37 @@ def undrawn_series(program: str, metrics: str) -> Iterator[Finding]:
     series = {word: rf"\b{word}[ :=]+([-+0-9.eE]+)" for word in found}
     series |= {word: f"([0-9.,]+) ?{word}" for word in _SPEED.findall(program)}
     series |= {word: f"{word}[ :=]+([0-9.,]+)" for word in _SPEED_AFTER.findall(program)}
-    word = next((word for word in series if word.lower() not in metrics.lower()), "")
-    if word:
-        name = re.sub(r"/s$", "_per_s", word.lower()).replace("/", "_")
-        message = f"The script prints {word}, which lumitui can draw from the log."
-        fix = Fix(f"draw {name}", at_key(f"metrics.{name}"), series[word])
+    if left := [word for word in series if word.lower() not in metrics.lower()]:
+        patterns = {_name(word): series[word] for word in left}
+        message = f"The script prints {' and '.join(left)}, which lumitui can draw from the log."
+        fix = Fix(f"draw {' and '.join(patterns)}", at_key("metrics"), None,
+                  below=tuple(patterns.items()))  # fmt: skip
         yield Finding("", "note", message, at=at_key("metrics"), fix=fix)
+
+
+def _name(word: str) -> str:
+    """Return the name of a series: `images_per_s` of `Images/sec`."""
+    name = re.sub(r"^(?:imgs?|image)\b", "images", word.lower().replace(" ", ""))
+    return re.sub(r"/s(?:ec(?:ond)?)?$", "_per_s", name).replace("/", "_")
+
+
+def logged_speed(log: str) -> str:
+    """Return a sentence on the last speed that a log prints, with its pattern; "" if none."""
+    if found := list(_LOGGED_SPEED.finditer(log)):
+        before, after = found[-1].groups()
+        pattern = f"{before}[ :=]+([0-9.,]+)" if before else f"([0-9.,]+) ?{after}"
+        name = _name(before or after)
+        name = name if name.startswith("tokens") else "samples_per_s"
+        return (
+            f"The log prints `{found[-1][0]}`: with `metrics: {{{name}: '{pattern}'}}` in the job "
+            "file, lumitui shows this speed."
+        )
+    if steps := list(_STEPS.finditer(log)):
+        return (
+            f"The log prints `{steps[-1][0]}`, which counts steps: print samples/s, so that "
+            "lumitui can compare the speed of sizes."
+        )
+    return ""
 
 
 def scaled_options(options: Collection[str]) -> dict[str, str]:

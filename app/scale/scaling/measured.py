@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import median
 
 from lumitui.app.explain import words
-from lumitui.app.follow.results.summary import WIRE, summarize
+from lumitui.app.follow.results.summary import SPEEDS, WIRE, summarize
 from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint, speeds_of
 from lumitui.app.history.run import Run
 from lumitui.app.job.setting import fixed_arguments
@@ -164,7 +164,10 @@ def measured_sizes(
         elif item.training.speed is not None:
             sizes.setdefault((item.gpus, item.run.layout.nodes), []).append(item)
         elif key := item.training.missing:
-            omissions.append(LeftOut(item.run.id, f"its lines in metrics.jsonl have no `{key}`"))
+            why = f"its lines in metrics.jsonl have no `{key}`"
+            if item.run.has_metrics and not item.run.spec.trainer:
+                why = "no pattern under its `metrics:` finds samples/s"
+            omissions.append(LeftOut(item.run.id, why))
     for of_size in sizes.values():
         done = [item.training.steps for item in of_size if item.run.state is State.DONE]
         for item in [item for item in of_size if 2 * item.training.steps < min(done, default=0)]:
@@ -228,7 +231,14 @@ def why_unmeasured(family: Sequence[MeasuredRun]) -> str:
     if any(item.training.speed for item in family):
         return "lumitui can compare no run of this lineage, so it cannot predict a time."
     for item in reversed(family):
-        if item.run.has_metrics and item.run.state is State.RUNNING and not item.training.missing:
+        metrics = item.run.spec.metrics
+        if metrics and metrics.keys().isdisjoint(SPEEDS) and not item.training.speed:
+            return (
+                f"{item.run.id} has no pattern for samples/s under `metrics:`, so lumitui cannot "
+                r"predict a time. If its log prints them, add `samples_per_s: 'samples/s (\d+)'`; "
+                "Metrics shows the pattern for a speed in the log."
+            )
+        if metrics and item.run.state is State.RUNNING and not item.training.missing:
             return (
                 f"{item.run.id} is running: for a prediction, lumitui reads the samples/s in its "
                 "log when it ends. Until then, see its speed so far under Metrics."

@@ -62,11 +62,11 @@ class MetricsPane(Scroll):
     def search_log(self, run: Run) -> None:
         """Summarise the metrics, and search the log for the series of the job file."""
         self._tail = b""
-        self._want(run, with_log=run.has_metrics)
+        self._want(run, with_log=_is_searched(run))
 
     def take_tail(self, run: Run, tail: bytes) -> None:
         """Search the end of the followed log, if it has grown, for the series of the job file."""
-        if tail is not self._tail and run.has_metrics and not run.state.is_final:
+        if tail is not self._tail and _is_searched(run) and not run.state.is_final:
             self._tail = tail
             self._search(run, tail[: tail.rfind(b"\n") + 1])
 
@@ -103,7 +103,8 @@ class MetricsPane(Scroll):
         self._logged = found
         rows = [row for row in run_facts.log_metrics(found.series) if not found.series[row[0]]]
         hint = found.warning or ("" if self._tail else "press m to search the log again")
-        self.query_one("#log-remark", Static).update(Group(labelled(rows), plain(hint)))
+        remarks = plain("\n".join(filter(None, (found.speed, hint))))
+        self.query_one("#log-remark", Static).update(Group(labelled(rows), remarks))
         self._draw_figures()
 
     def _figures_found(self, found: Figures) -> None:
@@ -131,6 +132,11 @@ class MetricsPane(Scroll):
             chart.focus()
         others = [one for one in series if one is not drawn]
         self.query_one("#series", Static).update(series_table(others, self.size.width))
+
+
+def _is_searched(run: Run) -> bool:
+    """Return whether the log may have numbers: for `metrics:`, or because nothing else has."""
+    return run.has_metrics or not (run.metrics_offset or run.spec.trainer)
 
 
 def summary_table(found: Figures, width: int) -> RenderableType:

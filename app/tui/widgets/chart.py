@@ -68,7 +68,8 @@ class Chart(Widget, can_focus=True):
         nodes: Mapping[float, str] | None = None,
     ) -> None:
         """Draw `lines`; with `nodes`, both axes start logarithmic, and these label the x axis."""
-        log_x, over = nodes is not None, self._over if nodes is None else "nodes"
+        unit = lines[0].unit if len({line.unit for line in lines}) == 1 else ""
+        log_x, over = nodes is not None, unit or self._over if nodes is None else "nodes"
         log_y = self._plot.log_y if self._plot.lines else log_x
         self._title = title or self._title
         self._plot = replace(
@@ -95,7 +96,7 @@ class Chart(Widget, can_focus=True):
         text.no_wrap = True
         cursor = self._plot.cursor
         if cursor is not None:
-            text.append("  ").append(f" {self._over} {cursor:,g} ", "bold reverse")
+            text.append("  ").append(f" {self._plot.over} {cursor:,g} ", "bold reverse")
         named = [line for line in self._plot.lines if line.name and line.points]
         names = [line.name if len(named) > 1 else "" for line in named]
         found = [line.near(math.inf if cursor is None else cursor) for line in named]
@@ -157,5 +158,6 @@ def lines_of(curves: Sequence[Curve], names: Sequence[str]) -> list[PlotLine]:
         span = (curve.last_step - curve.first_step) / max(1, len(curve.values) - 1)
         points = [(curve.first_step + span * i, value) for i, value in enumerate(curve.values)]
         mark = MARKS[at % len(MARKS)] if len(curves) > 1 else ""
-        made.append(PlotLine(name, points, SERIES[at % len(SERIES)], mark))
+        style = SERIES[at % len(SERIES)]
+        made.append(PlotLine(name, points, style, mark, unit=curve.unit))
     return made

@@ -46,6 +46,8 @@ class PlotLine:
     joined: bool = True
     is_behind: bool = False
     """Whether to draw the line dim, behind the others."""
+    unit: str = ""
+    """The name of the x axis, if it is not the chart's."""
 
     def near(self, x: float) -> Point | None:
         """Return the point nearest to `x`; None if the line has no points."""

@@ -94,6 +94,20 @@ async def test_curves_of_the_log_grow_while_it_is_followed_without_a_request(
         await sees(pilot, r"━ 0\.75")
 
 
+async def test_a_run_without_metrics_sees_the_speed_that_its_log_prints(
+    settings: Settings, tmp_path: Path
+) -> None:
+    app = LumiApp(settings)
+    run = a_run("r1", site="laptop", state=State.RUNNING, job_id="7", folder=str(tmp_path))
+    app.runs.history.begin(replace(run, spec=hello_job()))
+    (tmp_path / "attempt-1.out").write_text("step 1 loss 2.5 Images/sec: 1189.2\n")
+    async with app.run_test(size=(110, 40)) as pilot:
+        await pilot.press("enter")
+        await sees(pilot, "No metrics yet")
+        await sees(pilot, r"The log prints `Images/sec: 1189\.2`")
+        await sees(pilot, "samples_per_s: 'Images/sec")
+
+
 @pytest.mark.slow
 async def test_a_hundred_thousand_steps_leave_the_screen_alive(
     settings: Settings, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,8 @@
 """Patterns that a person wrote, searched in a log: what they find, and never for ever."""
 
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.cli.views.show import gather, page_data, page_text
-from lumitui.app.follow.results.log_patterns import series_of
+from lumitui.app.explain.run_facts import metrics
+from lumitui.app.explain.run_overview import loss
+from lumitui.app.follow.results.log_patterns import log_figures_of, series_of
+from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.remote.site.errors import InputError
 from tests.support.attacks.hostile_text import passable, written
 from tests.support.jobs.endings import send
+from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish
 
 LOCAL: dict[str, Any] = {"site": "laptop", "partition": "local", "gpus_per_node": 1}
@@ -79,3 +85,48 @@ def test_a_slow_pattern_is_a_warning_of_show(
     run = finish(runs, send(runs, project, "slow", metrics={"x": "((?:a|aa)+)$"}, **LOCAL))
     (warning,) = gather(runs, run.id).warnings
     assert "The pattern x under `metrics:` needs more than" in warning
+
+
+def _logged(**metrics: str) -> Run:
+    run = a_run()
+    return replace(run, spec=run.spec.model_copy(update={"metrics": metrics}))
+
+
+@pytest.mark.parametrize(
+    ("line", "steps", "unit"),
+    [
+        ("step {n5} loss 0.{n}", [5, 10, 15, 20], "step"),
+        ("iter {n5}/100, lr 0.1, loss 0.{n}", [5, 10, 15, 20], "step"),
+        ("Epoch [{epoch}/2], Step [{half}/200], loss 0.{n}", [100, 200, 300, 400], "step"),
+        ("Epoch: [{epoch}][ {half}/200]\tTime 0.1\tloss 0.{n}", [100, 200, 300, 400], "step"),
+        ("{n5}/100 [00:12<00:40, 4.20it/s] loss 0.{n}", [5, 10, 15, 20], "step"),
+        ("Epoch {n} of 4 loss 0.{n}", [1, 2, 3, 4], "epoch"),
+        ("step 7 loss 0.{n}", [1, 2, 3, 4], "line"),  # does not grow
+        ("Train Epoch: 1 [{n5}/60000 (1%)] loss 0.{n}", [1, 2, 3, 4], "line"),  # samples
+        ("40ms/step {n5} loss 0.{n}", [1, 2, 3, 4], "line"),
+    ],
+)
+def test_the_number_in_a_line_of_the_log_is_its_step(
+    line: str, steps: list[int], unit: str
+) -> None:
+    text = "".join(
+        line.format(n=n, n5=5 * n, epoch=(n + 1) // 2, half=100 if n % 2 else 200) + "\n"
+        for n in range(1, 5)
+    )
+    run = _logged(loss=r"loss ([0-9.]+)")
+    found = log_figures_of(run, lambda last: (0, text.encode()))
+    assert [json.loads(one)["step"] for one in found.lines] == steps
+    summary = found.figures.summary
+    assert (summary.steps, summary.unit, summary.last_loss) == (steps[-1], unit, 0.4)
+    assert found.figures.loss.unit == unit
+    assert f"after {steps[-1]} {unit}s" in loss(summary)
+    assert dict(metrics(summary, 0))[f"{unit}s"] == str(steps[-1])
+
+
+def test_a_value_on_a_line_without_a_number_belongs_to_the_step_before() -> None:
+    text = "".join(f"step {n} loss 0.{n}\nImages/sec: {n}00\n" for n in range(3, 6))
+    run = _logged(loss=r"loss ([0-9.]+)", images_per_s="Images/sec: ([0-9]+)")
+    found = log_figures_of(run, lambda last: (0, text.encode()))
+    lines = [json.loads(line) for line in found.lines]
+    assert lines[0] == {"step": 3, "loss": 0.3, "samples_per_s": 300.0}
+    assert len(lines) == 3

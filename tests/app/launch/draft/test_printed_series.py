@@ -4,8 +4,10 @@ import re
 
 import pytest
 
+from lumitui.app.follow.results.log_patterns import series_of
+from lumitui.app.follow.results.summary import SPEEDS
 from lumitui.app.launch.draft.job_form import apply_fix
-from lumitui.app.launch.draft.printed_series import scale_offer, undrawn_series
+from lumitui.app.launch.draft.printed_series import logged_speed, scale_offer, undrawn_series
 from lumitui.remote.site.reading.yaml_document import Document
 
 LOSS = "loss: x"  # drawn already
@@ -19,20 +21,27 @@ LOSS = "loss: x"  # drawn already
         ('print(f"loss {l:.3f} | {s:.0f} samples/s")', "loss 1.060 | 9356 samples/s", "9356"),
         ('print("loss %.3f %d samples/s" % (l, s))', "loss 1.060 9356 samples/s", "9356"),
         ('print(f"{s:.0f} samples/s, loss {l}")', "9356 samples/s, loss 1.060", "9356"),
+        ('print(f"loss {l} Images/sec: {s:.1f}")', "loss 1.060 Images/sec: 9356", "9356"),
+        ('print(f"loss {l} ({s:.1f} img/s)")', "loss 1.060 (9356 img/s)", "9356"),
     ],
 )
 def test_the_speed_is_the_number_beside_its_word(program: str, line: str, number: str) -> None:
     (note,) = undrawn_series(program, LOSS)
-    assert note.fix and isinstance(note.fix.value, str)
-    found = re.search(note.fix.value, line)
+    assert note.fix
+    ((name, pattern),) = note.fix.below
+    found = re.search(pattern, line)
     assert found and found[1] == number
+    assert name in SPEEDS
 
 
-def test_the_loss_comes_first_and_a_program_with_metrics_of_its_own_needs_no_pattern() -> None:
-    (note,) = undrawn_series('print(f"loss {l} samples/s {s}")', "")
-    assert note.fix and isinstance(note.fix.value, str)
-    found = re.search(note.fix.value, "loss 1.060 samples/s 9356")
-    assert found and found[1] == "1.060"
+def test_one_offer_has_all_series_and_a_program_with_metrics_of_its_own_needs_none() -> None:
+    (note,) = undrawn_series('print(f"loss {l} Images/sec: {s}")', "")
+    assert note.fix
+    text = apply_fix("name: a\n", note.fix)
+    patterns = Document(text, "", plain=True).data["metrics"]
+    assert isinstance(patterns, dict)
+    found = series_of("loss 1.060 Images/sec: 9356", patterns)
+    assert found == {"loss": [1.06], "images_per_s": [9356.0]}
     assert not list(undrawn_series('open("metrics.jsonl")\nprint(f"loss {l}")', ""))
 
 
@@ -52,3 +61,23 @@ def test_scale_is_offered_for_a_batch_size_that_it_does_not_name(args: str, scal
     assert len(offers) == bool(scale)
     for note in offers:
         assert note.fix and apply_fix(text, note.fix) == text + scale
+
+
+@pytest.mark.parametrize(
+    ("line", "quoted"),
+    [
+        ("loss 1.06 Images/sec: 1189.2", "Images/sec: 1189.2"),
+        ("epoch 1 123 img/s", "123 img/s"),
+        ("throughput 1,189.5 samples/s.", "1,189.5 samples/s"),
+    ],
+)
+def test_a_speed_in_the_log_is_quoted_with_a_pattern_that_finds_it(line: str, quoted: str) -> None:
+    sentence = logged_speed(f"loading\n{line}\n")
+    assert f"The log prints `{quoted}`" in sentence
+    made = re.search(r"`metrics: \{samples_per_s: '(.+)'\}`", sentence)
+    assert made and series_of(line, {"x": made[1]})["x"]
+
+
+def test_steps_per_second_are_not_samples_and_other_logs_have_no_speed() -> None:
+    assert "`4.2 it/s`, which counts steps" in logged_speed("60/100 [00:10<00:05, 4.2 it/s]")
+    assert logged_speed("reading 4 images from /s3\nimages/second\n") == ""

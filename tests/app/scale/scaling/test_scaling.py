@@ -182,6 +182,19 @@ def test_a_script_of_ones_own_is_told_which_key_is_missing() -> None:
     assert training_of([]).missing == ""
 
 
+@pytest.mark.parametrize("state", [State.RUNNING, State.DONE])
+def test_a_run_whose_patterns_find_no_speed_is_not_said_to_write_a_file(state: State) -> None:
+    spec = RUN.spec.model_copy(update={"metrics": {"loss": "loss (.*)"}, "trainer": None})
+    run = replace(RUN, spec=spec, state=state)
+    point = parse_line(b'{"step": 1, "loss": 2}')
+    assert point
+    found = scaling_of(run, [MeasuredRun(run, training_of([point] * 9))], [])
+    words = " ".join((scaling_words.heading(found), *scaling_words.notes(found)))
+    assert "metrics.jsonl" not in words and "when it ends" not in words
+    assert "r1 has no pattern for samples/s under `metrics:`" in words
+    assert "r1 is left out: no pattern under its `metrics:` finds samples/s." in words
+
+
 def test_more_than_ideal_is_called_noise_and_never_predicted() -> None:
     found = study({1: 1000.0, 2: 2200.0}, 4, 16)
     assert any("110 % of 2 nodes is more than ideal" in note for note in scaling_words.notes(found))
