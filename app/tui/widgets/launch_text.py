@@ -76,7 +76,8 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None, width: int) 
     first = previews[0].launch
     layout = words.layout_size(first.layout)
     alone = price if len(previews) == 1 else None
-    billed = price_outlook(alone, time.time()) if alone else whole_price(previews)
+    most = whole_price(previews)
+    billed = price_outlook(alone, time.time()) if alone else most
     parts = [("requests ", layout), ("billed ", billed)]
     if len(previews) > 1:  # the size of one of many says less than the price of all
         parts = [("sends ", f"{len(previews)} runs"), parts[1], ("the first ", layout)]
@@ -85,9 +86,10 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None, width: int) 
         parts.append(("GPU memory ", words.rank_memory(first.memory)))
     text = Text(no_wrap=True, overflow="ellipsis")
     for label, value in parts:
-        for shown in (label, "") if label == "billed " else (label,):
-            part = Text.assemble(("  " if text else "") + shown, styled.plain(value))
-            part.stylize("dim", 0, part.cell_len - len(value))
+        shorter = ((label, most), ("", most)) if label == "billed " else ()
+        for name, shown in ((label, value), *shorter):
+            part = Text.assemble(("  " if text else "") + name, styled.plain(shown))
+            part.stylize("dim", 0, part.cell_len - len(shown))
             if not text or text.cell_len + part.cell_len <= width:
                 text.append_text(part)
                 break

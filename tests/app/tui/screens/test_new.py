@@ -10,6 +10,7 @@ from textual.widgets import Button, Input, OptionList
 
 from lumitui.app.explain.run_phrases import Outlook
 from lumitui.app.job.settings import Settings
+from lumitui.app.job.spec import parse_job
 from lumitui.app.launch.draft.job_form import FieldChoice
 from lumitui.app.launch.send.draft import Draft
 from lumitui.app.launch.send.drafts import CheckedDraft
@@ -32,6 +33,7 @@ from lumitui.app.tui.screens import new_screen
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets import check_wait
+from lumitui.app.tui.widgets.launch_text import cost_line
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (
     JOB,
@@ -169,6 +171,18 @@ async def test_no_word_is_behind_a_scrollbar_that_comes_with_the_rows(
         lines = [line for row in form._rows for line in row.lines]
         widest = max(len(line.plain.rstrip()) for line in lines)
         assert lines and widest < room, "a column for the cursor"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_likely_price_that_is_too_long_leaves_the_price_at_most(
+    settings: Settings, project: Path, width: int
+) -> None:
+    job = parse_job(LUMI.replace("nodes: 9", "nodes: 1"), "vit.yaml")
+    preview = Runs(settings).preview(job, project)
+    price = Outlook(preview.launch.price, 0.06, "ddp-af5936", left=100.0, limit=1000.0, asked=0.0)
+    line = cost_line((preview,), price, width).plain
+    assert re.search(r"^requests .* billed at most [\d.]+ GPU-hours", line), line
+    assert "if it runs like ddp-af5936" in cost_line((preview,), price, 200).plain
 
 
 async def test_one_key_asks_the_cluster_about_the_job(settings: Settings, project: Path) -> None:
