@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.cli.views.show import gather, page_data, page_text
-from lumitui.app.follow.results.log_patterns import series_of
+from lumitui.app.follow.results.log_patterns import lines_of, series_of
+from lumitui.app.job.json_schema import described_schema
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
 from lumitui.remote.site.errors import InputError
 from tests.support.attacks.hostile_text import passable, written
@@ -79,3 +81,11 @@ def test_a_slow_pattern_is_a_warning_of_show(
     run = finish(runs, send(runs, project, "slow", metrics={"x": "((?:a|aa)+)$"}, **LOCAL))
     (warning,) = gather(runs, run.id).warnings
     assert "The pattern x under `metrics:` needs more than" in warning
+
+
+def test_the_job_files_schema_lists_the_names_that_count_as_throughput() -> None:
+    words = described_schema(JobSpec)["properties"]["metrics"]["description"]
+    units = ("samples", "images", "examples", "sequences", "tokens", "batches")
+    counted = [f"{unit}_per_s" for unit in units
+               if b"samples_per_s" in lines_of({f"{unit}_per_s": [1.0]})[0]]  # fmt: skip
+    assert counted == re.findall(r"`(\w+_per_s)`", words)
