@@ -190,7 +190,9 @@ class JobSpec(MappingField):
     folder: `fetch: [checkpoints/last.pt]`."""
     metrics: dict[Line, Line] = Field(default={})
     """Series to read from the log, by name, each as a regular expression with one group:
-    `metrics: {loss: "loss=([0-9.]+)"}`."""
+    `metrics: {loss: "loss=([0-9.]+)"}`. `samples_per_s`, `images_per_s`, `examples_per_s` or
+    `sequences_per_s` is the throughput of all ranks, which `lumitui scaling` needs; `step` numbers
+    the steps."""
     deepspeed: DeepSpeedChoice | None = None
     """DeepSpeed's configuration for your own script: `deepspeed: {config: ds_config.json}`."""
     scale: Scale | None = None

@@ -5,7 +5,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Literal
@@ -80,13 +80,29 @@ def first_job(site: Site, account: str, folder: Path, script: str = "") -> Path:
     """
     do = "Start lumitui in one of your own folders."
     if script:
-        try:
-            text = program_text(folder / script, site, account)
-        except OSError as error:
-            raise LumiError(f"Cannot read {folder / script}: {error.strerror}.", do) from error
-        return _job_in(folder, text, do)
+        beginning = examples.Beginning(account=account or None, script=script)
+        return _job_in(folder, new_job(site, beginning, folder), do)
     text = examples.text_for(site, examples.Beginning("first", account=account or None))
     return _job_in(folder / FIRST_FOLDER, text, do)
+
+
+def new_job(site: Site, beginning: examples.Beginning, folder: Path) -> str:
+    """Return a job file for `folder`; one for a Python program there fits what it reads and prints.
+
+    Raises:
+        InputError: as for `examples.text_for`.
+        LumiError: the program cannot be read.
+    """
+    program = folder / (beginning.script or "")
+    if program.suffix == ".py" and program.is_file():
+        try:
+            return program_text(program, site, beginning)
+        except OSError as error:
+            raise LumiError(
+                f"Cannot read {program}: {error.strerror}.", "Check the file."
+            ) from error
+    name = beginning.name or Path(beginning.script or "").stem or None
+    return examples.text_for(site, replace(beginning, name=name))
 
 
 class GuideAnswers(BaseModel):

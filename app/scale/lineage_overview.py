@@ -11,6 +11,7 @@ from lumitui.app.follow.results.summary import Figures, figures_from
 from lumitui.app.follow.results.sweep import StepPace, pace_of, sweep, workers_in
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
+from lumitui.remote.site.states import State
 
 _MOST = 200
 """Maximum number of runs with cached metrics; each takes about 10 kB."""
@@ -25,7 +26,8 @@ class Relative:
     """Number of ancestors in the lineage; 0 for the root."""
     summary: Summary
     beside_parent: Speedup | None
-    """Speed-up relative to its parent; None without a parent, or if a throughput is missing."""
+    """Speed-up relative to its parent; None without a parent or a throughput, or if it ended
+    early."""
 
 
 @dataclass(frozen=True)
@@ -95,15 +97,13 @@ class Overviews:
         return _RunMetrics(figures, attempts_of(points), pace_of(points))
 
     def _relatives(self, family: Sequence[Run]) -> tuple[Relative, ...]:
-        trained: dict[str, TrainedRun] = {}
-        relatives = []
+        relatives: dict[str, Relative] = {}
         for run, depth in _tree(family):
             summary = self.figures(run).summary
-            trained[run.id] = TrainedRun(run.id, run.layout.nodes, summary)
-            parent = trained.get(run.parent or "")
-            beside = _beside(parent, trained[run.id]) if parent else None
-            relatives.append(Relative(run, depth, summary, beside))
-        return tuple(relatives)
+            parent = relatives.get(run.parent or "")
+            beside = _beside(parent, run, summary) if parent else None
+            relatives[run.id] = Relative(run, depth, summary, beside)
+        return tuple(relatives.values())
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,21 @@ def _tree(family: Sequence[Run]) -> Iterator[tuple[Run, int]]:
         waiting += [(child, depth + 1) for child in reversed(below.get(run.id, []))]
 
 
-def _beside(parent: TrainedRun, run: TrainedRun) -> Speedup | None:
-    known = parent.summary.samples_per_s and run.summary.samples_per_s
-    return speedups((parent, run))[1] if known else None
+def _beside(parent: Relative, run: Run, own: Summary) -> Speedup | None:
+    first = parent.summary
+    if not (first.samples_per_s and own.samples_per_s) or _ended_early(parent, run, own):
+        return None
+    both = [(parent.run, first), (run, own)]
+    return speedups([TrainedRun(one.id, one.layout.nodes, told) for one, told in both])[1]
+
+
+def _ended_early(parent: Relative, run: Run, own: Summary) -> bool:
+    """Return whether a run ended before it trained half as much as its parent, which is done.
+
+    The speed of so few steps says little; `lumitui scaling` leaves such runs out, too.
+    """
+    if not run.state.is_final or run.state is State.DONE or parent.run.state is not State.DONE:
+        return False
+    batches = (own.global_batch or 0, parent.summary.global_batch or 0)
+    size, whole = batches if all(batches) else (1, 1)
+    return 2 * own.steps * size < parent.summary.steps * whole

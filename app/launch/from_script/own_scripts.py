@@ -198,17 +198,18 @@ def _site_of(text: str, sites: Sites, site_name: str) -> tuple[Site, str]:
     return guess.site, guess.because
 
 
-def program_text(program: Path, site: Site, account: str) -> str:
+def program_text(program: Path, site: Site, beginning: examples.Beginning) -> str:
     """Return a job file that runs a Python program with the arguments that argparse requires.
 
-    Its `metrics:` find the series that the program prints.
+    Its name is the program's [default], and its `metrics:` find the series that the program prints.
 
     Raises:
         OSError: the program cannot be read.
+        InputError: as for `examples.text_for`.
     """
     source = read_plain(program, LARGEST_SCRIPT).decode("utf-8", "replace")
-    beginning = examples.Beginning(program.stem, account=account or None, script=program.name)
-    text = examples.text_for(site, beginning)
+    name, script = beginning.name or program.stem, beginning.script or program.name
+    text = examples.text_for(site, replace(beginning, name=name, script=script))
     options = read_python(source, program.name).options
     if required := [word for one in options for word in _required(one)]:
         text = set_key(text, ("args",), required)

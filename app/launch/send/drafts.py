@@ -290,11 +290,13 @@ class Drafts:
         Raises:
             InputError: the script cannot be read, or is not a job script.
         """
+        from lumitui.app.job.examples import Beginning
         from lumitui.app.launch.from_script import own_scripts
         from lumitui.app.launch.from_script.import_report import import_parts
 
         if path.suffix == ".py":
-            text = own_scripts.program_text(path, *self._last_used())
+            site, account = self._last_used()
+            text = own_scripts.program_text(path, site, Beginning(account=account or None))
             return Draft(text, path.parent, path.name)
         data = read_plain(path, own_scripts.LARGEST_SCRIPT)
         script = own_scripts.import_script(data, path, self.sites)

@@ -204,16 +204,21 @@ def _incomparable(item: MeasuredRun, of: Run) -> str:
 
 
 def doubts(sizes: Sequence[MeasuredSize], of: Run) -> list[LeftOut]:
-    """Return the runs comparable with `of` that differ in something else, with the difference."""
+    """Return the measured runs that differ from `of` in something else, with the difference.
+
+    If `of` is not measured, they are compared with the newest of the smallest size.
+    """
     doubtful = []
-    for item in (each for size in sizes for each in size.runs):
+    measured = [each.run for size in sizes for each in size.runs]
+    base = of if of.id in [run.id for run in measured] or not sizes else sizes[0].runs[-1].run
+    for run in measured:
         other = {
-            "arguments": fixed_arguments(item.run.spec) != fixed_arguments(of.spec),
-            "code": item.run.snapshot != of.snapshot,
-            "launcher": item.run.spec.launcher != of.spec.launcher,
+            "arguments": fixed_arguments(run.spec) != fixed_arguments(base.spec),
+            "code": run.snapshot != base.snapshot,
+            "launcher": run.spec.launcher != base.spec.launcher,
         }
         if what := " and ".join(f"its {name}" for name, differs in other.items() if differs):
-            doubtful.append(LeftOut(item.run.id, what))
+            doubtful.append(LeftOut(run.id, what))
     return doubtful
 
 

@@ -15,6 +15,7 @@ from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.launcher_templates import launchers
 from lumitui.app.launch.send.code.project_files import deepspeed_config
+from lumitui.app.runs.guide import first_job
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
@@ -154,6 +155,25 @@ def test_the_run_file_goes_beside_a_job_file_where_it_is_asked_for(
     (tmp_path / "job.yaml").unlink()
     done = here(*words)
     assert done.returncode == 2 and "lumitui_run.py already exists" in done.stderr
+
+
+def test_the_verb_writes_for_a_script_what_the_guide_writes(here: Here, tmp_path: Path) -> None:
+    (tmp_path / "fit.py").write_text(
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--data', required=True)\n"
+        "p.parse_args()\nprint(f'loss {loss:.3f} samples/s {speed:.0f}')\n"
+    )
+    path = tmp_path / "verb.yaml"
+    assert here("new", "--script", "fit.py", "--output", str(path)).returncode == 0
+    guides = first_job(SITES.load("laptop"), "", tmp_path, "fit.py")
+    assert path.read_text() == guides.read_text()
+    spec = parse_job(path.read_text(), "verb")
+    assert (spec.name, spec.args, [*spec.metrics]) == (
+        "fit", ("--data", "DATA"), ["loss", "samples_per_s"],
+    )  # fmt: skip
+    path.unlink()
+    assert here("new", "--script", "src/later.py", "--output", str(path)).returncode == 0
+    later = parse_job(path.read_text(), "verb")
+    assert (later.name, later.script, later.metrics) == ("later", "src/later.py", {})
 
 
 def test_an_error_that_a_person_can_correct_is_written_and_shown(

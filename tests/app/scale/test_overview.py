@@ -13,6 +13,7 @@ from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.scale.lineage_overview import Overviews
 from lumitui.remote.site.states import State
 from tests.support.jobs.made_runs import a_run
+from tests.support.jobs.trained_runs import lines_of, train, trained
 
 
 def measured(history: History, run_id: str, parent: str | None, nodes: int, speed: float) -> None:
@@ -63,6 +64,23 @@ def test_each_run_of_a_lineage_is_compared_with_its_parent(
     history.metrics.add("six", [b'{"step": 11}'], (100, 200))
     overviews.of("one")
     assert read.count("six") == 2 and len(read) == 5
+    history.close()
+
+
+@pytest.mark.parametrize(("state", "steps", "compared"), [
+    (State.FAILED, 2, False), (State.FAILED, 15, True), (State.RUNNING, 2, True),
+    (State.DONE, 2, True),
+])  # fmt: skip
+def test_a_run_that_failed_early_is_not_compared_with_its_parent(
+    tmp_path: Path, state: State, steps: int, *, compared: bool
+) -> None:
+    history = History(tmp_path / "history.db")
+    (parent,) = train(history, {2: 1000.0}, steps=20)
+    history.begin(trained("child", 1, parent.id, state=state))
+    history.metrics.add("child", lines_of([155.0] * steps, 8, 512, 60_000, 2, None))
+    found = Overviews(history).of("child")
+    assert (found.comparison is not None) is compared
+    assert found.figures.summary.samples_per_s == 155.0, "its own speed stays"
     history.close()
 
 

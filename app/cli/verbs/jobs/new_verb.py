@@ -33,7 +33,7 @@ class _Beginning(TypedDict):
 @click.option("--trainer", metavar="NAME", help="A bundled trainer instead of a script.")
 @click.option("--example", metavar="NAME", help="Example to start from. [default: ddp]")
 @click.option("--account", metavar="NAME", help="Project to bill.")
-@click.option("--name", metavar="NAME", help="Job name. [default: the example's]")
+@click.option("--name", metavar="NAME", help="Job name. [default: the script's or the example's]")
 @click.option(
     "--run-file",
     is_flag=True,
@@ -72,6 +72,7 @@ def new(
         _list(reply)
         return
     from lumitui.app.job import examples
+    from lumitui.app.runs.guide import new_job
 
     beginning = examples.Beginning(**options)
     files = examples.chosen(beginning).files
@@ -79,7 +80,7 @@ def new(
         files += (examples.run_file(),)
     with core() as runs:
         site = runs.sites.load(site_name)
-        text = examples.text_for(site, beginning)
+        text = new_job(site, beginning, path.parent)
         examples.write_all(path, text, files)
         try:
             every = [without_later(one) for one in runs.previews(path)]

@@ -14,7 +14,10 @@ from lumitui.app.cli.views.show import gather, page_data, page_text
 from lumitui.app.explain.run_facts import metrics
 from lumitui.app.explain.run_overview import loss
 from lumitui.app.follow.results.log_patterns import log_figures_of, series_of
+from lumitui.app.follow.results.summary import SPEEDS
 from lumitui.app.history.run import Run
+from lumitui.app.job.json_schema import described_schema
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
 from lumitui.remote.site.errors import InputError
 from tests.support.attacks.hostile_text import passable, written
@@ -130,3 +133,8 @@ def test_a_value_on_a_line_without_a_number_belongs_to_the_step_before() -> None
     lines = [json.loads(line) for line in found.lines]
     assert lines[0] == {"step": 3, "loss": 0.3, "samples_per_s": 300.0}
     assert len(lines) == 3
+
+
+def test_the_job_files_schema_lists_the_names_that_count_as_throughput() -> None:
+    words = described_schema(JobSpec)["properties"]["metrics"]["description"]
+    assert re.findall(r"`(\w+_per_s)`", words) == list(SPEEDS)

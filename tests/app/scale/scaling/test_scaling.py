@@ -227,6 +227,17 @@ def test_what_else_differs_is_told() -> None:
     ]
 
 
+def test_runs_with_the_same_code_do_not_differ_because_the_asked_run_is_left_out() -> None:
+    failed = trained("failed", 2, snapshot="broken", state=State.FAILED)
+    family = [
+        MeasuredRun(trained("one", 1), training(1000.0)),
+        MeasuredRun(trained("two", 2), training(1900.0)),
+        MeasuredRun(failed, training(155.0, steps=5)),
+    ]
+    found = scaling_of(failed, family, [])
+    assert [item.run for item in found.left_out] == ["failed"] and not found.doubts
+
+
 def test_a_run_too_short_to_warm_up_counts_only_alone() -> None:
     short, one = training(10.0, warm=False, steps=3), trained("one", 1)
     assert "within the warm-up" in scaling_of(one, [MeasuredRun(one, short)], []).sizes[0].source
