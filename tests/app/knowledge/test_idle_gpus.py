@@ -27,7 +27,9 @@ def test_one_process_on_four_gpus_is_told_of_the_idle_gpus_and_not_to_take_more_
 ) -> None:
     text = HEAD.format(tasks=1, cores=32) + f"{launch}\n"
     (known,) = of("more-tasks-than-gpus", text, t=LONE)
-    assert known.severity == "warning" and "starts one process, which uses one." in known.message
+    assert (
+        known.severity == "warning" and "starts one process, which uses one GPU." in known.message
+    )
     assert "or request" not in known.do and known.do.startswith("Request one GPU, or start a rank")
     (unknown,) = of("more-tasks-than-gpus", text)
     assert unknown.severity == "note" and "unless the program" in unknown.message

@@ -190,7 +190,7 @@ def test_a_script_that_starts_one_program_is_not(text: str, changes: dict[str, o
         ({"sbatch": ["--mem=60G"]}, "own-option", "Use `memory:`"),
         ({"sbatch": ["--output=logs/%j.out"]}, "own-option", "Omit --output"),
         ({"env": {"HF_HOME": "/users/anna/hf"}}, "lumi-hf-home", "Remove HF_HOME from `env:`"),
-        ({"env": {"ROCR_VISIBLE_DEVICES": "0"}}, "visible-devices", "ranks 1 to 7 of a node find"),
+        ({"env": {"ROCR_VISIBLE_DEVICES": "0"}}, "visible-devices", "LOCAL_RANK 1 or higher"),
         ({"container": {"image": "~/pt.sif"}}, "literal-tilde", "Write the full path"),
         ({"launcher": "plain"}, "idle-gpus", "Set `launcher: srun` for a rank on each GPU"),
         ({"launcher": "plain"}, "idle-gpus", "`launcher: plain` starts one rank"),
