@@ -58,6 +58,13 @@ def state(run: Run, now: float) -> str:
     return f"{run.state}{word}{when}"
 
 
+def _created(run: Run, now: float) -> str:
+    """Return when the run was created, if the site does not know when it was submitted."""
+    if run.created > now + words.CLOCK_ERROR:
+        return f"{words.clock(run.created)} (this machine's clock was ahead)"
+    return "" if run.submitted else words.clock(run.created)
+
+
 def facts(run: Run, now: float) -> list[Row]:
     """Return the facts of a run that its overview lacks; omit unknown ones."""
     text, tags = split_tags(run.note)
@@ -68,7 +75,7 @@ def facts(run: Run, now: float) -> list[Row]:
         ("job", f"{run.job_id}, {run_phrases.attempt(run)}" if run.job_id else ""),
         ("size", words.layout_size(run.layout) + nodes),
         ("time", _limit(run)),
-        ("created", "" if run.submitted else words.clock(run.created)),
+        ("created", _created(run, now)),
         # For a requeued job, Slurm knows only the time of the requeue.
         ("queued again" if run.queued_again else "submitted", words.clock(run.submitted)),
         ("after", ", ".join(run.awaited)),

@@ -110,6 +110,8 @@ def heard(run: "Run", now: float) -> str:
     return "" if moment is None else minute(moment, now)
 
 
+CLOCK_ERROR = 60.0
+"""Seconds by which a time in the future may be one of a clock that was slightly wrong."""
 _RECENT = 10.0
 """Seconds after which an answer of a site is shown with its age."""
 

@@ -121,6 +121,16 @@ def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:
     assert no_failure(now, NOW).startswith("It has not failed.")
 
 
+def test_a_run_sent_while_the_clock_was_ahead_is_not_called_new() -> None:
+    run = replace(RUN, created=NOW + 9 * 86400, submitted=NOW - 60)
+    assert row_words.age(run, NOW) == "ahead"
+    created = dict(run_facts.facts(run, NOW))["created"]
+    assert created.endswith(" (this machine's clock was ahead)")
+    slightly = replace(run, created=NOW + 3)
+    assert row_words.age(slightly, NOW) == "0s"
+    assert "created" not in dict(run_facts.facts(slightly, NOW))
+
+
 def test_time_and_bill_of_a_short_job_are_of_one_moment() -> None:
     run = replace(
         RUN, started=NOW - 40, updated=NOW - 28, price=replace(RUN.price, per_hour=3600.0)
