@@ -40,7 +40,12 @@ def size(run: Run) -> str:
 
 
 def age(run: Run, now: float) -> str:
-    """Return the age of a run in at most five characters: `45s`, `2d04`, `124d`."""
+    """Return the age of a run in at most five characters: `45s`, `2d04`, `124d`.
+
+    `ahead`: this machine's clock was ahead when the run was sent.
+    """
+    if run.created > now + words.CLOCK_ERROR:
+        return "ahead"
     days = (now - run.created) / 86400
     return f"{days:.0f}d" if days >= 9.5 else words.short_length(now - run.created)
 

@@ -13,7 +13,6 @@ from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.listing.tags import split_tags
 from lumitui.remote.site.core_sets import format_cores
-from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,13 +51,18 @@ class ProofTable:
 
 def state(run: Run, now: float) -> str:
     """Return the state, the scheduler's word if it differs, and the age of the last answer."""
-    old, ago = words.heard(run, now), now - run.updated
-    when = f" when last heard, {old}" if old else ""
-    if not old and run.state is State.RUNNING and run.updated and ago >= 10:  # it may have ended
-        when = f", seen {words.length(ago)} ago"
+    old, ago = words.heard(run, now), words.seen(run, now)
+    when = f" when last heard, {old}" if old else f", seen {ago}" if ago else ""
     same = run.word.replace("_", " ").casefold() == run.state
     word = f" ({run.word})" if run.word and not same else ""
     return f"{run.state}{word}{when}"
+
+
+def _created(run: Run, now: float) -> str:
+    """Return when the run was created, if the site does not know when it was submitted."""
+    if run.created > now + words.CLOCK_ERROR:
+        return f"{words.clock(run.created)} (this machine's clock was ahead)"
+    return "" if run.submitted else words.clock(run.created)
 
 
 def facts(run: Run, now: float) -> list[Row]:
@@ -71,7 +75,7 @@ def facts(run: Run, now: float) -> list[Row]:
         ("job", f"{run.job_id}, {run_phrases.attempt(run)}" if run.job_id else ""),
         ("size", words.layout_size(run.layout) + nodes),
         ("time", _limit(run)),
-        ("created", "" if run.submitted else words.clock(run.created)),
+        ("created", _created(run, now)),
         # For a requeued job, Slurm knows only the time of the requeue.
         ("queued again" if run.queued_again else "submitted", words.clock(run.submitted)),
         ("after", ", ".join(run.awaited)),

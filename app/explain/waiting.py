@@ -5,7 +5,7 @@ The reasons are Slurm's (squeue(1), "JOB REASON CODES"; slurm.schedmd.com/job_re
 
 from collections.abc import Iterable
 
-from lumitui.app.explain.words import ahead, count, heard, length, reason, scheduler_reason
+from lumitui.app.explain.words import ahead, count, heard, length, reason, scheduler_reason, seen
 from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
@@ -153,7 +153,7 @@ def no_failure(run: Run, now: float) -> str:
         case State.QUEUED:
             start = run.expected_start
             begins = f" It is expected to start {_start(start, now)}." if start else ""
-            since, old = length(waited(run, now)), heard(run, now)
+            since, old = length(waited(run, now)), heard(run, now) or seen(run, now)
             so_far = f"As of {old}, it had not failed" if old else "It has not failed"
             return f"{so_far}. Queued for {since}: {plain_reason(run)}.{begins}"
         case _:

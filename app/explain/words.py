@@ -110,6 +110,17 @@ def heard(run: "Run", now: float) -> str:
     return "" if moment is None else minute(moment, now)
 
 
+CLOCK_ERROR = 60.0
+"""Seconds by which a time in the future may be one of a clock that was slightly wrong."""
+_RECENT = 10.0
+"""Seconds after which an answer of a site is shown with its age."""
+
+
+def seen(run: "Run", now: float) -> str:
+    """Return `30 s ago`, if an unfinished run's site reported it then; '' if just now."""
+    return f"{length(now - run.updated)} ago" if run.unreported_since(now - _RECENT) else ""
+
+
 def minute(moment: float, now: float) -> str:
     """Return an epoch time to the minute: `13:02` if today, else with its date."""
     day, _, of_day = clock(moment).partition(" ")

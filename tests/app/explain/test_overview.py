@@ -113,6 +113,22 @@ def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:
     assert run_facts.state(fresh, NOW) == "running, seen 30 s ago"
     assert run_facts.state(replace(fresh, updated=NOW - 5), NOW) == "running"
     assert "as of" not in run_overview.story(fresh, NOW)
+    waits = replace(waits, updated=NOW - 30)
+    assert run_facts.state(waits, NOW) == "queued, seen 30 s ago"
+    assert no_failure(waits, NOW).startswith("As of 30 s ago, it had not failed. Queued for")
+    now = replace(waits, updated=NOW - 5)
+    assert run_facts.state(now, NOW) == "queued"
+    assert no_failure(now, NOW).startswith("It has not failed.")
+
+
+def test_a_run_sent_while_the_clock_was_ahead_is_not_called_new() -> None:
+    run = replace(RUN, created=NOW + 9 * 86400, submitted=NOW - 60)
+    assert row_words.age(run, NOW) == "ahead"
+    created = dict(run_facts.facts(run, NOW))["created"]
+    assert created.endswith(" (this machine's clock was ahead)")
+    slightly = replace(run, created=NOW + 3)
+    assert row_words.age(slightly, NOW) == "0s"
+    assert "created" not in dict(run_facts.facts(slightly, NOW))
 
 
 def test_time_and_bill_of_a_short_job_are_of_one_moment() -> None:
