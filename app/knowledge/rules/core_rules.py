@@ -302,7 +302,8 @@ def _relisted(
         return fix and replace(fix, words=words)
     value = variable.value.replace(old, new)
     plain = re.fullmatch(r"[\w:=,]+", value) and old in variable.value
-    return setting(variable, value, words) if plain else None
+    mark = variable.quoted.removesuffix("mixed")
+    return setting(variable, f"{mark}{value}{mark}", words) if plain else None
 
 
 def _mistake(name: str, severity: Severity, title: str, why: str, source: str = _SOURCE) -> Rule:
