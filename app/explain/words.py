@@ -311,7 +311,7 @@ def chain_end(run: "Run") -> str:
 def after_cancel(run: "Run") -> str:
     """Return the result of a cancel that the site confirmed."""
     if run.state is State.FINISHING:
-        return f"{run.id} is finishing: no more of its jobs will start."
+        return f"{run.id} is cancelled; Slurm is ending its job."
     if run.state.is_final:
         return f"{run.id} is {run.state}."
     return f"{run.id} is cancelled; its last known state is {run.state}."

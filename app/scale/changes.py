@@ -125,8 +125,12 @@ def _other_arguments(launch: Launch) -> str:
     value = argument_value(args, name) if name else None
     short = _figure(value)
     if not name or not learning_rate.is_number(value) or float(short) == float(str(value)):
-        return " ".join(args)
-    return " ".join(with_argument(args, name, f"{short}…"))
+        return _line(args)
+    return _line(with_argument(args, name, f"{short}…"))
+
+
+def _line(args: tuple[str, ...]) -> str:
+    return " ".join(word or "''" for word in args)
 
 
 def _figure(rate: object) -> str:

@@ -44,9 +44,10 @@ class Diagnosis:
     @property
     def brief(self) -> str:
         """A short form for a table row, beginning with the part that distinguishes runs."""
-        rank = "" if self.rank is None else f"rank {self.rank}"
-        where = " ".join(part for part in (rank, self.place.partition(" (")[0]) if part)
         raised = _RAISED.match(self.line.strip()) if self.id == "exception" else None
+        named = not raised and self.sentence.startswith(f"Rank {self.rank} ")
+        rank = "" if self.rank is None or named else f"rank {self.rank}"
+        where = " ".join(part for part in (rank, self.place.partition(" (")[0]) if part)
         what = raised[1] if raised else self.sentence.partition(". ")[0].removesuffix(".")
         if self.telling:
             what = plain(self.telling[-1].strip(), _ROW)

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lumitui.app.knowledge.masks import Bind, MaskMistake, Starter, mistakes, read_bind
 from lumitui.app.knowledge.program.step_program import one_gpu_of
 from lumitui.app.knowledge.rule import Hit, Rule, rule
-from lumitui.app.knowledge.rules.phrases import INHERIT, removal, rewrite, some
-from lumitui.app.knowledge.script_job import NO_OPTIONS, JobStep, Option, ScriptJob
+from lumitui.app.knowledge.rules.phrases import INHERIT, removal, rewrite, setting, some
+from lumitui.app.knowledge.script_job import NO_OPTIONS, JobStep, Option, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import (
     cores_of_node,
     generation_of,
@@ -22,7 +23,9 @@ from lumitui.app.knowledge.site_facts.process_counts import (
     steps_with,
     tasks_per_node_of,
 )
-from lumitui.remote.site.finding import Cure, Severity
+from lumitui.remote.site.core_sets import mask
+from lumitui.remote.site.finding import Cure, Fix, Severity
+from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
 
@@ -239,7 +242,8 @@ def _mask_binds(job: ScriptJob, name: str = "cpu-bind") -> Iterator[tuple[JobSte
             yield step, option, bind
 
 
-def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[Option, MaskMistake]]:
+def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[MaskMistake, Position, Fix | None]]:
+    """Yield each mistake with the position of its list, and the list's mechanical fix."""
     for name in ("cpu-bind", "gpu-bind"):
         for step, option, bind in _mask_binds(job, name):
             tasks = tasks_per_node_of(job, step) or job.tasks_per_node
@@ -250,19 +254,68 @@ def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[Option, MaskMistake]]:
             asked = (step.srun or NO_OPTIONS).number("cpus-per-task") or job.resources.cpus_per_task
             found = mistakes(bind, site.node, tasks=tasks, starter=starter, cores=asked)
             ordered = tasks == gpus_of_node(job) and all(one.id != "mask-empty" for one in found)
+            variable = _holder(job, option)
+            known = ordered and not workers and not (step.srun and step.srun.has("gpu-bind"))
+            fix = _relisted(job, option, variable, bind, site.node) if known else None
             for mistake in found:
                 if ordered or mistake.id != "mask-order":
-                    yield option, mistake
+                    held = variable is not None and mistake.id != "mask-torchrun"
+                    yield mistake, variable.at if variable and held else option.at, fix
+
+
+def _holder(job: ScriptJob, option: Option) -> Variable | None:
+    """Return the variable whose assignment in the script contains an option's list."""
+    names, value = re.findall(r"\$\{?(\w+)", option.raw), option.value or ""
+    return next(
+        (
+            one
+            for one in reversed(job.variables)
+            if one.name in names
+            and one.at.line
+            and not (one.at.file or one.at.field)
+            and "," in one.value
+            and one.value in value
+        ),
+        None,
+    )
+
+
+def _relisted(
+    job: ScriptJob, option: Option, variable: Variable | None, bind: Bind, node: NodeShape
+) -> Fix | None:
+    """Return the fix of a list with the node's own masks in another order, or with reserved cores.
+
+    A script that chooses the GPU of each rank itself may need another order.
+    """
+    masks = [one.numbers - set(range(node.cores)) | one.numbers & node.usable_cores
+             for one in bind.entries]  # fmt: skip
+    if bind.kind != "mask_cpu" or not {*masks} == {*node.cores_of_gpu} != set():
+        return None
+    if len(masks) != node.gpus or (masks != [*node.cores_of_gpu] and "VISIBLE_DEVICES" in job.text):
+        return None
+    old = ",".join(one.written for one in bind.entries)
+    new = ",".join(mask(cores, node.cores) for cores in node.cores_of_gpu)
+    if old == new:
+        return None
+    words = "write the node's own masks"
+    if variable is None:
+        fix = rewrite(option, option.raw.replace(old, new)) if old in option.raw else None
+        return fix and replace(fix, words=words)
+    value = variable.value.replace(old, new)
+    plain = re.fullmatch(r"[\w:=,]+", value) and old in variable.value
+    mark = variable.quoted.removesuffix("mixed")
+    return setting(variable, f"{mark}{value}{mark}", words) if plain else None
 
 
 def _mistake(name: str, severity: Severity, title: str, why: str, source: str = _SOURCE) -> Rule:
     """Return the rule about one kind of mistake in lists."""
 
     def check(job: ScriptJob, site: Site) -> Iterator[Hit]:
-        for option, mistake in _judged(job, site):
+        for mistake, at, fix in _judged(job, site):
             if mistake.id == name:
                 do = mistake.do.replace("bind SITE", f"bind {site.name}")
-                yield Hit(mistake.message, do, option.at, severity=mistake.severity)
+                fix = fix if name in ("mask-order", "mask-reserved") else None
+                yield Hit(mistake.message, do, at, fix, severity=mistake.severity)
 
     return Rule(name, severity, title, why, source, check=check)
 

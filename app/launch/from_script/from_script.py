@@ -63,6 +63,9 @@ def adopt(
     data |= deepspeed_of(job, arguments, spec_of(data).workdir, notes)
     if arguments:
         data["args"] = arguments
+        lost = {one.what for one in notes.lost}
+        if text := " ".join(word for word in arguments if word not in lost):
+            notes.keep(text, "args")
     profile = container_environment(place)
     environment = environment_of(settings, values, profile, notes)
     data |= _exported(job, environment, notes)

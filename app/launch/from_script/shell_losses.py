@@ -205,6 +205,8 @@ def modules_of(job: ScriptJob, place: Placement, notes: Notes) -> list[str]:
 
 def _folders(job: ScriptJob, place: Placement, kept: Sequence[str], notes: Notes) -> None:
     """Note the fate of `module use`, given the modules that the job file keeps."""
+    names = {name.partition("/")[0] for name in job.modules}
+    replaced = next((line for line in place.runtime.modules if names & {*line.split()}), "")
     for verb, words, written in _calls(job):
         if verb not in ("use", "unuse"):
             continue
@@ -212,5 +214,7 @@ def _folders(job: ScriptJob, place: Placement, kept: Sequence[str], notes: Notes
             notes.derive(written, "the profile has the same")
         elif kept:
             notes.lose(written, f"`modules:` can only load modules; check that it finds {kept[0]}")
+        elif replaced:
+            notes.derive(written, f"the profile replaces it with `{replaced}`")
         else:
             notes.derive(written, "the job loads no module from it")

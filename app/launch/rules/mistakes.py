@@ -88,9 +88,9 @@ def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
     program = place.trainer is not None or (spec.script or "").endswith(".py")
     own = any(name in spec.env for name in _OWN) or bool(spec.python or spec.activate)
     own = own or not _SYSTEM.fullmatch(site.python)
-    if place.container or site.modules or own or not program:
+    if place.container or place.modules or own or not program:
         return
-    if site.python_on_compute_nodes is False and not spec.modules:
+    if site.python_on_compute_nodes is False:
         having = (f"{{generation: {name}}}" for name, one in site.containers.items() if one.image)
         named = next(having, "{image: /path.sif}")
         yield hit(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lumitui.app.cli.output import Reply, say
-from lumitui.app.cli.session import GivenPath, columns, core, json_option
+from lumitui.app.cli.session import GivenPath, columns, core, json_option, own_settings
 from lumitui.app.explain import words
 
 
@@ -43,8 +43,13 @@ def add(
     Queries the cluster's Slurm once, and marks what it guessed and what is missing. Never
     overwrites a file.
     """
-    from lumitui.app.runs import HostAddress
+    from lumitui.app.runs import HostAddress, InputError
 
+    if site_name.endswith((".yaml", ".yml")):
+        raise InputError(
+            f"{site_name} is a file, but `site add` writes the profile of a new cluster.",
+            f"If it is a profile that you were given, copy it to {own_settings().profiles[0]}/.",
+        )
     host = host or site_name  # an alias of ~/.ssh/config
     place = HostAddress(
         login=host.partition("@")[2] or host,

@@ -21,3 +21,9 @@ def test_its_lines_break_at_spaces(here: Here, monkeypatch: pytest.MonkeyPatch) 
     assert max(map(len, rows)) <= 60
     said = " ".join(" ".join(rows).split())
     assert ", ".join(site.unverified) in said and left_out[0] in said
+
+
+def test_a_profile_that_was_given_is_copied_and_not_added(here: Here) -> None:
+    done = here("site", "add", "./breeze.yaml")
+    assert done.returncode == 2
+    assert "copy it to" in done.stderr and "sites/" in "".join(done.stderr.split())

@@ -303,3 +303,8 @@ def test_a_finding_names_the_command_that_prints_its_page() -> None:
     own = Finding("links", "error", "It leads out.", "Copy it.", "srun(1); docs/scripts.md")
     assert words.finding(own).endswith("[links; srun(1); lumitui docs scripts]")
     assert words.source("Yelp/detect-secrets, docs/design.md").endswith("docs/design.md")
+
+
+def test_a_cancelled_run_that_slurm_still_ends_is_cancelled() -> None:
+    ending = replace(RUNNING, state=State.FINISHING)
+    assert words.after_cancel(ending) == f"{ending.id} is cancelled; Slurm is ending its job."

@@ -1,7 +1,7 @@
 """How a cause is said: with its rank, its line of the log and the line of the code."""
 
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import RunEnd
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.failed_logs import why
 
@@ -37,6 +37,8 @@ def test_a_cause_in_a_few_words_begins_with_what_tells_runs_apart() -> None:
     assert other.brief == "rank 5 model.py:88: OddError"
     assert other.cause == "Rank 5 raised an exception at model.py:88 (forward)."
     assert why("srun: error: nid005001: task 3: Out Of Memory")[0].brief.startswith("rank 3: ")
+    killed = Diagnosis("killed", "Rank 5 ended first: it was killed.", "", rank=5)
+    assert killed.brief == "Rank 5 ended first: it was killed"
 
 
 def test_a_cause_from_a_traceback_has_the_number_of_its_line() -> None:

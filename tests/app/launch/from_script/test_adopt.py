@@ -170,7 +170,9 @@ def test_each_note_is_true_of_what_the_script_does() -> None:
     )
     derived = {item.what: item.words for item in found.derived}
     changes = {item.what: item.words for item in found.changed}
-    assert derived["module use /appl/local/laifs/modules"] == "the job loads no module from it"
+    assert derived["module use /appl/local/laifs/modules"] == (
+        "the profile replaces it with `module load Local-LAIF lumi-aif-singularity-bindings`"
+    )
     assert derived['MASKS="0xfe"'] == "a later assignment extends it"
     assert derived['MASKS="$MASKS,0xfe00"'] == "a later assignment overrides it"
     assert found.spec.env == {"SINGULARITYENV_PREPEND_PATH": "/own/bin", "HF_HOME": "/x"}
@@ -187,6 +189,17 @@ def test_each_note_is_true_of_what_the_script_does() -> None:
     assert changes["srun's options"] == "not set → --label"
     assert "TORCHINDUCTOR_CACHE_DIR" in changes["variables of the site's profile"]
     assert "PYTHONUNBUFFERED=1" in changes["variables of the site's profile"]
+
+
+def test_the_arguments_are_kept_and_a_folder_that_no_module_needs_is_not_replaced() -> None:
+    own = "module load Local-LAIF lumi-aif-singularity-bindings\n"
+    text = LUMI.replace(own, "module use /appl/local/laifs/modules\n")
+    found = imported(text.replace("train.py", "train.py --lr 0.1"), sites()["lumi"])
+    assert found.spec.args[:2] == ("--lr", "0.1")
+    (kept,) = (one.what for one in found.kept if one.words == "`args:`")
+    assert kept.startswith("--lr 0.1")
+    derived = {item.what: item.words for item in found.derived}
+    assert derived["module use /appl/local/laifs/modules"] == "the job loads no module from it"
 
 
 def test_an_image_that_the_script_names_stays_pinned_if_the_profiles_default_moves() -> None:

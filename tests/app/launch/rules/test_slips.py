@@ -108,6 +108,7 @@ def test_an_image_that_the_nodes_lack_is_not_advised() -> None:
         {"container": {"binds": ["/scratch/project_462000001/data:/Users/data"]}},
         {"container": {"none": True}, "env": {"PYTHONPATH": "/projappl/project_462000001/env"}},
         {"container": {"none": True}, "script": "run.sh"},
+        {"container": {"none": True}, "modules": ["pytorch/2.7"]},
         {"ship_secrets": ["config/dev.env"]},
         {"ship_secrets": ["keys/*.pem"]},
         {"nodes": 4, "env": {"NCCL_IB_DISABLE": "1"}},

@@ -254,6 +254,13 @@ def test_the_table_shows_the_learning_rate_of_arguments_and_of_deepspeed() -> No
     )
 
 
+def test_an_empty_argument_is_drawn_as_two_quotes() -> None:
+    spec = job(trainer=None, script="t.py", args=["--data", "x", "--lr", "0.1"])
+    changes = rescale(launched(spec), LUMI, settings=["--data="]).changes
+    (row,) = (one for one in changes if one.what == "arguments")
+    assert (row.before, row.after) == ("--data x --lr 0.1", "--data '' --lr 0.1")
+
+
 def test_a_rule_without_its_argument_is_noted() -> None:
     spec = job(trainer=None, script="t.py", args=["--lr", "0.1"], scale=LINEAR)
     told = "`scale.lr.rule` is linear, but `lr.arg` is not set: the learning rate stays the same."
