@@ -103,7 +103,7 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
     assert found.part.words == "an epoch of 60,000 samples"
     assert found.overhead == 70.0
     # One basis for table and recommendation, said once.
-    assert scaling_words.table(found).rows[2][6:9] == ("1m30", "0.80", "0.40")
+    assert scaling_words.table(found).rows[2][6:8] == ("1m30", "0.40")
     assert scaling_words.heading(found).startswith(
         "Time and billed GPU-hours are for the 60,000 samples that r2 trained; "
     )
