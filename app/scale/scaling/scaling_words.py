@@ -145,7 +145,8 @@ def recommendation(scaling: Scaling, advice: SizeAdvice) -> str:
     chosen = next((size for size in scaling.sizes if size.nodes == advice.nodes), None)
     if chosen is None or chosen.whole is None:
         return advice.sentence
-    takes = "It takes" if chosen.measured else "The prediction is"
+    nodes = words.count(chosen.nodes, "node")
+    takes = f"On {nodes}, {'the work takes' if chosen.measured else 'the prediction is'}"
     late = " That is longer than the time limit." * (chosen.over_limit and scaling.knows_work)
     # The steps of a short trial may scale well without making the whole faster.
     idle = scaling.overhead > 0.5 * chosen.whole.seconds.middle
@@ -154,9 +155,8 @@ def recommendation(scaling: Scaling, advice: SizeAdvice) -> str:
         "for longer training."
     ) * (idle and chosen.nodes > 1)
     return (
-        f"Take {words.count(chosen.nodes, 'node')}. {advice.sentence} {takes} "
-        f"{cost_text(chosen.whole, scaling.unit)}.{late}{little}"
-        f"{_move(scaling, chosen)}"
+        f"Take {nodes}. {takes} {cost_text(chosen.whole, scaling.unit)}.{late}{little} "
+        f"{advice.sentence}{_move(scaling, chosen)}"
     )
 
 
