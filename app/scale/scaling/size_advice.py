@@ -93,7 +93,7 @@ def _chosen(fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str) -> S
     what = " and ".join(word for word, limit in limits.items() if limit is not None)
     how = "fastest" if goal.deadline is None else "cheapest"
     why = {
-        "sure": f"This size is the {how} that meets the {what} even at the slow end of its interval.",
+        "sure": f"This {how} size meets the {what} even at the slow end of its interval.",
         "likely": f"This size probably meets the {what}, but not at the slow end of its interval.",
         "at best": f"This size meets the {what} only at the fast end of its interval.",
     }[certainty]
