@@ -285,12 +285,14 @@ async def test_the_row_of_a_folded_grid_is_all_of_its_runs(settings: Settings) -
 async def test_a_folded_grid_is_sent_again_as_a_whole(settings: Settings, tmp_path: Path) -> None:
     job = tmp_path / "grid.yaml"
     app = LumiApp(settings)
-    many(app, 3)
+    names = [f"run-00000{place}" for place in (1, 2)]
+    app.runs.history.adopt(
+        [a_run(name, created=2e9, job_file=str(job), state=State.DONE) for name in names]
+    )
     members = tuple(SeriesMember(place, f"cell {place}", "{}") for place in (1, 2))
     app.runs.history.series.begin(RunSeries("grid-1", "grid", "somewhere", "", 1.0, members))
     for place in (1, 2):
         app.runs.history.series.claim("grid-1", place, f"run-00000{place}")
-        app.runs.history.update(f"run-00000{place}", state=State.DONE, job_file=str(job))
     async with app.run_test(size=(80, 24)) as pilot:
         table = app.screen.query_one(RunTable)
         await until(pilot, lambda: table.selected == "run-000001", "the folded grid")
