@@ -112,7 +112,7 @@ def compose(
         layout=layout,
         price=price_of(place, layout),
         files=tuple(files),
-        global_batch=train or _global_batch(spec, layout),
+        global_batch=train or global_batch_of(spec, layout),
         can_resume=bool(place.resume_arguments),
         memory=memory_of(spec, site, layout),
     )
@@ -328,7 +328,8 @@ def _signal_values(place: Placement, signal: str | None) -> dict[str, object]:
     }
 
 
-def _global_batch(spec: JobSpec, layout: RankLayout) -> int | None:
+def global_batch_of(spec: JobSpec, layout: RankLayout) -> int | None:
+    """Return the samples of a step that the arguments give; None if unknown."""
     name = batch_argument(spec)
     size = batches.whole(argument_value(spec.args, name)) if name else None
     if size is None or is_batch_global(spec):

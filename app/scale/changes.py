@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lumitui.app.explain import run_phrases, words
 from lumitui.app.follow.results.job_rows import differing_rows
@@ -11,6 +11,7 @@ from lumitui.app.job.setting import argument_value, batch_argument, rate_argumen
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.stop_lead import signal_of
 from lumitui.app.knowledge.program.python_reader import read_python
+from lumitui.app.launch.compose import global_batch_of
 from lumitui.app.launch.deepspeed_batch import TRAIN, has_deepspeed, sent_config
 from lumitui.app.launch.draft.printed_series import scaled_options
 from lumitui.app.scale import learning_rate
@@ -58,6 +59,42 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
         if key not in keys and not key.startswith("-")  # shown in the row `arguments`
     ]
     return tuple(rows)
+
+
+def with_unnamed(
+    changes: Sequence[PlanChange], before: Launch, after: JobSpec, program: str
+) -> tuple[PlanChange, ...]:
+    """Return the changes, with the earlier batch and rate that only `after` has names for.
+
+    An argument that was missing had the default of `program`.
+    """
+    spec, defaults = before.spec, _defaults(program)
+    spec = spec.model_copy(update={"scale": spec.scale or after.scale})
+    for name in (batch_argument(spec), rate_argument(spec)):
+        if name and argument_value(spec.args, name) is None and name in defaults:
+            args = with_argument(spec.args, name, defaults[name])
+            spec = spec.model_copy(update={"args": args})
+    named = replace(before, spec=spec)
+    known = {
+        "global batch": str(global_batch_of(spec, before.layout) or "unknown"),
+        "learning rate": _rates(named, _figure),
+    }
+    return tuple(
+        replace(one, before=known[one.what])
+        if one.before == "unknown" and one.what in known and one.after != "unknown"
+        else one
+        for one in changes
+    )
+
+
+def _defaults(program: str) -> dict[str, str]:
+    """Return the constant defaults of a program's options, by each of their names."""
+    return {
+        flag: str(one.default.value)
+        for one in read_python(program, "program").options
+        if one.default is not None and one.default.constant
+        for flag in one.flags
+    }
 
 
 def change_effect(changes: Sequence[PlanChange]) -> str:

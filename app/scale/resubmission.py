@@ -7,7 +7,7 @@ from pathlib import Path
 from posixpath import normpath
 
 from lumitui.app.explain.words import count
-from lumitui.app.follow.results.comparison import changes
+from lumitui.app.follow.results.comparison import changes as file_changes
 from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.run import Run
 from lumitui.app.job.fields.mapping_fields import After
@@ -18,13 +18,14 @@ from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.app.launch.send.preview import Preview, preview_of
 from lumitui.app.launch.send.shipment import Inheritance
 from lumitui.app.launch.site_names import mapped
-from lumitui.app.scale.changes import change_effect, naming
+from lumitui.app.scale.changes import change_effect, naming, with_unnamed
 from lumitui.app.scale.run_plan import (
     Basis,
     CodeChoice,
     Follows,
     ResubmissionRequest,
     RunPlan,
+    launch_of,
     wanted_spec,
 )
 from lumitui.remote.site.errors import InputError
@@ -97,7 +98,10 @@ def made_ready(
         files = replace(files, programs=_unchanged(parent, sent))
     job_file = Path(parent.job_file) if parent.job_file else None
     programs = files.programs or texts_of(launch.spec, project)
-    effect, named = change_effect(plan.changes), naming(programs.get(script, ""), launch.spec)
+    program = programs.get(script, "")
+    changes = with_unnamed(plan.changes, launch_of(parent), launch.spec, program)
+    plan = replace(plan, changes=changes)
+    effect, named = change_effect(changes), naming(program, launch.spec)
     return Resubmission(plan, preview_of(launch, site, command, files, job_file), effect, named)
 
 
@@ -173,4 +177,4 @@ def code_news(run: Run, snapshots: KnownSnapshots, hashes: Path) -> CodeNews:
     if (before := _sent(run, snapshots)) is None:
         return CodeNews(True)
     old, new = ({one.path: one.sha256 for one in every.files} for every in (before, now))
-    return CodeNews(True, tuple(change.path for change in changes(old, new)))
+    return CodeNews(True, tuple(change.path for change in file_changes(old, new)))

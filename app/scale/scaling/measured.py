@@ -117,13 +117,16 @@ class MeasuredSize:
         return ", ".join(map(_source, self.runs))
 
 
-def training_of(points: Sequence[MetricPoint]) -> Training:
-    """Return a run's speed and work from its points, in the order written."""
+def training_of(points: Sequence[MetricPoint], given_batch: int | None = None) -> Training:
+    """Return a run's speed and work from its points, in the order written.
+
+    `given_batch` is the global batch that its arguments give, if it reports none.
+    """
     speeds, total = speeds_of(points), summarize(points)
     values = sorted(speed for speed in speeds.values if SLOWEST <= speed <= FASTEST)
     start = next((point for point in reversed(points) if point.event == "start"), MetricPoint())
     epoch, epochs = _count(start.extra.get("train_samples")), _count(start.extra.get("epochs"))
-    batch = total.global_batch
+    batch = total.global_batch or (given_batch if total.unit == "step" else None)
     steps = _timed(points)
     at = start.extra.get("time")
     took = (steps[-1] - steps[0]) / (len(steps) - 1) if len(steps) > 1 else 0.0

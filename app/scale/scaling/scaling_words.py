@@ -25,7 +25,8 @@ class ScalingTable:
 def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
     """Return a row for each size, with the time and price of `scaling.whole`.
 
-    `speed_up`: also show the columns speed-up and GPU-hours.
+    `speed_up`: also show this column. The hours of GPUs are shown only if nothing is billed: sites
+    count what they bill in other hours, such as those of a card with two GPUs.
     """
     titles = (
         "nodes", scaling.device.plural, "samples/s", "between", "speed-up", "eff.", "time",
@@ -33,8 +34,7 @@ def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
     )  # fmt: skip
     rows = tuple(_row(size) for size in scaling.sizes)
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
-    dropped = {"speed-up", *([scaling.device.hours] if priced else [])} if not speed_up else set()
-    dropped |= set() if priced else {"billed"}
+    dropped = {scaling.device.hours if priced else "billed", "" if speed_up else "speed-up"}
     kept = [title not in dropped for title in titles]
     return ScalingTable(
         tuple(compress(titles, kept)), tuple(tuple(compress(row, kept)) for row in rows)
@@ -145,7 +145,8 @@ def recommendation(scaling: Scaling, advice: SizeAdvice) -> str:
     chosen = next((size for size in scaling.sizes if size.nodes == advice.nodes), None)
     if chosen is None or chosen.whole is None:
         return advice.sentence
-    takes = "It takes" if chosen.measured else "The prediction is"
+    nodes = words.count(chosen.nodes, "node")
+    takes = f"On {nodes}, {'the work takes' if chosen.measured else 'the prediction is'}"
     late = " That is longer than the time limit." * (chosen.over_limit and scaling.knows_work)
     # The steps of a short trial may scale well without making the whole faster.
     idle = scaling.overhead > 0.5 * chosen.whole.seconds.middle
@@ -154,9 +155,8 @@ def recommendation(scaling: Scaling, advice: SizeAdvice) -> str:
         "for longer training."
     ) * (idle and chosen.nodes > 1)
     return (
-        f"Take {words.count(chosen.nodes, 'node')}. {advice.sentence} {takes} "
-        f"{cost_text(chosen.whole, scaling.unit)}.{late}{little}"
-        f"{_move(scaling, chosen)}"
+        f"Take {nodes}. {takes} {cost_text(chosen.whole, scaling.unit)}.{late}{little} "
+        f"{advice.sentence}{_move(scaling, chosen)}"
     )
 
 
@@ -193,6 +193,7 @@ def notes(scaling: Scaling) -> Iterator[str]:
             f"Times include start, tests and checkpoints: {took} in the median run, or what the "
             "size's own runs took."
         )
+    yield from _bills(scaling)
     if scaling.epoch and scaling.whole.samples != scaling.epoch:
         yield f"{scaling.part.words.replace('an epoch of', 'An epoch has')}."
     for size in scaling.measured:
@@ -208,6 +209,20 @@ def notes(scaling: Scaling) -> Iterator[str]:
         what = why.replace("its ", "their ") if runs[1:] else why
         yield f"{', '.join(runs)} {'are' if runs[1:] else 'is'} compared although {what} {verb}."
     yield from omissions(scaling)
+
+
+def _bills(scaling: Scaling) -> Iterator[str]:
+    """Yield how the site counts, and the bills of measured runs that differ from their rows."""
+    if scaling.billing_note and any(size.offer and size.offer.per_hour for size in scaling.sizes):
+        yield scaling.billing_note
+    bills = list[str]()
+    for size in scaling.measured:
+        bill, row = size.bill, size.whole.price.middle if size.whole else 0.0
+        if bill and row and words.price(bill.amount) != words.price(row):
+            work = f" for {bill.samples:,} samples" if bill.samples else ""
+            bills.append(f"{bill.run} {words.price(bill.amount)}{work}")
+    if bills:
+        yield f"The runs' own bills in {scaling.unit}, which differ: {', '.join(bills)}."
 
 
 def omissions(scaling: Scaling) -> Iterator[str]:

@@ -93,9 +93,9 @@ def _chosen(fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str) -> S
     what = " and ".join(word for word, limit in limits.items() if limit is not None)
     how = "fastest" if goal.deadline is None else "cheapest"
     why = {
-        "sure": f"It is the {how} size that meets the {what} even at the slow end of its interval.",
-        "likely": f"It probably meets the {what}, but not at the slow end of its interval.",
-        "at best": f"It meets the {what} only at the fast end of its interval.",
+        "sure": f"This {how} size meets the {what} even at the slow end of its interval.",
+        "likely": f"This size probably meets the {what}, but not at the slow end of its interval.",
+        "at best": f"This size meets the {what} only at the fast end of its interval.",
     }[certainty]
     sure = "measured" if certainty == "sure" and size.measured else certainty
     return SizeAdvice(size.nodes, sure, why)
@@ -110,9 +110,9 @@ def _worthwhile(scaling: Scaling, sizes: Sequence[ScalingSize]) -> SizeAdvice:
         efficient = [size for size in efficient if size.measured]  # an unchecked prediction
     paying = [size for size in efficient if not scaling.knows_work or _pays(size, base)]
     chosen = paying[-1] if paying else base
-    why = f"It is the largest size known to have an efficiency of at least {WORTHWHILE:.0f} %."
+    why = f"This is the largest size known to have an efficiency of at least {WORTHWHILE:.0f} %."
     if alone:
-        why = "It is the only measured size: run one more before you use more nodes."
+        why = "This is the only measured size: run one more before you use more nodes."
     elif chosen == base:
         why = f"No larger size is certain to keep an efficiency of {WORTHWHILE:.0f} %."
     more = _too_dear(next((size for size in efficient if size.nodes > chosen.nodes), None), base)
@@ -120,7 +120,7 @@ def _worthwhile(scaling: Scaling, sizes: Sequence[ScalingSize]) -> SizeAdvice:
         why = ""  # it is efficient enough, but the run is too short for it
     elif more:  # `eff.` in the table is of the steps alone
         why = (
-            "It is the largest size at which the whole run, including start and end, has an "
+            "This is the largest size at which the whole run, including start and end, has an "
             f"efficiency of at least {WORTHWHILE:.0f} %."
         )
     if not more and not alone:
@@ -154,9 +154,10 @@ def _too_dear(size: ScalingSize | None, base: ScalingSize) -> str:
     saved = base.whole.seconds.middle - size.whole.seconds.middle
     of = f"of the {length(base.whole.seconds.middle + 0.5)} on {count(base.nodes, 'node')}"
     saves = f"save {length(saved + 0.5)} {of}" if saved >= 1 else f"save nothing {of}"
+    kept = f"keep {_at_least(size):.0f} % efficiency in their steps, but would"
     return (
-        f"{count(size.nodes, 'node')} would {saves} for {_paid(size) / _paid(base):,.1f} times the "
-        "price: more nodes pay off only for longer training."
+        f"{count(size.nodes, 'node')} {kept} {saves} for {_paid(size) / _paid(base):,.1f} times "
+        "the price: more nodes pay off only for longer training."
     )
 
 

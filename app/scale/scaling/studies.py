@@ -80,7 +80,8 @@ class Scalings:
         links = site.node.links if site else None
         if query.alone:
             family = [item for item in family if item.run.id == run.id]
-        scaling = scaling_of(run, family, _offers(run, site, query), samples, links)
+        note = site.billing_note if site else ""
+        scaling = scaling_of(run, family, _offers(run, site, query), samples, links, note)
         if query.alone and scaling.steps is None:
             raise _unpredictable(family[0], links)
         return scaling
@@ -88,7 +89,7 @@ class Scalings:
     def _read(self, run_id: str, _offset: int) -> Training:
         from lumitui.app.scale.scaling.measured import training_of
 
-        return training_of(self._history.metrics.of(run_id))
+        return training_of(self._history.metrics.of(run_id), self._history.get(run_id).global_batch)
 
     def _site(self, run: Run) -> Site | None:
         try:

@@ -68,6 +68,16 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Bill:
+    """What a run has cost."""
+
+    run: str
+    amount: float
+    samples: int | None
+    """The samples that it trained."""
+
+
+@dataclass(frozen=True)
 class ScalingSize:
     """A number of nodes, with its measurement or prediction."""
 
@@ -88,6 +98,8 @@ class ScalingSize:
     """Cost of all the work, including the time outside the steps."""
     offer: Offer | None = None
     """The site's offer; None if the profile does not contain it."""
+    bill: Bill | None = None
+    """The bill of its newest run that has ended."""
 
     @property
     def refused(self) -> str:
@@ -135,6 +147,8 @@ class Scaling:
     """Whether the largest measured size is slower than a smaller one."""
     unmeasured: str = ""
     """Why no size was measured, and what to do; '' if one was."""
+    billing_note: str = ""
+    """How the site counts what it bills."""
 
     def moves_to(self, size: ScalingSize) -> str:
         """Return the partition that a job of `size` moves to; '' if it stays."""
@@ -158,11 +172,12 @@ def scaling_of(
     offers: Sequence[Offer],
     samples: int | None = None,
     links: Links | None = None,
+    billing_note: str = "",
 ) -> Scaling:
     """Return the scaling of `run`, from its `family`, at the sizes in `offers`.
 
     `samples` is the work; None: what `run` trained, or was to train. With the site's `links`, other
-    sizes can be predicted from a single measured one.
+    sizes can be predicted from a single measured one. `billing_note` is how the site counts.
     """
     measured, omissions = measured_sizes(family, run)
     model = Model([point for size in measured for point in size.points]) if measured else None
@@ -187,6 +202,7 @@ def scaling_of(
         run.id, run.site, run.price.unit, sizes, tuple(omissions), doubtful, part, whole, overhead,
         run.layout.device, share, epoch_of(family), steps, run.spec.partition,
         model is not None and model.falls, "" if measured else why_unmeasured(family),
+        billing_note,
     )  # fmt: skip
 
 
@@ -226,7 +242,11 @@ def _measured(size: MeasuredSize, offer: Offer | None) -> ScalingSize:
         limit = float(paid.spec.chain * walltime.seconds_of(paid.spec.time))
         offer = Offer(size.nodes, size.gpus, paid.price.per_hour, limit, paid.price.amount)
     speed = Estimate(size.low, size.high, size.speed)
-    return ScalingSize(size.nodes, size.gpus, True, size.source, speed, offer=offer)
+    ended = (item for item in reversed(size.runs) if item.run.state.is_final)
+    bills = (Bill(one.run.id, one.run.billed(one.run.updated), one.training.samples)
+             for one in ended)  # fmt: skip
+    bill = next(bills, None)
+    return ScalingSize(size.nodes, size.gpus, True, size.source, speed, offer=offer, bill=bill)
 
 
 def _predicted(offer: Offer, model: Model | None, steps: StepModel | None) -> ScalingSize:
@@ -321,6 +341,8 @@ def _works(run: Run, family: Sequence[MeasuredRun], samples: int | None) -> tupl
         # Without the times of steps, the start of the run counts as training.
         ran = run.elapsed(run.updated)
         rough = max(1, round(own.speed * min(own.seconds or ran, ran)))
-        times = "its training time" if own.seconds else "its duration, start included"
-        return part, Work(rough, f"about {rough:,} samples, the speed of {run.id} times {times}")
+        most, times = ("about", "its training time") if own.seconds else ("at most", "its duration")
+        start = "" if own.seconds else ", in which it also started"
+        words = f"{most} {rough:,} samples, the speed of {run.id} times {times}{start}"
+        return part, Work(rough, words)
     return part, part

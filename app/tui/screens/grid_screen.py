@@ -15,7 +15,7 @@ from textual.widgets import DataTable, Static
 from lumitui.app.explain import row_words
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.screens.page import FullScreen
-from lumitui.app.tui.widgets.chart import MARKS, METRIC_KEYS, Chart, lines_of
+from lumitui.app.tui.widgets.chart import MARKS, METRIC_KEYS, SMOOTH, Chart, lines_of
 from lumitui.app.tui.widgets.choice_button import neighbour
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.styled import COLOURS, SERIES, plain
@@ -87,7 +87,7 @@ def gather(runs: Runs, run_id: str) -> GridFigures:
 class GridScreen(FullScreen):
     """The runs of one grid; enter opens one of them."""
 
-    BINDINGS: ClassVar[list[BindingType]] = METRIC_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = [*METRIC_KEYS, SMOOTH]
 
     def __init__(self, runs: Runs, run_id: str) -> None:
         """Show the grid that the run `run_id` belongs to."""
@@ -129,6 +129,9 @@ class GridScreen(FullScreen):
         if (found := self._found) is not None:
             self._metric = neighbour(found.metrics, self._metric or found.telling, step)
             self._gathered(found)
+
+    def action_smooth(self) -> None:
+        self.query_one(Chart).action_smooth()
 
     def _gathered(self, found: GridFigures) -> None:
         self._found, metric = found, self._metric or found.telling

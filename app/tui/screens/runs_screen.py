@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from rich.text import Text
@@ -30,6 +32,7 @@ from lumitui.app.runs import (
     split_tags,
 )
 from lumitui.app.tui.asking import show_error, tui
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.panes.overview_pane import OverviewPane
 from lumitui.app.tui.screens.marked_screen import MarkedPage
 from lumitui.app.tui.widgets import styled
@@ -276,12 +279,40 @@ class RunsScreen(MarkedPage):
         self._act(self._open)
 
     def _open(self, run_id: str) -> None:
-        several = len(self.under_cursor) > 1
-        series = self.runs.history.series.of_run(run_id) if several else None
-        if series is not None and series.kind == "grid":
+        if self._is_grid(run_id):
             tui(self).open_grid(run_id)
         else:
             tui(self).open_run(run_id)
+
+    def _is_grid(self, run_id: str) -> bool:
+        """Return whether the cursor is on the row of a folded grid."""
+        several = len(self.under_cursor) > 1
+        series = self.runs.history.series.of_run(run_id) if several else None
+        return series is not None and series.kind == "grid"
+
+    def action_resubmit(self, factor: int) -> None:
+        """Open the dialog that sends the run again, or offer to send the whole folded grid."""
+        self._act(partial(self._resubmit, factor=factor))
+
+    def _resubmit(self, run_id: str, factor: int) -> None:
+        run = self.runs.history.get(run_id)
+        if not self._is_grid(run_id):
+            super().action_resubmit(factor)
+            return
+        job, count = Path(run.job_file or ""), len(self.under_cursor)
+        if not job.is_file():
+            raise InputError(
+                f"The job file of these {count} runs is missing, so that lumitui cannot send the "
+                "grid again.",
+                "To resubmit one of its runs, unfold the grid (→) and select it.",
+            )
+        lines = [
+            ("job file", f"opens on New, where ^s sends the grid: {job}"),
+            ("one run", "unfold the grid (→) and select it"),
+        ]
+        title = f"Send all {count} runs of the grid again?"
+        asked = Confirm(title, lines, "Open job file", no="Nothing was sent.")
+        self.app.push_screen(asked, lambda yes: tui(self).open_job(job) if yes else None)
 
     def action_filter(self) -> None:
         """Show the filter, ready to type in."""

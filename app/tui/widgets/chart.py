@@ -19,6 +19,8 @@ MARKS = "abcd"
 """The letters that distinguish several lines without colours."""
 SMOOTHING = (0.0, 0.6, 0.9, 0.97)
 """Weights of the moving average, as in TensorBoard's slider."""
+SMOOTHED = 50
+"""Minimum points of a line to smooth it unasked: the end of a shorter one would be far off."""
 _LEAST_NAME = 14  # minimum cells of a name in the legend; with less room, only its letter is shown
 _CROSSHAIR = Binding.Group("Read values", compact=True)
 _METRIC = Binding.Group("Metric", compact=True)
@@ -29,6 +31,8 @@ METRIC_KEYS: list[BindingType] = [
             id="metrics.next", group=_METRIC, tooltip="Draw the next metric"),
 ]  # fmt: skip
 """The keys of a place whose chart draws one of several metrics."""
+SMOOTH = Binding("A", "smooth", "Smooth", id="chart.smooth",
+                 tooltip="Smooth the lines more; after the maximum, not at all")  # fmt: skip
 
 
 class Chart(Widget, can_focus=True):
@@ -41,8 +45,7 @@ class Chart(Widget, can_focus=True):
                 tooltip="Move the crosshair to the right and read the values there"),
         Binding("Y", "log", "Log axis", id="chart.log",
                 tooltip="Switch between a logarithmic and a linear axis"),
-        Binding("A", "smooth", "Smooth", id="chart.smooth",
-                tooltip="Smooth the lines more; after the maximum, not at all"),
+        SMOOTH,
     ]  # fmt: skip
 
     def __init__(
@@ -54,11 +57,19 @@ class Chart(Widget, can_focus=True):
         classes: str = "",
         smoothing: int = 0,
     ) -> None:
-        """Show nothing yet; `over` names the x axis, and `smoothing` is an index of `SMOOTHING`."""
+        """Show nothing yet; `over` names the x axis, and `smoothing` is an index of `SMOOTHING`.
+
+        Until the user chooses another, it applies to lines of at least `SMOOTHED` points.
+        """
         super().__init__(id=id, classes=classes)
         self._title, self._over = title, over
         self._plot = Plot((), 0, 0, over=over)
-        self._smoothing = smoothing
+        self._smoothing, self._is_chosen = smoothing, False
+
+    @property
+    def _level(self) -> int:
+        long = any(len(line.points) >= SMOOTHED for line in self._plot.lines)
+        return self._smoothing if long or self._is_chosen else 0
 
     def show(
         self,
@@ -80,7 +91,7 @@ class Chart(Widget, can_focus=True):
 
     def render(self) -> Text:
         """Draw the lines at the current size, below the crosshair's values."""
-        weight = SMOOTHING[self._smoothing]
+        weight = SMOOTHING[self._level]
         lines = list(self._plot.lines)
         if weight:
             alone = lines if len(lines) == 1 else []  # several noisy lines would blur
@@ -101,7 +112,7 @@ class Chart(Widget, can_focus=True):
         names = [line.name if len(named) > 1 else "" for line in named]
         found = [line.near(math.inf if cursor is None else cursor) for line in named]
         values = [f" {number(point[1])}" if point else "" for point in found]
-        rest = [" log" * self._plot.log_y, " smoothed 0.97" * bool(self._smoothing), *values]
+        rest = [" log" * self._plot.log_y, " smoothed 0.97" * bool(self._level), *values]
         room = width - text.cell_len - len("".join(rest)) - 4 * len(named)
         last = " last" if text else "last"
         fits = not 0 <= room - sum(map(cell_len, names)) < len(last)  # names come first
@@ -119,8 +130,8 @@ class Chart(Widget, can_focus=True):
             text.append_text(plain(f" {name}" if name else "", line.style)).append(value)
         if self._plot.log_y:
             text.append("  log", "dim")
-        if self._smoothing:
-            text.append(f"  smoothed {SMOOTHING[self._smoothing]:g}", "dim")
+        if self._level:
+            text.append(f"  smoothed {SMOOTHING[self._level]:g}", "dim")
         text.truncate(width, overflow="ellipsis")
         return text
 
@@ -139,9 +150,9 @@ class Chart(Widget, can_focus=True):
 
     def action_smooth(self) -> None:
         """Smooth more; after the maximum, not at all."""
-        smoothing = (self._smoothing + 1) % len(SMOOTHING)
+        smoothing = (self._level + 1) % len(SMOOTHING)
         for chart in self.screen.query(Chart):
-            chart._smoothing = smoothing
+            chart._smoothing, chart._is_chosen = smoothing, True
         self._change()
 
     def _change(self, **changes: Any) -> None:

@@ -299,10 +299,13 @@ def test_unknown_arguments_are_proposed_by_the_scripts_own_names(
     assert made.naming == (f"scale={{{keys}}}", *added)
     named = runs.plan_resubmission("a-1", nodes=2, settings=made.naming)
     assert (named.plan.launch.global_batch, named.naming) == (64 * 16, ())
+    rate = str(args[1] if args else 0.1)
     assert named.effect == (
-        "Each step trains on 1024 samples; the run named no batch size; the learning rate "
-        f"{args[1] if args else 0.1} is not rescaled."
+        f"Each step trains on 1024 samples instead of 512; the learning rate stays {rate}."
     )
+    before = {change.what: (change.before, change.after) for change in named.plan.changes}
+    assert before["global batch"] == ("512", "1024")
+    assert before["learning rate"] == (rate, rate)
     assert not runs.plan_resubmission("a-1").effect, "on as many ranks"
     (tmp_path / "train.py").write_text("import torch")
     assert not runs.plan_resubmission("a-1", nodes=2).naming

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.cli.output import as_data
+from lumitui.app.explain import words
 from lumitui.app.explain.run_facts import NO_METRICS
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.scale.scaling import rungs, scaling_words
@@ -103,13 +104,15 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
     assert found.part.words == "an epoch of 60,000 samples"
     assert found.overhead == 70.0
     # One basis for table and recommendation, said once.
-    assert scaling_words.table(found).rows[2][6:9] == ("1m30", "0.80", "0.40")
+    assert scaling_words.table(found).rows[2][6:8] == ("1m30", "0.40")
     assert scaling_words.heading(found).startswith(
         "Time and billed GPU-hours are for the 60,000 samples that r2 trained; "
     )
     said = scaling_words.recommendation(found, advise_size(found, SizeGoal()))
     assert "60,000" not in said and said.startswith(
-        "Take 1 node. 2 nodes would save 30 s of the 2 min 10 s on 1 node for 1.5 times the price: "
+        "Take 1 node. On 1 node, the work takes 2 min 10 s, 0.14 GPU-hours. 2 nodes keep 100 % "
+        "efficiency in their steps, but would save 30 s of the 2 min 10 s on 1 node for 1.5 times "
+        "the price: "
     )
     assert next(scaling_words.notes(found)).startswith(
         "Times include start, tests and checkpoints: 1 min 10 s in the median run"
@@ -140,8 +143,13 @@ def test_a_size_whose_steps_alone_are_efficient_is_not_called_inefficient() -> N
     offers = [Offer(n, 8 * n, 4.0 * n, 3600.0, 4.0 * n) for n in (1, 2, 4)]
     found = scaling_of(family[0].run, family, offers)
     assert advise_size(found, SizeGoal()).sentence.startswith(
-        "It is the largest size at which the whole run, including start and end, has an "
-        "efficiency of at least 75 %. 4 nodes would save "
+        "This is the largest size at which the whole run, including start and end, has an "
+        "efficiency of at least 75 %. 4 nodes keep 98 % efficiency in their steps, but would save "
+    )
+    (two,) = (size for size in found.sizes if size.nodes == 2)
+    said = scaling_words.recommendation(found, advise_size(found, SizeGoal()))
+    assert two.whole and said.startswith(
+        f"Take 2 nodes. On 2 nodes, the work takes {words.length(two.whole.seconds.middle + 0.5)} ("
     )
 
 

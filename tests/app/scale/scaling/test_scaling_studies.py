@@ -51,19 +51,36 @@ def test_metrics_that_came_later_count(runs: Runs) -> None:
 def test_a_run_that_reports_no_batch_has_trained_as_fast_as_it_says_for_all_its_time(
     runs: Runs,
 ) -> None:
-    runs.history.begin(trained("done", 1))
+    runs.history.begin(trained("done", 1, global_batch=None))
     runs.history.metrics.add("done", [b'{"step": 1, "samples_per_s": 50}'] * 9)
     found = runs.scaling.of("done")
     assert found.whole.words == (
-        "about 5,000 samples, the speed of done times its duration, start included"
+        "at most 5,000 samples, the speed of done times its duration, in which it also started"
     )
     assert [rung.cells[2] for rung in rungs.rungs_of(found)][:2] == ["1m40", "50s-1m40"]
+
+
+def test_a_run_has_trained_its_steps_times_the_batch_of_its_arguments(runs: Runs) -> None:
+    for nodes, steps in ((1, 60), (2, 120)):
+        run_id = f"r{nodes}"
+        runs.history.begin(trained(run_id, nodes, None if nodes == 1 else "r1"))
+        lines = [b'{"step": %d, "samples_per_s": 500}' % at for at in range(5, steps + 1, 5)]
+        runs.history.metrics.add(run_id, lines)
+    found = runs.scaling.of("r1")
+    assert found.whole.words == "the 15,360 samples that r1 trained"
+    one, two = found.measured
+    assert one.whole and one.whole.price.middle == pytest.approx(runs.history.get("r1").billed(0.0))
+    assert two.whole and two.whole.price.middle < runs.history.get("r2").billed(0.0)
+    notes = list(scaling_words.notes(found))
+    assert "The runs' own bills in GPU-hours, which differ: r2 0.22 for 61,440 samples." in notes
+    assert "An hour of one GCD, which Slurm calls a GPU, costs 0.5 GPU-hours." in notes
+    assert "GPU-h" not in scaling_words.table(found).titles
 
 
 def test_the_start_of_a_run_is_not_trained_again_on_another_size(runs: Runs) -> None:
     # It started for 60 s, then trained for 40 s.
     lines = [b'{"step": %d, "samples_per_s": 50, "seconds": %d}' % (at, 60 + at) for at in STEPS]
-    runs.history.begin(trained("done", 1))
+    runs.history.begin(trained("done", 1, global_batch=None))
     runs.history.metrics.add("done", lines)
     found = runs.scaling.of("done")
     assert found.whole.words == "about 2,000 samples, the speed of done times its training time"

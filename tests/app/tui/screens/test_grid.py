@@ -33,6 +33,9 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await sees(pilot, r"--lr=0.003 +\d+ +1.56\d* +running +\S+ +d [▁-▇]+")
         await sees(pilot, "--lr=0.001 .*not sent")
         await sees(pilot, r"a --lr=0.1 0.9\d+ +b --lr=0.03 0.57508 +c --lr=0.01 .* smoothed 0.9")
+        await sees(pilot, "A Smooth")
+        await pilot.press("A")
+        await sees(pilot, "smoothed 0.97")
         # Their speeds are alike, so that the losses are drawn first.
         await pilot.press(".")
         await sees(pilot, r"samples/s ─[\s\S]*last +a --lr=0.1 1340 ")

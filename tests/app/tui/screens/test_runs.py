@@ -282,6 +282,30 @@ async def test_the_row_of_a_folded_grid_is_all_of_its_runs(settings: Settings) -
         await until(pilot, lambda: "Cancel" not in keys_below(pilot), "no key: all have ended", 10)
 
 
+async def test_a_folded_grid_is_sent_again_as_a_whole(settings: Settings, tmp_path: Path) -> None:
+    job = tmp_path / "grid.yaml"
+    app = LumiApp(settings)
+    names = [f"run-00000{place}" for place in (1, 2)]
+    app.runs.history.adopt(
+        [a_run(name, created=2e9, job_file=str(job), state=State.DONE) for name in names]
+    )
+    members = tuple(SeriesMember(place, f"cell {place}", "{}") for place in (1, 2))
+    app.runs.history.series.begin(RunSeries("grid-1", "grid", "somewhere", "", 1.0, members))
+    for place in (1, 2):
+        app.runs.history.series.claim("grid-1", place, f"run-00000{place}")
+    async with app.run_test(size=(80, 24)) as pilot:
+        table = app.screen.query_one(RunTable)
+        await until(pilot, lambda: table.selected == "run-000001", "the folded grid")
+        await pilot.press("R")
+        await sees(pilot, "The job file of these 2 runs is missing")
+        await pilot.press("escape")
+        job.write_text("name: grid\nsite: somewhere\n")
+        await pilot.press("R")
+        await sees(pilot, r"Send all 2 runs of the grid again\?")
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "the job file of the grid")
+
+
 async def test_resubmissions_are_a_tree_that_folds(settings: Settings) -> None:
     app = LumiApp(settings)
     many(app, 4)

@@ -134,6 +134,23 @@ def test_a_little_curve_falls_with_its_values_and_leaves_the_warm_up_out() -> No
     assert sparkline([0.0, *[9.0, 8.0] * 10], 20) == "▇▁" * 10
 
 
+async def test_few_points_are_smoothed_only_on_request(settings: Settings) -> None:
+    app = LumiApp(settings)
+    async with app.run_test(size=(80, 30)) as pilot:
+        chart = Chart("loss", smoothing=2)
+        await app.screen.mount(chart)
+        for count in (12, 60):
+            curve = Curve(1, count, tuple(1 / at for at in range(1, count + 1)))
+            chart.show(lines_of([curve], ["falls"]))
+            await pilot.pause()
+            assert ("smoothed 0.9" in chart.render().plain) == (count == 60)
+        chart.show(lines_of([Curve(1, 3, (4.0, 2.0, 1.0))], ["short"]))
+        chart.focus()
+        await pilot.press("A")
+        await pilot.pause()
+        assert "smoothed 0.6" in chart.render().plain
+
+
 async def test_keys_read_values_smooth_and_change_the_axis_of_all_charts(
     settings: Settings,
 ) -> None:
