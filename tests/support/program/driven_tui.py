@@ -106,7 +106,7 @@ async def submit(pilot: Pilot[int], job: str = "job.yaml") -> Run:
     menu.highlighted = menu.get_option_index(wanted)
     menu.focus()
     await pilot.press("enter")
-    await until(pilot, lambda: "asks for" in shown(pilot), "a preview")
+    await until(pilot, lambda: "requests " in shown(pilot), "a preview")
     await pilot.press("s")
     await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
     await sees(pilot, "1 node, 2 ranks on CPU")
