@@ -39,6 +39,7 @@ from tests.support.program.driven_tui import (
     JOB,
     app_of,
     cut_off,
+    keys_below,
     runs_of,
     sees,
     shown,
@@ -213,6 +214,7 @@ async def test_a_key_that_finds_nothing_to_fix_says_so(
 ) -> None:
     async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: can_submit(pilot), "the check")
+        assert "Change" in keys_below(pilot) and "Fix" not in keys_below(pilot)
         await pilot.press(key)
         said = "Nothing here needs a fix."
         await until(
