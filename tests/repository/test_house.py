@@ -10,7 +10,7 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5140, "app/tui": 14260, "app/runs": 2830, "app/scale": 3240, "app/follow": 4270,
+    "app/cli": 5140, "app/tui": 14215, "app/runs": 2830, "app/scale": 3240, "app/follow": 4270,
     "app/survey": 1900, "app/launch": 9660, "app/explain": 3030, "app/history": 4370,
     "app/mcp": 970,
     "app/job": 2610, "app/knowledge": 16460, "remote/site": 3230, "remote/ssh": 3220,
