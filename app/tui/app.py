@@ -73,10 +73,10 @@ class ScreenKey:
 # The first paint needs only the first screen: the others are imported when opened.
 
 
-def _new(app: "LumiApp", job: Path | None = None) -> Screen[None]:
+def _new(app: "LumiApp", job: Path | None = None, *, fresh: bool = False) -> Screen[None]:
     from lumitui.app.tui.screens.new_screen import NewScreen
 
-    return NewScreen(app.runs, job)
+    return NewScreen(app.runs, job, fresh=fresh)
 
 
 def _sites(app: "LumiApp") -> Screen[None]:
@@ -142,7 +142,7 @@ class LumiApp(OrderedKeysApp):
     links: var[tuple[SiteLink, ...]] = var(())
     """The sites with unfinished runs, and whether they answer; every title bar shows them."""
     job_file: Path | None = None
-    """The job file that the New screen had open when the user left it."""
+    """The job file that the New screen had open last."""
     kept: "Draft | None" = None
     """The job file that a user left without saving it."""
     sent = ""
@@ -251,8 +251,6 @@ class LumiApp(OrderedKeysApp):
 
     def action_go(self, name: str, fresh: bool = False) -> None:
         """Open one of the main screens, `fresh` without the last job file; esc returns."""
-        if fresh:
-            self.job_file = None
         place = next(place for place in PLACES if place.name == name)
         if place.make is None:
             self.to_first()
@@ -261,7 +259,7 @@ class LumiApp(OrderedKeysApp):
         # the first screen.
         while self._place in self.screen_stack:
             self.pop_screen()
-        self._place = place.make(self)
+        self._place = _new(self, fresh=True) if fresh else place.make(self)
         self.push_screen(self._place)
 
     def to_first(self) -> None:

@@ -11,6 +11,8 @@ class LumiError(Exception):
     """
 
     exit_code = 1
+    heading = "That did not work"
+    """The title of its dialog."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         """Keep `message` (what happened) and `hint` (what to try)."""

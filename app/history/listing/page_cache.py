@@ -34,7 +34,7 @@ class TreeLine(NamedTuple):
     parent: str | None = None
     """Its parent in the tree; None if it is a root here."""
     guide: str = ""
-    """Its branch from its parent: `│└`."""
+    """Its branch from its parent: `│└`; `┌` for the first run of a series."""
     children: int = 0
     """Number of its descendants in the list."""
     folded: bool = False
@@ -113,7 +113,8 @@ def _summed_up(
     counts.sort(key=lambda item: item[0] not in WENT_WRONG)
     if again := len(members) - len(last):
         counts.append(("sent again", again))
-    return line._replace(summary=", ".join(f"{number} {state}" for state, number in counts))
+    summary = ", ".join(f"{number} {state}" for state, number in counts)
+    return line._replace(summary=summary + f" ({len(others)} resubmitted)" * bool(others))
 
 
 def _root(run: str, parents: dict[str, str | None]) -> str:
@@ -161,6 +162,8 @@ def _without(family: list[TreeLine], folded: Collection[str]) -> list[TreeLine]:
             continue
         if line.children and line.id in folded:
             line, hidden = line._replace(folded=True), line.children
+        elif line.summary:  # the first of siblings, which have none above them
+            line = line._replace(guide=line.guide + "┌")
         rows.append(line)
     return rows
 

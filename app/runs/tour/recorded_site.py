@@ -32,9 +32,15 @@ _BETWEEN = 0.25
 _WORDS = {state: word for word, state in reversed([*STATES.items()])}
 
 
-def refused() -> RefusedError:
+class TourRefusal(RefusedError):
+    """The tour refuses what would reach a cluster."""
+
+    heading = "The tour only shows"
+
+
+def refused() -> TourRefusal:
     """Return the error for everything that would reach a cluster."""
-    return RefusedError(
+    return TourRefusal(
         "This is a recording without a cluster: lumitui sends nothing.",
         "Leave the tour with q. `lumitui demo` trains on this machine; `lumitui` opens your own "
         "history, where 0 connects your cluster.",

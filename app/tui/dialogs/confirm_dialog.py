@@ -34,6 +34,10 @@ class Confirm(DialogBox[bool]):
         Binding("y", "yes", "Yes", id="confirm.yes", tooltip="Yes, do it"),
         Binding("n,escape", "close", "No", key_display="n", id="confirm.no",
                 tooltip="No, do nothing"),
+        Binding("down,pagedown", "scroll_facts(1)", "Down", show=False, id="confirm.down",
+                tooltip="Scroll the facts down"),
+        Binding("up,pageup", "scroll_facts(-1)", "Up", show=False, id="confirm.up",
+                tooltip="Scroll the facts up"),
     ]  # fmt: skip
 
     def __init__(
@@ -73,6 +77,9 @@ class Confirm(DialogBox[bool]):
             yes.variant = "error"
         if self._now is not None:
             self.set_interval(1.0, self._look)
+
+    def action_scroll_facts(self, lines: int) -> None:
+        self.query_one(".dialog").scroll_relative(y=lines, animate=False)
 
     @on(messages.HistoryChanged)
     def _look(self) -> None:

@@ -31,11 +31,10 @@ class ErrorDialog(DialogBox[None]):
         Binding("escape,enter,q", "close", "Close", id="error.close", tooltip="Close the message")
     ]
     KIND = "error"
-    heading = "That did not work"
 
     def __init__(self, error: LumiError) -> None:
         super().__init__()
-        self._error = error
+        self._error, self.heading = error, error.heading
 
     def content(self) -> ComposeResult:
         """Yield the message, the hint and one button."""

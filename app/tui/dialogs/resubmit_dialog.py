@@ -65,8 +65,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 tooltip="Show the keys that work here"),
         Binding("ctrl+o", "code", "Code", id="resubmit.code",
                 tooltip="Send the code of this run, or the project's current code"),
-        Binding("ctrl+n", "name", "Name", id="resubmit.name",
-                tooltip="Name the script's arguments for the batch size and the learning rate"),
+        Binding("ctrl+n", "name", "Set scale", id="resubmit.name",
+                tooltip="Set `scale`: which arguments are the batch size and the learning rate"),
     ]  # fmt: skip
     KIND = "resubmit"
     subtitle = "↓ sizes, space marks several"

@@ -87,11 +87,15 @@ class NewScreen(FullScreen):
                 tooltip="Read what was lost and changed in the import, or go back to the job"),
     ]  # fmt: skip
 
-    def __init__(self, runs: Runs, job: Path | None = None) -> None:
-        """Start a new run in `runs`, from the job file `job` if given."""
+    def __init__(self, runs: Runs, job: Path | None = None, *, fresh: bool = False) -> None:
+        """Start a new run in `runs`, from the job file `job` if given.
+
+        Without it, open the last job file, or the starting points if `fresh` is set.
+        """
         super().__init__(runs)
-        self._job = job
+        self._job, self._fresh = job, fresh
         self._draft: Draft | None = None
+        self._left: Draft | None = None  # the draft that was open before the starting points
         self._opened = ""  # the draft's initial text, which is not an unsaved edit
         self._checked: CheckedDraft | None = None
         self._price: Outlook | None = None
@@ -124,7 +128,7 @@ class NewScreen(FullScreen):
             self._open("file", str(self._job))
         elif kept is not None:
             self._take_kept(kept)
-        elif path := tui(self).job_file:
+        elif not self._fresh and (path := tui(self).job_file) and os.path.isfile(path):
             self._open("file", str(path))
 
     def _take_kept(self, kept: Draft) -> None:
@@ -133,7 +137,8 @@ class NewScreen(FullScreen):
 
     def on_unmount(self) -> None:
         """Keep an unsaved draft, or its path, for the next visit; also if another file opens."""
-        tui(self).job_file = self._draft.path if self._draft else None
+        if (draft := self._draft or self._left) and draft.path:
+            tui(self).job_file = draft.path
         if self._edited_draft or not self._job:
             tui(self).kept = self._edited_draft
 
@@ -145,6 +150,7 @@ class NewScreen(FullScreen):
 
     def _start_again(self, folder: Path | None = None) -> None:
         """Offer starting points in `folder`, by default the current folder."""
+        self._left = self._draft or self._left
         self._draft = self._checked = None
         self._asked += 1
         self.query_one("#path", Input).value = ""
@@ -206,7 +212,7 @@ class NewScreen(FullScreen):
     def _take(self, draft: Draft, opened: str) -> None:
         """Show another draft, which had the text `opened` initially."""
         self._draft, self._opened = draft, opened
-        self._checked = None
+        self._checked = self._left = None
         self._show_parts()
         self.query_one(DraftViews).begin(draft)
         self.show_saved()
@@ -415,8 +421,13 @@ class NewScreen(FullScreen):
         self.app.push_screen(asked, answered)
 
     def action_back(self) -> None:
-        """Leave the screen after asking about unsaved edits."""
-        self._guard(super().action_back)
+        """Go from the starting points to the draft before them, or ask about edits and leave."""
+        if self._draft is not None or (left := self._left) is None:
+            self._guard(super().action_back)
+        elif left.path:
+            self._open("file", str(left.path))
+        else:
+            self._take(left, opened=left.text)
 
     def action_again(self) -> None:
         """Read the job file again."""

@@ -150,11 +150,8 @@ class FullScreen(Screen[None]):
         for part in parts:
             rest.append("  ").append(styled.plain(part, "dim") if isinstance(part, str) else part)
         room = self.size.width - text.cell_len - rest.cell_len - 3
-        # All names or, if they do not fit, digits for the others.
-        for shown in (TABS, [tab if tab == name else tab[0] for tab in TABS]):
-            tabs = Text("  ").join(Text(tab, "bold" if tab == name else "dim") for tab in shown)
-            if tabs.cell_len < room:
-                break
+        # All names or only this one: digits alone tell nothing.
+        tabs = Text("  ").join(Text(tab, "bold" if tab == name else "dim") for tab in TABS)
         if name not in TABS or tabs.cell_len >= room:
             tabs = styled.plain(name, "bold") if isinstance(name, str) else name
         if name in TABS:  # beside the tabs, text would look like a tab

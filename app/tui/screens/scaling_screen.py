@@ -11,6 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.widget import Widget
 from textual.widgets import Input, Label, Static
 
 from lumitui.app.runs import (
@@ -41,6 +42,28 @@ TALL = 20
 _LEAST_ID = 12  # minimum cells of a run's id; its end distinguishes runs of the same name
 ROOMY = 34
 """Maximum rows of the text below table and chart."""
+
+
+class SizeRows(RowList):
+    """The sizes; where they end, the keys scroll the text below the chart."""
+
+    def _moving(self, *, down: bool) -> Widget:
+        words, at = self.screen.query_one("#words"), self.scroll_offset.y
+        if down:
+            return self if at < self.max_scroll_y else words
+        return words if words.scroll_offset.y else self
+
+    def action_scroll_down(self) -> None:
+        self._moving(down=True).scroll_down(animate=False)
+
+    def action_scroll_up(self) -> None:
+        self._moving(down=False).scroll_up(animate=False)
+
+    def action_page_down(self) -> None:
+        self._moving(down=True).scroll_page_down(animate=False)
+
+    def action_page_up(self) -> None:
+        self._moving(down=False).scroll_page_up(animate=False)
 
 
 class ScalingScreen(RunScreenBase):
@@ -78,7 +101,7 @@ class ScalingScreen(RunScreenBase):
                 yield Label(f"{name} ")
                 yield LineInput(placeholder=hint, id=name, compact=True)
         yield Static("Reading the metrics of the lineage …", id="advice", markup=False)
-        sizes = RowList(id="sizes")
+        sizes = SizeRows(id="sizes")
         sizes.border_title = "Sizes"
         yield sizes
         yield Chart("samples/s", id="chart", over="GPUs")

@@ -12,12 +12,12 @@ from textual.binding import Binding, BindingType
 from textual.reactive import var
 from textual.widget import Widget
 
-from lumitui.app.runs import LumiError
+from lumitui.app.runs import LumiError, State
 from lumitui.app.runs.tour.recorded_runs import RecordedRuns, recorded_runs
 from lumitui.app.tui import app as app_module
 from lumitui.app.tui.app import LumiApp, run_app
 from lumitui.app.tui.tour.tour_line import TourLine
-from lumitui.app.tui.tour.tour_stops import STOPS, place_of
+from lumitui.app.tui.tour.tour_stops import END, STOPS, place_of
 
 _LOOK = 0.25  # seconds between two checks of the user's position
 
@@ -37,10 +37,14 @@ class TourApp(LumiApp):
 
     stop: var[int] = var(0)
     shows_line: var[bool] = var(True)
+    astray: var[str] = var("")
+    """The stop's run while the user is at another one."""
 
     def __init__(self, runs: RecordedRuns) -> None:
         super().__init__(runs.own, runs=runs)
         self._reached = False  # whether the user has reached the stop's destination
+        training = (run.id for run in runs.history.page() if run.state is State.RUNNING)
+        self._run = next(training, "")
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -54,8 +58,11 @@ class TourApp(LumiApp):
         self.shows_line = not self.shows_line
 
     def _look(self) -> None:
-        """Continue to the next stop if the user has completed this one."""
-        if self.stop < len(STOPS) and self._user_at() == STOPS[self.stop].leads:
+        """Continue to the next stop if the user has completed this one, with its run."""
+        stop = STOPS[self.stop] if self.stop < len(STOPS) else END
+        chosen = getattr(self.screen, "chosen", None) if stop.of_one_run else None
+        self.astray = self._run if chosen not in (None, self._run) else ""
+        if stop.leads and self._user_at() == stop.leads and not self.astray:
             self._reached = True
         # A dialog would receive the next stop's keys, so the user must close it first.
         if self._reached and not self.screen.is_modal:

@@ -13,6 +13,11 @@ class TourStop:
     leads: str
     """The place that completes the stop; see `place_of`."""
 
+    @property
+    def of_one_run(self) -> bool:
+        """Whether it needs the run that trains on 8 nodes."""
+        return self.leads not in ("failed", "new", "")
+
 
 STOPS = (
     TourStop("enter", "opens the run under the cursor, which trains on 8 nodes", "overview"),

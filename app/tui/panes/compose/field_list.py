@@ -65,7 +65,7 @@ class FieldList(ScrollView, can_focus=True):
                 key_display="+", tooltip="Set the next number or choice"),
         Binding("left,minus", "step(-1)", "Less", show=False, id="form.less", key_display="-",
                 tooltip="Set the previous number or choice"),
-        Binding("f", "fix", "Fix", id="form.fix",
+        Binding("f", "fix", "Fix", show=False, id="form.fix",
                 tooltip="Apply the fix under the cursor or of its field, or the first one"),
         Binding("ctrl+f", "fix_all", "Fix all", show=False, id="form.fix_all",
                 tooltip="Apply all displayed fixes"),
@@ -187,7 +187,7 @@ class FieldList(ScrollView, can_focus=True):
         fixes = sum(row.problem is not None and row.problem.fix is not None for row in rows)
         if fixes != self._fixes:
             self._fixes = fixes
-            self._rename_key("f", f"Fix ({fixes})" if fixes else "Fix")
+            self._rename_key("f", f"Fix ({fixes})", show=fixes > 0)
             self._rename_key("ctrl+f", "Fix all", show=fixes > 1)
             self.refresh_bindings()
 

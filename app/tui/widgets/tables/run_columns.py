@@ -118,7 +118,8 @@ _COLUMNS = (
     Column("ended", "Ended", _plain(row_words.since_end), OrderBy.END, right=True, least=5),
     Column("shape", "Curve", lambda row, n: (row_words.shape(row.glance.loss, n), "cyan"), most=6),
     Column("loss", "Loss", lambda row, _: _figure(row.glance.last_loss, 3), right=True),
-    Column("speed", "Smp/s", lambda row, _: _figure(row.glance.samples_per_s, 0), right=True),
+    Column("speed", "Smp/s", lambda row, _: _figure(row.glance.samples_per_s, 0), right=True,
+           least=6),
     Column("cost", "Cost", _plain(row_words.cost), OrderBy.COST, falls=True, right=True, least=6),
     Column("note", "Note", _note, most=200),
 )  # fmt: skip
@@ -127,7 +128,7 @@ _OF_ONE = frozenset({"time", "ended", "shape", "loss", "speed", "cost"})
 _ENOUGH = {"run": 28, "note": 20}
 """Cells of these columns before those after their second place in `_PRIORITY` get any."""
 _PRIORITY = (
-    "state", "run", "age", "size", "site", "loss", "note", "run", "note", "time", "speed", "cost",
+    "state", "run", "age", "size", "site", "loss", "note", "run", "note", "time", "cost", "speed",
     "shape", "ended",
 )  # fmt: skip
 """The columns in the order in which they get cells."""

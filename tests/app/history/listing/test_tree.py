@@ -45,13 +45,15 @@ def test_the_runs_of_a_series_stand_below_the_first_that_was_sent() -> None:
         for number, entry in zip(range(7, -1, -1), entries(made), strict=True)
     ]
     lines = arranged(listed)
-    assert drawn(lines) == ["r7", "r0", "└r5", " └r6", "r1", "├r2", "│└r4", "└r3"]
+    assert drawn(lines) == ["r7", "r0", "└┌r5", " └r6", "┌r1", "├r2", "│└r4", "└r3"]
     by_id = {line.id: line for line in lines}
-    assert by_id["r1"].summary == "1 failed, 2 done, 1 running", "with r4: 4 runs"
+    assert by_id["r1"].summary == "1 failed, 2 done, 1 running (1 resubmitted)", "with r4"
     assert by_id["r5"].summary == "2 queued" and by_id["r7"].summary == ""
     again = [entry._replace(member=2) if entry.id == "r3" else entry for entry in listed]
     summary = next(line.summary for line in arranged(again) if line.id == "r1")
-    assert summary == "2 done, 1 running, 1 sent again", "what failed was sent again: 4 runs"
+    assert summary == "2 done, 1 running, 1 sent again (1 resubmitted)", (
+        "what failed was sent again"
+    )
     assert drawn(arranged(listed, {"r1", "r5"})) == ["r7", "r0", "└r5+1", "r1+3"]
 
 

@@ -24,6 +24,7 @@ from tests.support.program.driven_tui import (
     cut_off,
     ended,
     kept,
+    keys_below,
     runs_of,
     sees,
     sent,
@@ -85,6 +86,7 @@ async def test_the_scripts_own_arguments_are_named_with_one_key(
     async with app.run_test(size=(100, 30)) as pilot:
         app.sends.resubmit(run.id, 2)
         await sees(pilot, r"Press \^n to set `scale=\{batch: ")
+        assert "^n Set scale" in keys_below(pilot)
         await pilot.press("ctrl+n")
         await sees(pilot, r"args .*--batch-size 8 [\s\S]*global batch +unknown +32")
 

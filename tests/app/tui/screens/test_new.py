@@ -39,6 +39,7 @@ from tests.support.program.driven_tui import (
     JOB,
     app_of,
     cut_off,
+    keys_below,
     runs_of,
     sees,
     shown,
@@ -217,6 +218,7 @@ async def test_a_key_that_finds_nothing_to_fix_says_so(
 ) -> None:
     async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: can_submit(pilot), "the check")
+        assert "Change" in keys_below(pilot) and "Fix" not in keys_below(pilot)
         await pilot.press(key)
         said = "Nothing here needs a fix."
         await until(
@@ -366,6 +368,28 @@ async def test_a_run_or_an_example_is_a_beginning(settings: Settings, project: P
         await sees(pilot, "args +--long")
 
 
+async def test_esc_leads_from_the_starting_points_back_to_the_form(
+    settings: Settings, project: Path
+) -> None:
+    app = LumiApp(settings, project / "job.yaml")
+    app.runs.history.begin(a_run("vit-1"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot)
+        for _ in range(2):
+            await until(pilot, lambda: can_submit(pilot), "the form")
+            await pilot.press("n")
+            await until(pilot, lambda: screen.query_one(OptionList).display, "the list")
+            await pilot.press("escape")
+        await until(pilot, lambda: can_submit(pilot), "the form again")
+        assert app.screen is screen and screen._draft and screen._draft.path
+        for keys in (("n", "1"), ("escape", "n", "escape")):  # once from the form, once from Runs
+            await pilot.press(*keys)
+            await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the first screen")
+            await pilot.press("2")
+            await opened(pilot)
+            await until(pilot, lambda: can_submit(pilot), "the last job file")
+
+
 async def test_a_field_keeps_its_place_while_it_is_set_and_cleared(
     settings: Settings, project: Path
 ) -> None:
@@ -452,9 +476,10 @@ async def test_what_was_submitted_is_saved_and_its_form_comes_back(
         await pilot.press("s")
         await sees(pilot, "saves +job.yaml")
         await pilot.press("y")
+        await until(pilot, lambda: f"Saved {path}." in said(app), "the message")
         await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
         await until(pilot, lambda: not app.under_way, "the end of the send")
-        assert "nodes: 2" in path.read_text() and f"Saved {path}." in said(app)
+        assert "nodes: 2" in path.read_text()
         await pilot.press("2")
         await sees(pilot, r"nodes +2[^$]+saved")
         path.write_text(path.read_text().replace("nodes: 2", "nodes: 3"))
@@ -543,7 +568,7 @@ def test_the_help_below_the_text_has_the_syntax_of_yaml(settings: Settings, proj
 async def test_the_key_under_the_cursor_is_explained(settings: Settings, project: Path) -> None:
     (project / "job.yaml").write_text(LUMI + "container:\n  image: /a.sif\n")
     async with LumiApp(settings, project / "job.yaml").run_test(size=(120, 40)) as pilot:
-        await sees(pilot, "asks for")
+        await sees(pilot, "requests ")
         await pilot.press("f2")
         await sees(pilot, "name +the job's name in the queue")
         assert pilot.app.screen.query_one(TextEditor).scroll_offset.y == 0, "line 1 is a comment"

@@ -1,6 +1,7 @@
 """The first screen: what it says without runs, its columns, bars, pages, filter and cursor."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -340,3 +341,12 @@ async def test_resubmissions_are_a_tree_that_folds(settings: Settings) -> None:
         assert table.selected == "run-000001"
         await pilot.click(RunTable, offset=(20, 3))
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
+
+
+async def test_the_title_bar_has_all_names_of_screens_or_no_digits(settings: Settings) -> None:
+    app = LumiApp(settings)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "1 Runs  2 New  3 Sites  4 Cluster  0 Guide")
+        app.sub_title = "sending vit-l16"
+        await sees(pilot, "● sending vit-l16 +1 Runs")
+        assert not re.search("2 |2$", shown(pilot).split("\n")[0])

@@ -33,6 +33,36 @@ async def test_the_keys_of_each_stop_lead_to_the_next_one(recorded: RecordedRuns
     assert app.defect is None
 
 
+async def test_a_stop_is_completed_only_at_its_own_run(recorded: RecordedRuns) -> None:
+    app, own = TourApp(recorded), recorded.history.page()[0].id
+    async with app.run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "Tour 1/8 +enter +opens the run")
+        await pilot.press("down", "down", "enter")
+        await sees(pilot, rf"queued[\s\S]*Tour 1/8 +1, ↑ ↓ +choose {own}, this stop's run")
+        await pilot.pause(1)
+        assert app.stop == 0
+        await pilot.press("1", "up", "up")
+        await sees(pilot, "Tour 1/8 +enter +opens the run")
+        await pilot.press("enter")
+        await sees(pilot, "Tour 2/8 +l +follows")
+
+
+async def test_the_keys_reach_the_end_of_the_scaling_basis(recorded: RecordedRuns) -> None:
+    app, own = TourApp(recorded), recorded.history.page()[0].id
+    async with app.run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "Tour 1/8")
+        app.open_scaling(own)
+        await sees(pilot, "Amdahl")
+        words = app.screen.query_one("#words")
+        await until(pilot, lambda: words.max_scroll_y > 0, "a text that is too long", 10)
+        await pilot.press("down")
+        await until(pilot, lambda: words.scroll_offset.y == 1, "the next line", 10)
+        await pilot.press("pagedown", "pagedown")
+        await until(pilot, lambda: words.scroll_offset.y == words.max_scroll_y, "the end", 10)
+        await pilot.press("up")
+        await until(pilot, lambda: words.scroll_offset.y < words.max_scroll_y, "back", 10)
+
+
 async def test_the_line_is_closed_and_opened_again(recorded: RecordedRuns) -> None:
     app = TourApp(recorded)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -51,5 +81,5 @@ async def test_a_send_is_answered_with_what_to_run_instead(recorded: RecordedRun
         await pilot.press("s")
         await sees(pilot, "y Yes")
         await pilot.press("y")
-        await sees(pilot, r"This is a recording[\s\S]*lumitui demo")
+        await sees(pilot, r"The tour only shows[\s\S]*This is a recording[\s\S]*lumitui demo")
     assert app.defect is None

@@ -109,9 +109,10 @@ def test_a_narrow_list_has_name_state_nodes_site_age_figure_and_reason() -> None
     assert [*cells] == ["state", "run", "age", "site", "size", "loss", "note"]
     assert cells["run"][0] == run.id and cells["note"][0] == "out of memory"
     # A column that does not fit leaves its cells to a narrower one.
-    needed = tuple(cells_of(replace(shown, run=replace(run, cause="", rc=None))))
+    needed = tuple(cells_of(replace(shown, run=replace(run, cause="", rc=None, ended=900.0))))
     kept = [[column.key for column in columns_for(width, needed, several_sites=True)]
-            for width in range(60, 80)]  # fmt: skip
-    assert any("speed" in keys and "time" not in keys for keys in kept)
-    assert "time" in kept[-1]
+            for width in range(60, 120)]  # fmt: skip
+    assert any("cost" in keys and "time" not in keys for keys in kept)
+    assert all("cost" in keys for keys in kept if "speed" in keys), "a budget comes first"
+    assert {"time", "speed"} <= {*kept[-1]}
     assert columns_for(80, (), several_sites=False) == (), "a list without runs"
