@@ -13,7 +13,7 @@ LINES = {
     "app/cli": 5140, "app/tui": 14150, "app/runs": 2840, "app/scale": 3260, "app/follow": 4270,
     "app/survey": 1900, "app/launch": 9670, "app/explain": 3030, "app/history": 4370,
     "app/mcp": 970,
-    "app/job": 2620, "app/knowledge": 16460, "remote/site": 3230, "remote/ssh": 3220,
+    "app/job": 2620, "app/knowledge": 16500, "remote/site": 3230, "remote/ssh": 3220,
     "remote/transport": 1120, "remote/scheduler": 2580, "remote/source": 1620,
     "remote/transfer": 4160, "remote/survey": 3240, "remote/laptop": 1470, "trainers": 8580,
 }  # fmt: skip
