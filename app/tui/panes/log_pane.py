@@ -267,7 +267,7 @@ class LogPane(Vertical):
 
     def seek(self, text: str) -> None:
         """Go to the first line with `text` in the newest attempt's log, once it is available."""
-        self._sought, self._back_to = text, None
+        self._sought, self._back_to, self._view.thirds = text, None, 2
         if self._older is not None:
             self.action_attempt(self._attempts - self._older)
         elif self._view.window.size:
@@ -353,6 +353,7 @@ class LogPane(Vertical):
 
     def action_find(self, step: int) -> None:
         """Go to the next match, below or above."""
+        self._view.thirds = 1
         view = self._view
         self._finder.step(view.place, view.window.size, forward=step > 0)
 

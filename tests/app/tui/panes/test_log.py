@@ -63,6 +63,20 @@ async def test_a_jump_wins_over_the_end_that_a_followed_log_was_going_to(
         await until(pilot, lambda: view.is_vertical_scroll_end, "the end again")
 
 
+async def test_a_jump_to_a_cause_shows_the_traceback_above_it(settings: Settings) -> None:
+    async with LumiApp(settings).run_test(size=(60, 30)) as pilot:
+        view = LogView()
+        await pilot.app.screen.mount(view)
+        lines = [b"line %d\n" % number for number in range(500)]
+        view.feed(b"".join(lines))
+        await until(pilot, lambda: view.is_vertical_scroll_end, "the end")
+        view.thirds = 2
+        view.go_to(len(b"".join(lines[:100])))
+        await pilot.pause(0.1)
+        shown_lines = [line.text for line in view.on_screen()]
+        assert shown_lines.index("line 100") == view.scrollable_content_region.height * 2 // 3
+
+
 async def test_long_lines_are_wrapped_on_demand(settings: Settings) -> None:
     async with LumiApp(settings).run_test(size=(60, 20)) as pilot:
         view = LogView()
@@ -165,7 +179,7 @@ async def test_a_log_that_shows_the_end_has_its_site_polled_soon(
         await app.push_screen(screen)
         await until(pilot, lambda: screen.query(LogView), "the log")
         pane, asked = screen.query_one(LogPane), list[str]()
-        app.schedule.hasten = lambda site, now: asked.append(site)  # type: ignore[method-assign]
+        app.schedule.hasten = lambda name, now: asked.append(name)  # type: ignore[method-assign]
         pane.tell(pane._number, LogBegan(1, 0))
         for part in (lines, lines):
             pane.tell(pane._number, LogGrew(part, len(part)))
