@@ -253,8 +253,8 @@ def _best_place(cluster: Cluster) -> WritableFolder | None:
     def rank(place: WritableFolder) -> tuple[bool, ...]:
         parts = place.path.split("/")
         named = place.source.startswith("$") and cluster.user in parts
-        return (place.free_gib == 0, place.source == "home", not (account and account in parts), not named,
-                cluster.user not in parts)  # fmt: skip
+        return (place.free_gib == 0, place.source == "home", not (account and account in parts),
+                not named, cluster.user not in parts)  # fmt: skip
 
     return min(cluster.own_places, key=rank, default=None)
 
