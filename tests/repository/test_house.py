@@ -10,7 +10,7 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5140, "app/tui": 14180, "app/runs": 2840, "app/scale": 3260, "app/follow": 4280,
+    "app/cli": 5140, "app/tui": 14190, "app/runs": 2850, "app/scale": 3260, "app/follow": 4280,
     "app/survey": 1900, "app/launch": 9670, "app/explain": 3030, "app/history": 4370,
     "app/mcp": 970,
     "app/job": 2620, "app/knowledge": 16500, "remote/site": 3230, "remote/ssh": 3220,
