@@ -30,6 +30,8 @@ NO_METRICS = (
     "lumitui_run.py (`lumitui docs scripts`), or `metrics:` to find numbers in the log."
 )
 
+NO_MATCH = "The script has printed nothing that matches `metrics:` yet."
+
 
 @dataclass(frozen=True)
 class ProofRow:

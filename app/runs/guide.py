@@ -117,6 +117,8 @@ class GuideAnswers(BaseModel):
     """The private key; empty: ssh's own choice."""
     checked: bool = False
     """Whether lumitui reached the site with these answers and checked its profile."""
+    space: str = Field(default="", max_length=1000)
+    """What the check found about the work root, with its free space."""
 
 
 def kept_progress(settings: Settings) -> GuideAnswers:
@@ -239,7 +241,7 @@ def steps(progress: GuideAnswers, around: Surroundings) -> tuple[GuideStep, ...]
     key = around.foreign or progress.key in [str(one.path) for one in around.keys]
     rows.append(("key", key, _key_words(progress, around)))
     rows.append(("project", has_account(progress, site), _account_words(progress, site)))
-    rows.append(("check", progress.checked, _check_words(around)))
+    rows.append(("check", progress.checked, _check_words(progress, around)))
     rows.append(("measure", site is not None and is_measured(site), _measure_words(around)))
     job = f"job.yaml for {around.script}" if around.script else f"{FIRST_FOLDER}/job.yaml"
     rows.append(("job", False, f"Writes {job} and opens New (2). Sends nothing."))
@@ -316,7 +318,9 @@ def _short(path: Path) -> str:
     return str(path).replace(home, "~", 1) if str(path).startswith(f"{home}/") else str(path)
 
 
-def _check_words(around: Surroundings) -> str:
+def _check_words(progress: GuideAnswers, around: Surroundings) -> str:
+    if progress.checked and progress.space:
+        return f"Checked. The work root: {progress.space}."
     begin = "Logs" if around.foreign else f"Writes {_short(around.profile)}, then logs"
     host = around.site.hosts.login if around.site else "the site"
     return f"{begin} in to {host} and compares it with its profile. Changes nothing on the cluster."

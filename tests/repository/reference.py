@@ -17,6 +17,7 @@ from lumitui.app.job.json_schema import described_schema
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.causes import meanings
 from lumitui.app.knowledge.causes.cause_table import EVERY
+from lumitui.app.knowledge.causes.library_causes import IMPORT_OF_ONE
 from lumitui.app.knowledge.causes.meanings import Meaning
 from lumitui.app.knowledge.failure.hangs import HANG
 from tests.repository import rules_page
@@ -163,6 +164,7 @@ def _kinds(key: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mappin
 
 _UNRULED = (
     HANG,
+    IMPORT_OF_ONE,
     Meaning(
         "chain-late",
         "The attempt did not end before its time limit, so no other attempt followed.",

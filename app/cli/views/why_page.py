@@ -29,3 +29,11 @@ def cause_text(item: Diagnosis) -> str:
     rows = [item.cause, f"  {item.do}"]
     number = "" if item.number is None else item.number
     return "\n".join([*rows, f"  {number}> {item.line.strip()}"] if item.line.strip() else rows)
+
+
+def why_text(answer: WhyReply) -> str:
+    """Return the causes; below the first one, also the telltale lines and the code it is about."""
+    first, *others = map(cause_text, answer.why) if answer.why else ("",)
+    shown = {item.line.strip() for item in answer.why}
+    below = [*(line for line in answer.lines if line.strip() not in shown), *answer.code]
+    return "\n\n".join(["\n".join([first, *(f"  {row}" for row in below)]), *others])

@@ -23,6 +23,9 @@ RETRY_SECONDS = 5.0
 later. It doubles like every pause, so a site that is down is not tried more often."""
 SOON = (2.0, 5.0, 10.0, 20.0, 45.0)
 """Seconds after a send or start at which lumitui polls the site, because the user is watching."""
+END_SECONDS = 5.0
+"""Seconds after a log shows the end of a step at which lumitui polls the site: Slurm needs some to
+end the job."""
 AGAIN_SECONDS = 20.0
 """Seconds after a send or start before another one begins the times in SOON anew."""
 SLEPT_SECONDS = 20.0
@@ -210,6 +213,12 @@ class Schedule:
         if site.failures or (site.moved_at is not None and now - site.moved_at < AGAIN_SECONDS):
             return
         site.moved_at, site.due = now, min(site.due, now + SOON[0])
+
+    def hasten(self, name: str, now: float) -> None:
+        """Poll a site once soon, because the log shows that a run's step may have ended there."""
+        site = self.site(name)
+        if not site.failures:
+            site.due = min(site.due, now + END_SECONDS)
 
     def drop_warnings(self, names: Iterable[str]) -> None:
         """Clear the warnings of all sites except `names`, those with unfinished runs.

@@ -1,6 +1,6 @@
 """Meanings of log lines about missing, incompatible or unbuildable modules and libraries."""
 
-from lumitui.app.knowledge.causes.meanings import LogRule
+from lumitui.app.knowledge.causes.meanings import LogRule, Meaning
 from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 
 LIBRARIES: tuple[LogRule, ...] = (
@@ -134,3 +134,13 @@ LIBRARIES: tuple[LogRule, ...] = (
     ),
 )
 """Errors of imports and libraries."""
+
+IMPORTS = ("no-library", "no-module", "package-version")
+"""The causes that a failed import may have."""
+IMPORT_OF_ONE = Meaning(
+    "import-of-one-rank",
+    "One rank could not import what the other ranks imported: the file system or the installation "
+    "on its node may be at fault.",
+    "Submit it again. If an import fails on the same node again, exclude the node "
+    "(`sbatch: [--exclude=NODE]`).",
+)

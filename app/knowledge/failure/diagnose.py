@@ -18,6 +18,7 @@ from lumitui.app.knowledge.causes.cause_table import (
     RULES,
     SCARCE,
 )
+from lumitui.app.knowledge.causes.library_causes import IMPORT_OF_ONE, IMPORTS
 from lumitui.app.knowledge.causes.meanings import (
     CHAIN_ENDS,
     EXIT_CODES,
@@ -151,7 +152,7 @@ def _reasons(ending: RunEnd) -> list[Diagnosis]:
         reasons += _of_code(known_rc, failed_rank, reasons)
     reasons = [one for one in reasons if not _follows(one, reasons, chained=chained)]
     reasons.sort(key=lambda one: one.id != STEP_WAITED)
-    reasons = [_with_option(one, evidence.lines) for one in reasons]
+    reasons = [_with_option(_of_one_rank(one, evidence), evidence.lines) for one in reasons]
     if ending.spec is not None:
         reasons = [_with_keys(one, ending.spec) for one in reasons]
     return _after_the_first(_distinct(reasons, evidence)) or [
@@ -203,6 +204,26 @@ def _with_option(one: Diagnosis, lines: Sequence[LogLine]) -> Diagnosis:
     flags = re.findall(r"\[(--?[A-Za-z][\w-]*)", usage)
     near = ParserOptions("", tuple(flags)).near(unknown[1]) if unknown else ""
     return replace(one, do=f"Write {near} instead of {unknown[1]}.") if unknown and near else one
+
+
+_IMPORT = re.compile(r"\bNo module named\b|cannot import name|cannot open shared object")
+
+
+def _of_one_rank(one: Diagnosis, evidence: Evidence) -> Diagnosis:
+    """Return a failed import; if only its rank failed, its node may be at fault.
+
+    Programs import some packages on rank 0 only. Ranks that wrote nothing may have been stopped
+    before the import.
+    """
+    if not one.rank or one.id not in IMPORTS or not _IMPORT.search(one.line):
+        return one
+    failed = {line.rank for line in evidence.lines if _IMPORT.search(line.text)}
+    wrote = {line.rank for line in evidence.lines if line.rank is not None and line.text.strip()}
+    if failed != {one.rank} or wrote <= failed:
+        return one
+    meaning = IMPORT_OF_ONE
+    sentence = meaning.sentence.replace("One rank", f"Rank {one.rank} alone", 1)
+    return replace(one, id=meaning.id, sentence=sentence, do=meaning.do)
 
 
 def _follows(one: Diagnosis, reasons: Sequence[Diagnosis], *, chained: bool) -> bool:

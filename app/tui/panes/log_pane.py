@@ -11,6 +11,7 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.message import Message
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
@@ -48,6 +49,13 @@ _FOLLOWED = "follow"
 _RANKS = Binding.Group("Rank", compact=True)
 _MATCH = Binding.Group("Match", compact=True)
 _RANK = re.compile(r"rank (\d{1,9})")  # the search text for one rank of thousands
+
+
+# A traceback may have been handled, so each kind of line counts by itself.
+_STEP_ENDS = re.compile(
+    rb"^(?:\d+: )?(?:srun|slurmstepd\S*): (?P<slurm>error: )|(?P<python>Traceback \(most recent)",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -99,9 +107,13 @@ class LogPane(Vertical):
                 tooltip="Show all ranks and clear the search; then go back"),
     ]  # fmt: skip
 
+    class StepEnded(Message):
+        """The log shows that the run's step may have ended; sent once for each kind of line."""
+
     def __init__(self, run_id: str) -> None:
         super().__init__(id="log")
         self._run_id = run_id
+        self._end_lines: set[str | None] = set()  # the kinds of lines that showed an end
         self._attempt: int | None = None
         self._older: int | None = None  # the attempt that was chosen instead of the newest
         self._failed: int | None = None  # the rank that ended the run, according to its record
@@ -222,6 +234,7 @@ class LogPane(Vertical):
             case LogBegan(attempt, start):
                 self._attempt, self._offset, self._page = attempt, start, None
                 self._following, self._ended, self.tail = True, "", b""
+                self._end_lines.clear()
                 self._view.clear(start, label_is_rank=self._label_is_rank)
                 self._view.note("The log is empty.")
                 self._finder.begin(attempt, label_is_rank=self._label_is_rank)
@@ -232,6 +245,10 @@ class LogPane(Vertical):
                 if self._heard is not None:
                     self._heard = time.time()
                 self._view.feed(data, end - len(data))
+                kinds = {match.lastgroup for match in _STEP_ENDS.finditer(data)} - self._end_lines
+                if kinds and not self._run_ended:
+                    self._end_lines |= kinds
+                    self.post_message(self.StepEnded())
                 self.tail = (self.tail + data)[-4 * LOG_BLOCK :] if data else self.tail
                 self._go_back()
                 if was_live and data:
@@ -250,7 +267,7 @@ class LogPane(Vertical):
 
     def seek(self, text: str) -> None:
         """Go to the first line with `text` in the newest attempt's log, once it is available."""
-        self._sought, self._back_to = text, None
+        self._sought, self._back_to, self._view.thirds = text, None, 2
         if self._older is not None:
             self.action_attempt(self._attempts - self._older)
         elif self._view.window.size:
@@ -336,6 +353,7 @@ class LogPane(Vertical):
 
     def action_find(self, step: int) -> None:
         """Go to the next match, below or above."""
+        self._view.thirds = 1
         view = self._view
         self._finder.step(view.place, view.window.size, forward=step > 0)
 

@@ -239,7 +239,10 @@ class GuideScreen(FullScreen):
         """Store answers; a changed site, name or key needs a new check."""
         changed = self._progress.model_copy(update=answers)
         if answers.keys() & {"site", "user", "key", "account"} and changed != self._progress:
-            changed, self._differs = changed.model_copy(update={"checked": False}), False
+            changed, self._differs = (
+                changed.model_copy(update={"checked": False, "space": ""}),
+                False,
+            )
             self.query_one("#results").display = False
         self._progress = changed
         try:
@@ -309,8 +312,9 @@ class GuideScreen(FullScreen):
         self._checking, then, self._then = False, self._then, ""
         self._show_results(check_text(checks))
         self._differs = any(check.severity == "error" for check in checks)
+        space = next((one.message for one in checks if one.rule == "work root"), "")
         # The user judges a difference: lumitui sends nothing without confirmation.
-        self._answer(checked=True)
+        self._answer(checked=True, space=space[:1000])
         self._go_on()
         if then and not self._differs:
             self.call_later(self.run_action, f"screen.{then}")

@@ -1,5 +1,6 @@
 """One run: state, log, script, proof and metrics, a pane each; wide screens combine some."""
 
+import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
@@ -269,6 +270,10 @@ class RunScreen(MarkedPage):
     def _line_wanted(self, event: OverviewPane.LineWanted) -> None:
         self._sought = event.text
         self.action_pane("log")
+
+    def on_log_pane_step_ended(self) -> None:
+        """Poll the site soon, so that the state follows the log."""
+        tui(self).schedule.hasten(self._run().site, time.monotonic())
 
     @on(Tabs.TabActivated)
     def _tab_chosen(self) -> None:

@@ -98,7 +98,9 @@ def work_root(text: str, root: str, name: str) -> Finding:
         message = f"{place} is not writable{free}; the work root is {root}"
         return Finding("work root", "error", message, do)
     if kib is not None and kib < 2**20:
-        do = f"Free some space: `lumitui site prune {name}`."
+        do = "Set `work_root` to a larger file system in your own profile."
+        if place == root:  # lumitui has stored something there
+            do = f"Free some space: `lumitui site prune {name}`. Or s{do[1:]}"
         return Finding("work root", "warning", f"{place}{free}", do)
     return Finding("work root", "note", f"{place} is writable{free}")
 

@@ -244,14 +244,17 @@ def _folders(cluster: Cluster) -> Iterator[ProfileLine]:
 
 
 def _best_place(cluster: Cluster) -> WritableFolder | None:
-    """Return the folder where runs should go: the account's before the user's, home last."""
+    """Return the folder where runs should go: the account's before the user's, home last.
+
+    A file system with less than a GiB free comes after all others.
+    """
     account = cluster.accounts[0] if cluster.accounts else ""
 
-    def rank(place: WritableFolder) -> tuple[bool, bool, bool, bool]:
+    def rank(place: WritableFolder) -> tuple[bool, ...]:
         parts = place.path.split("/")
         named = place.source.startswith("$") and cluster.user in parts
-        return (place.source == "home", not (account and account in parts), not named,
-                cluster.user not in parts)  # fmt: skip
+        return (place.free_gib == 0, place.source == "home", not (account and account in parts),
+                not named, cluster.user not in parts)  # fmt: skip
 
     return min(cluster.own_places, key=rank, default=None)
 

@@ -16,7 +16,7 @@ from lumitui.app.cli.session import (
     of_site_option,
     runs_beginning,
 )
-from lumitui.app.cli.views.why_page import WhyReply, cause_text
+from lumitui.app.cli.views.why_page import WhyReply, why_text
 from lumitui.app.runs import InputError
 
 _STATES = ("failed", "timeout", "out of memory", "node failed", "cancelled", "preempted")
@@ -82,14 +82,8 @@ def why(
     if helpdesk and answer.why:
         reply.give(answer, answer.letter)
         return
-    reply.give(answer, "\n\n".join(map(cause_text, answer.why)))
+    reply.give(answer, why_text(answer))
     if not reply.json:
-        shown = {item.line.strip() for item in answer.why}
-        for line in answer.lines:
-            if line.strip() not in shown:
-                show(f"  {line}")
-        for row in answer.code:
-            show(f"  {row}")
         if answer.command:
             show(f"\nDo: {answer.command}")
         if answer.idle:

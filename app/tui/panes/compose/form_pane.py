@@ -26,6 +26,9 @@ from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.styled import plain
 
+_SHORT = 30
+"""Most characters of a value that typing replaces; a longer one is edited from its end."""
+
 
 class FieldInput(LineInput):
     """The line to type a field's value in."""
@@ -127,6 +130,8 @@ class FormPane(Vertical):
         self._field = field
         line = self.query_one("#field", FieldInput)
         line.value = field.value
+        line.select_on_focus = len(field.value) <= _SHORT  # a letter would replace a long one
+        line.cursor_position = len(field.value)
         names = [item.value for item in field.choices]
         line.suggester = SuggestFromList(names) if names else None
         self.query_one("#field-name", Label).update(plain(f"{field.key} "))

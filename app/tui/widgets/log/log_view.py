@@ -64,6 +64,8 @@ class LogView(RowView, can_focus=True):
         """The byte at which the marked line (a jump's target) begins."""
         self.found = ""
         """The search text."""
+        self.thirds = 1
+        """Thirds of the screen above a jump's target: 2 show the traceback above an error."""
         self._rows: list[LogRow] = []
         self._tail: list[LogRow] = []  # rows of the unfinished last line
         self._note = ""
@@ -234,8 +236,8 @@ class LogView(RowView, can_focus=True):
 
     @property
     def third(self) -> int:
-        """The screen row of a jump's target."""
-        return self.scrollable_content_region.height // 3
+        """The screen row of a jump's target: a third from the top; for a cause, from the bottom."""
+        return self.scrollable_content_region.height * self.thirds // 3
 
     def set_virtual_size(self, size: Size) -> bool:
         """Set the size of all rows; return whether this causes a new layout of the screen.

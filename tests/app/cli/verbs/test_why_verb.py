@@ -143,3 +143,17 @@ def test_a_fix_names_the_site_of_its_run(here: Here, job: Path, tmp_path: Path) 
     assert "`lumitui bind laptop` prints masks" in " ".join(here("why", "last").stdout.split())
     (tmp_path / "log").write_text(log)
     assert "`lumitui bind SITE`" in here("why", "--log", str(tmp_path / "log")).stdout
+
+
+def test_the_code_that_raised_the_first_cause_comes_before_the_second_cause(
+    here: Here, job: Path
+) -> None:
+    program = "import sys\nprint('RuntimeError: Connection closed by peer')\nsys.stdout.flush()\n"
+    (job.parent / "hello.py").write_text(f"{program}import nothing_here\n")
+    assert here("submit", str(job), "--yes", "--wait").returncode == 5
+    answer = envelope(here("why", "last", "--json"))["data"]
+    assert len(answer["why"]) > 1 and answer["code"]
+    lines = [line.strip() for line in here("why", "last").stdout.splitlines()]
+    code = next(at for at, line in enumerate(lines) if "4  import nothing_here" in line)
+    second = answer["why"][1]["line"].strip()
+    assert code < next(at for at, line in enumerate(lines) if line.endswith(second))

@@ -78,13 +78,13 @@ async def test_curves_of_the_log_grow_while_it_is_followed_without_a_request(
     monkeypatch.delattr(RunsCore, "read_log")  # the followed log is enough
     async with app.run_test(size=(110, 40)) as pilot:
         await pilot.press("enter")
-        await sees(pilot, "No metrics yet")
+        await sees(pilot, "has printed nothing that\\s+matches")
         await sees(pilot, "lr +not found at the end of the log")
         with log.open("a") as file:
             file.write("".join(f"step {at} loss {3 - at / 100}\n" for at in range(50)))
         await sees(pilot, r"━ 2\.51")
         await sees(pilot, "[⠁-⣿]{2}")
-        assert "No metrics yet" not in shown(pilot)
+        assert "nothing that" not in shown(pilot)
         with log.open("a") as file:
             file.write("step 50 loss 1.25\nstep 51 loss 7")
         await sees(pilot, r"━ 1\.25")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.follow.refresh import DAY, Backoff
 from lumitui.app.follow.sites.poll_schedule import (
+    END_SECONDS,
     IDLE_SECONDS,
     LONGEST_PAUSE,
     RETRY_SECONDS,
@@ -42,6 +43,19 @@ def test_a_site_is_asked_once_at_a_time_and_less_often_when_it_fails() -> None:
     assert schedule_due(schedule, now)
     schedule.drop_warnings([])
     assert not schedule.warnings
+
+
+def test_a_site_whose_log_showed_an_end_is_polled_once_soon_unless_it_fails() -> None:
+    schedule = Schedule(last_input=0.0)
+    schedule.began("a")
+    schedule.ended("a", 100.0, RefreshEnding(1), pause=60)
+    schedule.hasten("a", 110.0)
+    assert schedule.next_refresh("a", 110.0) == END_SECONDS
+    schedule.began("a")
+    schedule.ended("a", 116.0, RefreshEnding(1, ("a: down",)), pause=60)
+    due = schedule.next_refresh("a", 120.0)
+    schedule.hasten("a", 120.0)
+    assert schedule.next_refresh("a", 120.0) == due
 
 
 def polls_of_an_hour(*moved: float, answers: bool = True) -> list[float]:

@@ -53,6 +53,35 @@ def test_under_a_launcher_a_node_sruns_task_is_no_rank() -> None:
     assert why("1: plain words", rc=139, rank=1)[0].rank == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "others", "cause"),
+    [
+        ("ModuleNotFoundError: No module named 'torch._functorch.aot'", (), "package-version"),
+        (
+            "ModuleNotFoundError: No module named 'torch._functorch.aot'",
+            ("0: epoch 0 loss 2.3", "1: RuntimeError: Connection closed by peer"),
+            "import-of-one-rank",
+        ),
+        ("ModuleNotFoundError: No module named 'x'", ("0: epoch 0",), "import-of-one-rank"),
+        (
+            "ModuleNotFoundError: No module named 'x'",
+            ("1: ModuleNotFoundError: No module named 'x'", "0: epoch 0"),
+            "no-module",
+        ),
+    ],
+)
+def test_an_import_that_fails_on_one_rank_alone_points_to_its_node(
+    error: str, others: tuple[str, ...], cause: str
+) -> None:
+    own = ("6: Traceback (most recent call last):", '6:   File "train.py", line 3', f"6: {error}")
+    found = why("\n".join((*others, *own)), rank=6)[0]
+    assert found.id == cause
+    if cause == "import-of-one-rank":
+        assert found.sentence.startswith("Rank 6 alone could not import ")
+        assert "Submit it again." in found.do and "--exclude=NODE" in found.do
+        assert found.line == error
+
+
 def test_what_a_rule_explains_is_not_repeated_as_an_exception() -> None:
     log = "1: Traceback (most recent call last):\n1: ModuleNotFoundError: No module named 'x'"
     assert [item.id for item in why(log)] == ["no-module"]

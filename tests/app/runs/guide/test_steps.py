@@ -50,6 +50,13 @@ def test_keys_are_listed_by_their_public_half_alone(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before  # none is made
 
 
+def test_a_checked_site_shows_the_free_space_of_its_work_root(tmp_path: Path) -> None:
+    around = Surroundings(CLUSTER, tmp_path / "x.yaml", False, ())
+    told = GuideAnswers(site=CLUSTER.name, checked=True, space="/w, 511.0 MiB free")
+    (words,) = [step.words for step in steps(told, around) if step.name == "check"]
+    assert words == "Checked. The work root: /w, 511.0 MiB free."
+
+
 def test_each_step_waits_for_those_before_it(tmp_path: Path) -> None:
     (tmp_path / "id").write_text("")
     (tmp_path / "id.pub").write_text("ssh-ed25519 AAAA me@here\n")

@@ -14,6 +14,7 @@ from lumitui.app.follow.log_follower import LogBegan, LogEvent, LogGrew, LogHear
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.log_pane import LogPane
+from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.widgets.log import log_view
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES
@@ -60,6 +61,20 @@ async def test_a_jump_wins_over_the_end_that_a_followed_log_was_going_to(
         assert "line 100" in [line.text for line in view.on_screen()] and not view.follow
         view.action_to_end()
         await until(pilot, lambda: view.is_vertical_scroll_end, "the end again")
+
+
+async def test_a_jump_to_a_cause_shows_the_traceback_above_it(settings: Settings) -> None:
+    async with LumiApp(settings).run_test(size=(60, 30)) as pilot:
+        view = LogView()
+        await pilot.app.screen.mount(view)
+        lines = [b"line %d\n" % number for number in range(500)]
+        view.feed(b"".join(lines))
+        await until(pilot, lambda: view.is_vertical_scroll_end, "the end")
+        view.thirds = 2
+        view.go_to(len(b"".join(lines[:100])))
+        await pilot.pause(0.1)
+        shown_lines = [line.text for line in view.on_screen()]
+        assert shown_lines.index("line 100") == view.scrollable_content_region.height * 2 // 3
 
 
 async def test_long_lines_are_wrapped_on_demand(settings: Settings) -> None:
@@ -145,6 +160,31 @@ async def test_news_still_on_its_way_does_not_stop_the_log_from_being_followed_a
         await until(pilot, lambda: len(app.followed) == 2, "the second request")
         assert app.followed[1] == 4, "what was dropped comes again"
         assert app.pane.query_one(LogView).lines == ["one"]
+
+
+@pytest.mark.parametrize(("lines", "soon"), [
+    (b"3: loss 0.1\n", False), (b"3: error: a bad file, skipped\n", False),
+    (b"slurmstepd: error: *** STEP 71.0 ON nid1 CANCELLED AT 2026 ***\n", True),
+    (b"srun: error: nid1: task 3: Exited with exit code 1\n", True),
+    (b"3: [rank3]: Traceback (most recent call last):\n", True),
+])  # fmt: skip
+async def test_a_log_that_shows_the_end_has_its_site_polled_soon(
+    settings: Settings, lines: bytes, *, soon: bool
+) -> None:
+    app = LumiApp(settings)
+    async with app.run_test(size=(80, 24)) as pilot:
+        run = replace(a_run("demo-000000"), state=State.RUNNING)
+        app.runs.history.begin(run)
+        screen = RunScreen(app.runs, run.id, "log")
+        await app.push_screen(screen)
+        await until(pilot, lambda: screen.query(LogView), "the log")
+        pane, asked = screen.query_one(LogPane), list[str]()
+        app.schedule.hasten = lambda name, now: asked.append(name)  # type: ignore[method-assign]
+        pane.tell(pane._number, LogBegan(1, 0))
+        for part in (lines, lines):
+            pane.tell(pane._number, LogGrew(part, len(part)))
+        await pilot.pause()
+        assert asked == ([run.site] if soon else []), "once"
 
 
 async def test_the_line_below_a_log_says_what_its_link_is_like_and_the_lines_stay() -> None:

@@ -182,6 +182,8 @@ async def test_enter_below_a_cause_shows_its_line_in_the_log(
         view = app.screen.query_one(LogView)
         assert view.marked is not None and view.marked.text.endswith(error)
         assert view.marked in view.on_screen() and not view.follow
+        above = view.on_screen().index(view.marked)
+        assert above == view.scrollable_content_region.height * 2 // 3, "below its traceback"
         await pilot.press("G", "d")
         await sees(pilot, "enter: show it in the log")
         await pilot.press("enter")

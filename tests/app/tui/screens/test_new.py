@@ -5,6 +5,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, OptionList
 
@@ -22,6 +23,7 @@ from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog
 from lumitui.app.tui.dialogs.pick import PickDialog
 from lumitui.app.tui.panes.compose.compose_views import View, beside
 from lumitui.app.tui.panes.compose.field_list import FieldList
+from lumitui.app.tui.panes.compose.form_pane import FormPane
 from lumitui.app.tui.panes.compose.text_pane import (
     IN_YAML,
     TextEditor,
@@ -128,6 +130,25 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
         await pilot.click("#yes")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen), "the first screen")
         assert runs_of(pilot) == []
+
+
+async def test_typing_in_a_field_with_a_long_value_appends_to_it() -> None:
+    long, short = "{loss: 'loss=([0-9.]+)', lr: 'lr=([0-9.]+)'}", "ddp"
+    pane = FormPane()
+
+    class OneForm(App[None]):
+        def compose(self) -> ComposeResult:
+            yield pane
+
+    async with OneForm().run_test(size=(80, 24)) as pilot:
+        for value, typed in ((long, f"{long}x"), (short, "x")):
+            row = Field("metrics", "text", value, "", "")
+            pane.query_one(FieldList).focus()
+            await pilot.pause()
+            pane._wanted(FieldList.Wanted(row))
+            await pilot.pause()
+            await pilot.press("x")
+            assert pane.query_one("#field", Input).value == typed
 
 
 async def test_the_only_note_of_a_field_is_shown_with_its_row(

@@ -213,7 +213,9 @@ def test_the_work_root_is_really_written_to(tmp_path: Path) -> None:
     little = f"{tmp_path}\nwritable\ntmpfs 100 90 10 90% /\n"
     full = cluster_checks.work_root(little, root, "lumi")
     assert (full.severity, "0.0 MiB free" in full.message) == ("warning", True)
-    assert "`lumitui site prune lumi`" in full.do
+    assert "site prune" not in full.do and "`work_root`" in full.do, "nothing is stored there"
+    used = cluster_checks.work_root(little, str(tmp_path), "lumi")
+    assert "`lumitui site prune lumi`" in used.do
 
 
 def test_an_option_of_ssh_that_is_read_otherwise_is_shown(site: Site, tmp_path: Path) -> None:
