@@ -45,11 +45,7 @@ if TYPE_CHECKING:
 
 
 class RunsCore:
-    """The history, profiles and connections of one user.
-
-    Each method raises InputError if the run or the site does not exist, and each that queries a
-    site raises LinkError if it cannot be reached.
-    """
+    """The history, profiles and connections of one user."""
 
     def __init__(
         self,
@@ -128,6 +124,9 @@ class RunsCore:
 
         If a site cannot be reached, a warning says so, and its runs stay unchanged. Unless
         `attended`, no login prompts the user.
+
+        Raises:
+            InputError: there is no such site.
         """
         from lumitui.app.follow.refresh import refresh
 
@@ -141,6 +140,7 @@ class RunsCore:
         """Return user and host of a site's login, from profile and ssh configuration; no request.
 
         Raises:
+            InputError: there is no such site.
             LinkError: the ssh configuration cannot be used.
         """
         return self._connections.get(self.sites.load(site_name)).address()
@@ -170,6 +170,9 @@ class RunsCore:
         """Return the effect of a cancel on the runs that wait for this one.
 
         Returns a sentence for each run; queries no site.
+
+        Raises:
+            InputError: there is no such run.
         """
         from lumitui.app.explain.waiting import left_waiting
 
@@ -188,7 +191,9 @@ class RunsCore:
         """Return at most the `last` bytes of a log, after their offset.
 
         Raises:
+            InputError: there is no such run.
             RefusedError: there is no such log.
+            LinkError: the site cannot be reached.
         """
         page = self.pages.end(run_id, attempt, last)
         return page.start, page.data
@@ -199,6 +204,7 @@ class RunsCore:
         """Yield a run's log from its `last` bytes on until the run has ended; refresh its site.
 
         Raises:
+            InputError: there is no such run.
             AnswerNeeded: the connection was lost, and a new one needs the user's answer.
             LinkError: the site cannot be reached, or the connection was lost repeatedly.
         """
@@ -219,6 +225,9 @@ class RunsCore:
 
         This uses one stream; the app's own refreshes update the run. It reconnects as long as the
         screen is open.
+
+        Raises:
+            InputError: there is no such run.
         """
         from lumitui.app.follow.log_follower import show
 
@@ -238,6 +247,7 @@ class RunsCore:
         A queued run that can never start (`never_starts`) is returned at once.
 
         Raises:
+            InputError: there is no such run.
             AnswerNeeded: the connection was lost, and a new one needs the user's answer; the job
                 continues.
         """
@@ -271,6 +281,7 @@ class RunsCore:
         Raises:
             InputError: there is no such run or rank, or the run is not running.
             RefusedError: the job has no such node.
+            LinkError: the site cannot be reached.
         """
         from lumitui.app.follow.inside import prepare
 
@@ -344,11 +355,18 @@ class RunsCore:
         """Return the lines of a run's metrics.jsonl that `wait` and `refresh` have copied.
 
         Queries no site.
+
+        Raises:
+            InputError: there is no such run.
         """
         return self.history.metrics.of(self.history.get(run_id).id)
 
     def figures(self, run_id: str) -> Figures:
-        """Return the figures from a run's metrics, without querying a site."""
+        """Return the figures from a run's metrics, without querying a site.
+
+        Raises:
+            InputError: there is no such run.
+        """
         from lumitui.app.follow.results.summary import figures_of
 
         return figures_of(self.history, self.history.get(run_id).id)
@@ -357,6 +375,9 @@ class RunsCore:
         """Return the values of the job file's `metrics:` in the run's log; may query its site.
 
         Given the end of the log as `tail`, it queries no site and stores nothing.
+
+        Raises:
+            InputError: there is no such run.
         """
         from lumitui.app.follow.results.log_patterns import keep_log_figures, log_figures_of
 
@@ -372,6 +393,10 @@ class RunsCore:
         """Return why a run failed, the likeliest cause first; reads its log from the site.
 
         The history keeps a short form of the first cause, for lists.
+
+        Raises:
+            InputError: there is no such run.
+            LinkError: the site cannot be reached.
         """
         from lumitui.app.follow.ending import ending_of
         from lumitui.app.history.listing.state_filter import WENT_WRONG
@@ -386,7 +411,11 @@ class RunsCore:
         return causes
 
     def raising_code(self, run_id: str, place: str) -> RaisingCode | None:
-        """Return the code around a cause's `place` if the project still has it; query no site."""
+        """Return the code around a cause's `place` if the project still has it; query no site.
+
+        Raises:
+            InputError: there is no such run.
+        """
         from lumitui.app.follow.ending import code_around
 
         run = self.history.get(run_id)
@@ -400,6 +429,7 @@ class RunsCore:
 
         Raises:
             InputError: there is no such run, or a pattern leaves its folder.
+            LinkError: the site cannot be reached.
         """
         from lumitui.app.follow.results.result_files import bring
 
@@ -436,6 +466,10 @@ class RunsCore:
 
         The newest snapshot of each project stays, since the next send builds on it. `dry` only
         counts.
+
+        Raises:
+            InputError: there is no such site.
+            LinkError: the site cannot be reached.
         """
         from lumitui.remote.transfer.snapshots.snapshot_store import prune
 
@@ -459,6 +493,7 @@ class RunsCore:
 
         Raises:
             InputError: there is no such site, or it needs an account and none is known.
+            LinkError: the site cannot be reached.
         """
         from lumitui.app.follow.recover import recover
 
@@ -488,7 +523,12 @@ class RunsCore:
         return self.history.exchange.merge(source)
 
     def doctor(self, site_name: str, account: str = "") -> list[Finding]:
-        """Check a site's profile against its live cluster."""
+        """Check a site's profile against its live cluster.
+
+        Raises:
+            InputError: there is no such site.
+            LinkError: the site cannot be reached.
+        """
         from lumitui.remote.survey.doctor.cluster_checks import host_key
         from lumitui.remote.survey.doctor.examine import examine
 
