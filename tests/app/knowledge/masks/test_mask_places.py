@@ -4,7 +4,7 @@ import pytest
 
 from lumitui.app.knowledge.script_check import fixed
 from lumitui.remote.site.finding import Finding
-from tests.app.knowledge.masks.test_masks import COUNTED_UP, LUMI
+from tests.support.rules.lumi_masks import COUNTED_UP, LUMI
 from tests.support.rules.script_findings import findings_in
 
 HEAD = (

@@ -5,19 +5,12 @@ import pytest
 from lumitui.app.knowledge.masks import MaskMistake, Starter, explained, mistakes, read_bind
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.rules.lumi_masks import COUNTED_UP, LUMI
 
 SITES = Sites([BUILT_IN])
-LUMI = (
-    "0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,"
-    "0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000"
-)  # LUMI-AI-Guide, chapter 5
 ONE_CORE = "map_cpu:49,57,17,25,1,9,33,41"  # LUMI's documentation, distribution and binding
 SIX_CORES = (
     "7e000000000000,7e00000000000000,7e0000,7e000000,7e,7e00,7e00000000,7e0000000000"  # there, too
-)
-COUNTED_UP = (
-    "0x00000000000000fe,0x000000000000fe00,0x0000000000fe0000,0x00000000fe000000,"
-    "0x000000fe00000000,0x0000fe0000000000,0x00fe000000000000,0xfe00000000000000"
 )
 
 
