@@ -9,7 +9,7 @@ _QUOTED = r"\\?\"[^\"]*\"|\\?'[^']*'"
 _VALUE = rf"(?:\w{{0,60}}\((?=[\"']))?(?:[bfru]{{1,2}}(?=[\"']))?(?P<value>{_QUOTED}|[^\s\"';)]+)"
 _WORD = rf"(?P<value>{_QUOTED}|[^\s\"']+)"
 _MIXED = r"(?=[\"']?[^\s\"']{0,200}?\d)(?=[\"']?\S{8})"  # a digit, and long enough
-_KEYED = (r"(?:(?=[\w-]{0,200}[A-Z])(?=[\w-]{0,200}[a-z])(?=[\w-]{0,200}\d)[\w+/-]{12,}=*"
+_KEYED = (r"(?:(?=[\w-]{0,200}[A-Z])(?=[\w-]{0,200}[a-z])(?=[\w-]{0,200}\d)[\w+/-]{8,}=*"
           r"|[\da-f]{32,}(?!\w))")  # fmt: skip
 """What an unqualified `key` must have: a sort key, a dictionary's or a random number's has not."""
 _PASSWORDS = (r"(?:secret|password|passwd|pwd|passphrase|passcode|credential|(?:api|access|secret"

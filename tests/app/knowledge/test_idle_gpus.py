@@ -89,7 +89,7 @@ def test_idle_cores_of_a_node_with_few_gpus_are_named_unless_a_process_leaves_a_
     assert bool(found) is speaks
     if found:
         what = f"all {gpus} GPUs" if gpus > 1 else "the GPU"
-        words = f"The job takes {what} of each node and {tasks * cores} of its"
+        words = f"The job takes {what} of each node, but only {tasks * cores} of its"
         assert found[0].message.startswith(words) and found[0].do == "Write --cpus-per-task=72."
 
 

@@ -145,7 +145,7 @@ def test_preview_says_how_they_wait(here: Here, job: Path) -> None:
 
 def test_it_needs_a_grid_and_a_queue(runs: Runs, job: Path) -> None:
     job.write_text(re.sub("grid:.*\n", "", JOB))
-    with pytest.raises(InputError, match="for the runs of a `grid:`"):
+    with pytest.raises(InputError, match="works only with `grid:`"):
         runs.previews(job)
     laptop = JOB.replace("site: lumi", "site: laptop").replace("small-g", "local")
     job.write_text(laptop.replace("nodes: 2", "nodes: 1"))

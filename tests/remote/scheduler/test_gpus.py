@@ -91,7 +91,9 @@ def test_a_step_that_does_not_start_is_a_sentence(
         srun(tmp_path, f"echo '0: node n1'; echo '0: {words}'; exit 127")
         with pytest.raises(RefusedError) as caught:
             read_gpus(Local(), ":", "1", 1, AMD)
-        assert str(caught.value).startswith("The nodes of the job have no `rocm-smi`, so ")
+        assert str(caught.value).startswith(
+            "lumitui cannot query the job's GPUs: its nodes have no `rocm-smi`."
+        )
         assert "0:" not in str(caught.value) and "gpu_readings" in str(caught.value)
     srun(tmp_path, "exit 7")
     with pytest.raises(RefusedError, match="srun ended with status 7"):

@@ -88,7 +88,7 @@ async def test_the_scripts_own_arguments_are_named_with_one_key(
         await sees(pilot, r"Press \^n to set `scale=\{batch: ")
         assert "^n Set scale" in keys_below(pilot)
         await pilot.press("ctrl+n")
-        await sees(pilot, r"args .*--batch-size 8 [\s\S]*global batch +unknown +32")
+        await sees(pilot, r"args .*--batch-size 8 [\s\S]*global batch +16 +32")
 
 
 async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(

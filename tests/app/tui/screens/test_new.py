@@ -115,7 +115,6 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
         await pilot.press("s")  # goes to the form and says why
         await until(pilot, lambda: len(app_of(pilot)._notifications) > 0, "the reason")
         form = screen.query_one(FieldList)
-        await sees(pilot, "Not submitted")
         await until(pilot, lambda: form.has_focus, "the form, which the next key reaches", 10)
         await pilot.press("f")
         await until(pilot, lambda: can_submit(pilot), "the second fix")
@@ -589,7 +588,7 @@ def test_the_help_below_the_text_has_the_syntax_of_yaml(settings: Settings, proj
 async def test_the_key_under_the_cursor_is_explained(settings: Settings, project: Path) -> None:
     (project / "job.yaml").write_text(LUMI + "container:\n  image: /a.sif\n")
     async with LumiApp(settings, project / "job.yaml").run_test(size=(120, 40)) as pilot:
-        await sees(pilot, "requests ")
+        await sees(pilot, "asks for confirmation")
         await pilot.press("f2")
         await sees(pilot, "name +the job's name in the queue")
         assert pilot.app.screen.query_one(TextEditor).scroll_offset.y == 0, "line 1 is a comment"

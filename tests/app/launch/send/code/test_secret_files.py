@@ -21,7 +21,7 @@ from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 from tests.support.program.command_line import LAPTOP, Here, envelope, write
 
-KEY = KEYS[8].text
+KEY = next(one.text for one in KEYS if one.text.startswith("ghp_"))
 PEM = KEYS[0].text
 
 
