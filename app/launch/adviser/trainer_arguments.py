@@ -121,7 +121,7 @@ def _refused(file: str, args: tuple[str, ...]) -> Iterator[_WrongArgument]:
             rest = start
         elif action is None:
             near = options.near(flag)
-            do = f"Write {near or 'one that it defines'} instead of {flag}."
+            do = f"Write {near or 'an argument that it defines'} instead of {flag}."
             right = near and near + args[start].removeprefix(flag)
             yield _WrongArgument(start, f"{file} does not define {flag}", do, right)
             continue
@@ -139,7 +139,7 @@ def _refused(file: str, args: tuple[str, ...]) -> Iterator[_WrongArgument]:
                 right = near and (f"{flag}={near}" if equals else near)
                 yield _WrongArgument(rest - 1, f"{file} refuses {flag} {value}", do, right, flag)
         elif action.nargs is None:
-            do = "Write one behind it, or remove it."
+            do = "Write its value after it, or remove it."
             yield _WrongArgument(start, f"{flag} lacks its value", do, option=flag)
         for number in range(rest, end):
             word = args[number]
