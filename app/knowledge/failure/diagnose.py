@@ -206,20 +206,25 @@ def _with_option(one: Diagnosis, lines: Sequence[LogLine]) -> Diagnosis:
     return replace(one, do=f"Write {near} instead of {unknown[1]}.") if unknown and near else one
 
 
+_NUMBER = re.compile(r"\d+")
 _IMPORT = re.compile(r"\bNo module named\b|cannot import name|cannot open shared object")
 
 
 def _of_one_rank(one: Diagnosis, evidence: Evidence) -> Diagnosis:
     """Return a failed import; if only its rank failed, its node may be at fault.
 
-    Programs import some packages on rank 0 only. Ranks that wrote nothing may have been stopped
-    before the import.
+    Programs import some packages on rank 0 only. Ranks that wrote no more than the failed rank may
+    have been stopped before the import.
     """
     if not one.rank or one.id not in IMPORTS or not _IMPORT.search(one.line):
         return one
-    failed = {line.rank for line in evidence.lines if _IMPORT.search(line.text)}
-    wrote = {line.rank for line in evidence.lines if line.rank is not None and line.text.strip()}
-    if failed != {one.rank} or wrote <= failed:
+    if {line.rank for line in evidence.lines if _IMPORT.search(line.text)} != {one.rank}:
+        return one
+    own, others = set[str](), set[str]()
+    for line in evidence.lines:
+        if line.rank is not None and line.text.strip():
+            (own if line.rank == one.rank else others).add(_NUMBER.sub("0", line.text))
+    if others <= own:
         return one
     meaning = IMPORT_OF_ONE
     sentence = meaning.sentence.replace("One rank", f"Rank {one.rank} alone", 1)
