@@ -24,21 +24,14 @@ from __future__ import annotations
 from monitor.stop_request import STOP  # noqa: F401  # first: it notes a signal during imports
 
 # isort: split
-import argparse
-
 from engine import exits, start
-from engine.arguments import add_shared, add_torch
+from engine.arguments import parser_of
 from strategies.pytorch import Ddp
 
 
 def main() -> None:
     """Train from the beginning or the last checkpoint to the end, or until a stop request."""
-    parser = argparse.ArgumentParser(
-        description="Train a digit classifier with PyTorch DDP.", allow_abbrev=False
-    )
-    add_shared(parser)
-    add_torch(parser)
-    args = parser.parse_args()
+    args = parser_of("ddp.py", "Train a digit classifier with PyTorch DDP.").parse_args()
     start.run(args, Ddp)
 
 

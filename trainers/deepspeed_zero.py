@@ -26,22 +26,18 @@ from __future__ import annotations
 from monitor.stop_request import STOP  # noqa: F401  # first: it notes a signal during imports
 
 # isort: split
-import argparse
 from pathlib import Path
 
 from engine import exits, start
-from engine.arguments import add_shared
+from engine.arguments import parser_of
 from strategies import zero
 
 
 def main() -> None:
     """Train from the beginning or the last checkpoint to the end, or until a stop request."""
-    parser = argparse.ArgumentParser(
-        description="Train a digit classifier with DeepSpeed ZeRO.", allow_abbrev=False
-    )
-    add_shared(parser)  # the batch is the configuration's
-    zero.add_arguments(parser)
-    args = parser.parse_args()
+    args = parser_of(
+        "deepspeed_zero.py", "Train a digit classifier with DeepSpeed ZeRO."
+    ).parse_args()
     args.deepspeed_config = args.deepspeed_config or str(zero.CONFIG)
     zero.check_config_exists(Path(args.deepspeed_config))
     start.run(args, zero.Zero)

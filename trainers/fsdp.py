@@ -17,24 +17,13 @@ from __future__ import annotations
 from monitor.stop_request import STOP  # noqa: F401  # first: it notes a signal during imports
 
 # isort: split
-import argparse
-
 from engine import exits, start
-from engine.arguments import add_shared, add_torch, count
+from engine.arguments import parser_of
 
 
 def main() -> None:
     """Train from the beginning or the last checkpoint to the end, or until a stop request."""
-    parser = argparse.ArgumentParser(
-        description="Train a network with PyTorch FSDP2.", allow_abbrev=False
-    )
-    add_shared(parser)
-    add_torch(parser)
-    parser.add_argument("--keep-gradients", action="store_true",
-        help="with --accumulate, exchange once per step; needs 4 bytes per weight")  # fmt: skip
-    parser.add_argument("--shard-size", type=count, metavar="N",
-        help="shard the model within each group of N ranks (default: all ranks)")  # fmt: skip
-    args = parser.parse_args()
+    args = parser_of("fsdp.py", "Train a network with PyTorch FSDP2.").parse_args()
     from strategies.fsdp import Fsdp  # raises a clear error with a PyTorch without it
 
     start.run(args, Fsdp)

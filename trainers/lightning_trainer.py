@@ -17,22 +17,16 @@ from __future__ import annotations
 from monitor.stop_request import STOP  # noqa: F401  # first: it notes a signal during imports
 
 # isort: split
-import argparse
 import logging
 import warnings
 
 from engine import exits, start
-from engine.arguments import add_shared, add_torch
+from engine.arguments import parser_of
 
 
 def main() -> None:
     """Train from the beginning or the last checkpoint to the end, or until a stop request."""
-    parser = argparse.ArgumentParser(
-        description="Train a network with PyTorch Lightning.", allow_abbrev=False
-    )
-    add_shared(parser)
-    add_torch(parser)
-    args = parser.parse_args()
+    args = parser_of("lightning_trainer.py", "Train a network with PyTorch Lightning.").parse_args()
     from strategies.lightning import Lightning, fit  # raises a clear error if it is missing
 
     warnings.filterwarnings("ignore", module=r"lightning\.")  # of its own old calls, and srun

@@ -40,26 +40,25 @@ def parts(parser: argparse.ArgumentParser) -> dict[str, tuple[object, ...]]:
 
 
 def test_the_parser_read_from_a_trainers_source_is_the_trainers(load: Load) -> None:
-    arguments, parser = load("engine.arguments"), argparse.ArgumentParser()
-    arguments.add_shared(parser)
-    zero = parts(trainer_parser("deepspeed_zero.py"))
-    assert parts(parser).items() < zero.items() and "--deepspeed_config" in zero
-    arguments.add_torch(parser)
-    assert parts(parser) == parts(trainer_parser("ddp.py"))
+    parser_of = load("engine.arguments").parser_of
+    ddp = parts(trainer_parser("ddp.py"))
+    assert ddp == parts(parser_of("ddp.py")) == parts(parser_of("lightning_trainer.py"))
     fsdp = parts(trainer_parser("fsdp.py"))
-    assert fsdp.keys() - parts(parser).keys() == {"--keep-gradients", "--shard-size"}
+    assert fsdp == parts(parser_of("fsdp.py"))
+    assert fsdp.keys() - ddp.keys() == {"--keep-gradients", "--shard-size"}
+    zero = parts(trainer_parser("deepspeed_zero.py"))
+    assert "--deepspeed_config" in zero and "--lr" not in zero
+    own = [flag for flag, row in zero.items() if row != ddp.get(flag)]
+    assert all(flag.startswith("--deep") or flag == "--local_rank" for flag in own)
 
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_every_example_has_arguments_that_its_trainer_takes(
     load: Load, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments, parser = load("engine.arguments"), argparse.ArgumentParser()
-    arguments.add_shared(parser)
     for cell in cells(BUNDLED[name].spec):
-        if not STRATEGIES[cell.spec.strategy].zero_stage:
-            arguments.add_torch(parser) if "--lr" not in parser.format_usage() else None
-        args = parser.parse_args(list(cell.spec.args))
+        file = f"{STRATEGIES[cell.spec.strategy].trainer}.py"
+        args = load("engine.arguments").parser_of(file).parse_args(list(cell.spec.args))
         assert args.model in load("models.table").MODELS
 
 

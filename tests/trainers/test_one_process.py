@@ -1,6 +1,5 @@
 """The trainers in one process: checkpoints, what they refuse and what they report."""
 
-import argparse
 import ast
 import importlib
 import importlib.metadata
@@ -266,8 +265,7 @@ def test_attempts_are_counted_from_one(load: Load) -> None:
 def test_a_rate_that_is_no_rate_is_refused(
     load: Load, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    parser = argparse.ArgumentParser()
-    load("engine.arguments").add_torch(parser)
+    parser = load("engine.arguments").parser_of("ddp.py")
     assert parser.parse_args(["--lr", "1e30", "--clip", "0"]).lr == 1e30
     with pytest.raises(SystemExit):
         parser.parse_args(words.split())

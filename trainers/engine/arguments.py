@@ -49,7 +49,26 @@ def span(text: str) -> tuple[int, int]:
     return int(first), int(last)
 
 
-def add_shared(parser: argparse.ArgumentParser) -> None:
+def parser_of(trainer: str, description: str = "") -> argparse.ArgumentParser:
+    """Return the parser of a trainer, by its file's name. lumitui calls it without PyTorch."""
+    parser = argparse.ArgumentParser(description=description, allow_abbrev=False)
+    _add_shared(parser)
+    if trainer == "deepspeed_zero.py":  # the batch is the configuration's
+        import deepspeed  # type: ignore[import-untyped]
+
+        parser.add_argument("--local_rank", type=int, default=0, help=argparse.SUPPRESS)
+        deepspeed.add_config_arguments(parser)
+    else:
+        _add_torch(parser)
+    if trainer == "fsdp.py":
+        parser.add_argument("--keep-gradients", action="store_true",
+            help="with --accumulate, exchange once per step; needs 4 bytes per weight")  # fmt: skip
+        parser.add_argument("--shard-size", type=count, metavar="N",
+            help="shard the model within each group of N ranks (default: all ranks)")  # fmt: skip
+    return parser
+
+
+def _add_shared(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of every trainer."""
     from models.table import MODELS  # pack.py imports `count` from here, without the models
 
@@ -85,10 +104,8 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     add("--profile", type=span, metavar="FIRST:LAST", help="trace these steps: 10:15")
 
 
-def add_torch(parser: argparse.ArgumentParser) -> None:
+def _add_torch(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the strategies with PyTorch's optimizers."""
-    from strategies.pytorch import DECAYS, OPTIMIZERS, PRECISIONS, SCHEDULES
-
     add = parser.add_argument
     # Batches. The global batch is batch size x micro batches x ranks.
     add("--batch-size", type=count, default=32, help="samples per rank (default: 32)")
@@ -96,14 +113,16 @@ def add_torch(parser: argparse.ArgumentParser) -> None:
         help="micro batches per step (default: 1)")  # fmt: skip
     # How. The rate warms up and falls to 0 along a cosine over all epochs. It isn't multiplied
     # by the number of ranks here: that is a choice to make when a job is scaled.
-    add("--optimizer", choices=OPTIMIZERS, default="sgd", help="default: sgd, with momentum 0.9")
+    add("--optimizer", choices=("sgd", "adam", "adamw"), default="sgd",
+        help="default: sgd, with momentum 0.9")  # fmt: skip
     add("--lr", type=amount, default=0.02, help="peak learning rate (default: 0.02)")
-    add("--schedule", choices=SCHEDULES, default="cosine", help="rate schedule (default: cosine)")
+    add("--schedule", choices=("cosine", "constant"), default="cosine",
+        help="rate schedule (default: cosine)")  # fmt: skip
     add("--warmup-steps", type=whole, metavar="N",
         help="warm-up steps (default: 5 %% of the samples with cosine)")  # fmt: skip
     add("--betas", type=betas, default=(0.9, 0.999), help="betas of Adam (default: 0.9,0.999)")
     add("--weight-decay", type=amount, default=0.0, help="weight decay (default: 0)")
-    add("--decay", choices=DECAYS, default="all",
+    add("--decay", choices=("all", "matrices"), default="all",
         help="weights that decay; matrices: neither biases nor norms (default: all)")  # fmt: skip
     add("--clip", type=amount, default=0.0, metavar="NORM",
         help="clip the gradient to this norm (default: off)")  # fmt: skip
@@ -116,6 +135,7 @@ def add_torch(parser: argparse.ArgumentParser) -> None:
         help="compute logits in N parts, and again in the backward pass")  # fmt: skip
     add("--channels-last", choices=("auto", "yes", "no"), default="auto",
         help="channels-last memory layout (auto: yes on GPUs)")  # fmt: skip
-    add("--precision", choices=PRECISIONS, default="fp32", help="precision (default: fp32)")
+    add("--precision", choices=("fp32", "bf16"), default="fp32",
+        help="precision (default: fp32)")  # fmt: skip
     add("--save", choices=("whole", "sharded"), default="whole",
         help="one file, or one per rank (default: whole; fsdp: always sharded)")  # fmt: skip

@@ -327,11 +327,6 @@ def spread_nan(loss: Tensor) -> Tensor:
     return loss * (loss.detach() * 0 + 1)
 
 
-OPTIMIZERS = ("sgd", "adam", "adamw")
-DECAYS = ("all", "matrices")
-"""Which weights decay; "matrices" excludes those with one axis (biases and norms)."""
-
-
 class Sgd(torch.optim.SGD):
     """SGD with zero initial momentum, and with local parts for its fused kernel.
 

@@ -55,12 +55,6 @@ class NotCompiled(UsageError):
     by_every_rank = True
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add DeepSpeed's arguments: --deepspeed, --deepspeed_config FILE, and --local_rank."""
-    parser.add_argument("--local_rank", type=int, default=0, help=argparse.SUPPRESS)
-    deepspeed.add_config_arguments(parser)
-
-
 def check_config_exists(path: Path) -> None:
     """Refuse a missing configuration before ranks wait for each other.
 

@@ -1,20 +1,18 @@
 """The adviser's rule about the arguments of a bundled trainer, which its own parser checks. Pure.
 
-The parser is built from the trainer's source, without importing PyTorch.
+The parser is the trainer's own, made without PyTorch.
 """
 
-import __future__
-
 import argparse
-import ast
+import builtins
+import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.setting import argument_value
@@ -25,41 +23,8 @@ from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.source_position import at_key
 
-
-def _file(module: str) -> Path:
-    return TRAINER_FOLDER / f"{module.replace('.', '/')}.py"
-
-
-def _constant(module: str, name: str) -> object:
-    """Return a constant of a trainer's module: a text or a list of texts, or a table's keys."""
-    for node in ast.parse(_file(module).read_text()).body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if isinstance(target, ast.Name) and target.id == name:
-            value = getattr(node, "value", None)
-            with suppress(ValueError):
-                if isinstance(value, ast.Dict):
-                    return [ast.literal_eval(key) for key in value.keys if key]
-                return ast.literal_eval(value or "")
-    return name
-
-
-class _Constants(ast.NodeTransformer):
-    """Reads the constants that a module imports from the trainers, and removes these imports."""
-
-    def __init__(self) -> None:
-        self.names: dict[str, object] = {}
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom | None:
-        """Remove an import of a trainer's module."""
-        if not _file(node.module or "").exists():
-            return node
-        self.names |= {one.name: _constant(node.module or "", one.name) for one in node.names}
-        return None
-
-
-def _run(nodes: list[ast.stmt], names: dict[str, object]) -> None:
-    flags = __future__.annotations.compiler_flag
-    exec(compile(ast.Module(nodes, []), "trainers", "exec", flags), names)
+_MODEL = re.compile(r'^    "(\S+)": ', re.MULTILINE)
+"""A row of the trainers' table of models."""
 
 
 def _add_config_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,31 +34,25 @@ def _add_config_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(flag, action=action)
 
 
+def _imported(module: str, *given: Any) -> object:
+    """Import a module; of one that needs PyTorch, return only what the parsers use."""
+    models = _MODEL.findall((TRAINER_FOLDER / "models/table.py").read_text())
+    stand_ins: dict[str, dict[str, object]] = {
+        "data.mnist": {"SAMPLE": ""}, "models.table": {"MODELS": models},
+        "deepspeed": {"add_config_arguments": _add_config_arguments},
+    }  # fmt: skip
+    own = stand_ins.get(module)
+    return __import__(module, *given) if own is None else SimpleNamespace(**own)
+
+
 @cache
 def trainer_parser(file: str) -> argparse.ArgumentParser:
     """Return the parser of a bundled trainer, which raises `ArgumentError`."""
-    constants = _Constants()
-    shared = constants.visit(ast.parse(_file("engine.arguments").read_text()))
-    names = constants.names | {"argparse": argparse}
-    _run(shared.body, names)
-    zero = {"argparse": argparse, "deepspeed": SimpleNamespace(
-        add_config_arguments=_add_config_arguments)}  # fmt: skip
-    _run([_function("strategies/zero.py", "add_arguments")], zero)
-    names["zero"] = SimpleNamespace(**zero)
-    main = _function(file, "main").body
-    own = [
-        node for node in main if "parser" in ast.dump(node) and "parse_args" not in ast.dump(node)
-    ]
-    _run(own, names)
-    parser = names["parser"]
-    assert isinstance(parser, argparse.ArgumentParser)
+    names: dict[str, Any] = {"__builtins__": vars(builtins) | {"__import__": _imported}}
+    exec((TRAINER_FOLDER / "engine/arguments.py").read_text(), names)
+    parser: argparse.ArgumentParser = names["parser_of"](file)
     parser.exit_on_error = False
     return parser
-
-
-def _function(file: str, name: str) -> ast.FunctionDef:
-    nodes = ast.parse((TRAINER_FOLDER / file).read_text()).body
-    return next(one for one in nodes if isinstance(one, ast.FunctionDef) and one.name == name)
 
 
 @dataclass(frozen=True)
