@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from lumitui.app.follow.sites.inventory import Stocks
     from lumitui.app.history.metric_points import MetricPoint
     from lumitui.app.history.run import Run
-    from lumitui.app.history.run_exchange import ExportedRuns, ImportedRuns
     from lumitui.app.job.settings import Settings
     from lumitui.app.knowledge.failure.diagnosis import Diagnosis
     from lumitui.app.survey.inquiry.kept_budgets import KeptBudgets
@@ -498,29 +497,6 @@ class RunsCore:
         from lumitui.app.follow.recover import recover
 
         return recover(self._watcher, site_name, account, report)
-
-    def export_history(self, target: Path) -> ExportedRuns:
-        """Write every run of the history, with its metrics, to the new file `target` (0600).
-
-        The file contains no values of secrets, and no run that is being sent.
-
-        Raises:
-            InputError: `target` exists or cannot be written.
-            HistoryError: the history cannot be read.
-        """
-        return self.history.exchange.export(target)
-
-    def import_history(self, source: Path) -> ImportedRuns:
-        """Merge a file of `export_history` into the history, by the runs' ids: all, or nothing.
-
-        A final state replaces an unfinished one; otherwise the site's later answer counts. No
-        note is replaced. Importing a file again changes nothing.
-
-        Raises:
-            InputError: the file is damaged, or not an exported history.
-            HistoryError: the history cannot be written.
-        """
-        return self.history.exchange.merge(source)
 
     def doctor(self, site_name: str, account: str = "") -> list[Finding]:
         """Check a site's profile against its live cluster.

@@ -138,7 +138,7 @@ def _check(reply: Reply, runs: "Runs") -> None:
 
 
 def _export(reply: Reply, runs: "Runs", target: Path) -> None:
-    done = runs.export_history(target)
+    done = runs.history.exchange.export(target)
     data = {"path": done.path, "runs": done.runs, "left_out": done.left_out}
     reply.give(data, f"{done.path}: {words.count(done.runs, 'run')}")
     if done.left_out:
@@ -146,7 +146,7 @@ def _export(reply: Reply, runs: "Runs", target: Path) -> None:
 
 
 def _import(reply: Reply, runs: "Runs", source: Path) -> None:
-    done = runs.import_history(source)
+    done = runs.history.exchange.merge(source)
     data = {"added": done.added, "updated": done.updated, "unchanged": done.unchanged}
     reply.give(data, "\n".join((*done.added, *done.updated)))
     say(
