@@ -235,7 +235,7 @@ def resubmit_ladder(
         cure=CURE_OF_RUN,
         terms=[f"{label}: {text}" for label, text in ladder_terms(plans)],
     )
-    _send(reply, runs, runs.series.begin_ladder([plan.forced(forced) for plan in plans]))
+    _send(reply, runs, runs.series.begin_again([plan.forced(forced) for plan in plans]))
 
 
 def note_followers(runs: "Runs", run_id: str) -> None:

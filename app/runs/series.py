@@ -83,30 +83,20 @@ class SeriesRuns:
         ready = [(one.cell, _grid_plan(one), _Ready(one)) for one in previews]
         return self._begin("then" if previews[-1].follows else "grid", source, ready)
 
-    def begin_ladder(self, plans: Sequence[Resubmission]) -> RunSeries:
-        """Record the runs of a ladder, without sending them.
-
-        Raises:
-            InputError: one of them has an error.
-            SeriesUnfinished: an earlier ladder of the run is unfinished.
-            HistoryError: the history cannot be written.
-        """
-        self.refuse_second_ladder(plans[0].plan.parent.id)
-        ready = [(_size(plan), _ladder_plan(plan), _Ready(plan.preview, plan)) for plan in plans]
-        return self._begin("ladder", plans[0].plan.parent.id, ready)
-
     def begin_again(self, plans: Sequence[Resubmission]) -> RunSeries:
-        """Record a run that is sent again with those that follow it, without sending them.
+        """Record a run that is sent again on several sizes, or with its followers; send nothing.
 
         Raises:
             InputError: one of them has an error.
             SeriesUnfinished: an earlier ladder or sequence of the run is unfinished.
             HistoryError: the history cannot be written.
         """
-        self.refuse_second_ladder(plans[0].plan.parent.id)
-        ready = [(plan.preview.name, _ladder_plan(plan), _Ready(plan.preview, plan))
-                 for plan in plans]  # fmt: skip
-        return self._begin("then", plans[0].plan.parent.id, ready)
+        parent = plans[0].plan.parent.id
+        kind: Kind = "then" if plans[-1].preview.follows else "ladder"
+        self.refuse_second_ladder(parent)
+        ready = [(plan.preview.name if kind == "then" else _size(plan), _ladder_plan(plan),
+                  _Ready(plan.preview, plan)) for plan in plans]  # fmt: skip
+        return self._begin(kind, parent, ready)
 
     def plan_followers(self, planned: Resubmission) -> tuple[Resubmission, ...]:
         """Return the plans of the runs that followed a run, to be sent again with it.

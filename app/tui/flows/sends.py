@@ -165,9 +165,7 @@ class Sends:
         from lumitui.app.runs import ladder_terms
 
         title = f"{plans[0].preview.name} on {len(plans)} sizes"
-        self._confirm_again(
-            plans, ladder_terms(plans), title, lambda runs: runs.series.begin_ladder(plans)
-        )
+        self._confirm_again(plans, ladder_terms(plans), title)
 
     def _confirm_sequence(self, plans: tuple[Resubmission, ...]) -> None:
         """Ask once for a run and its followers, with their total cost."""
@@ -178,11 +176,9 @@ class Sends:
         forced = tuple(plan.forced(bool(errors)) for plan in plans)
         title = f"{plans[0].preview.name} and {words.count(len(plans) - 1, 'run')} after it"
         lines = [*errors, *series_terms(previews)]
-        self._confirm_again(forced, lines, title, lambda runs: runs.series.begin_again(forced))
+        self._confirm_again(forced, lines, title)
 
-    def _confirm_again(
-        self, plans: tuple[Resubmission, ...], lines: Lines, sending: str, begin: Begin
-    ) -> None:
+    def _confirm_again(self, plans: tuple[Resubmission, ...], lines: Lines, sending: str) -> None:
         """Ask whether to resubmit a run as several runs; `sending` is the title meanwhile."""
         from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 
@@ -191,7 +187,8 @@ class Sends:
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self._send_series(begin, self._show(first, sending, name))
+                dialog = self._show(first, sending, name)
+                self._send_series(lambda runs: runs.series.begin_again(plans), dialog)
 
         count = words.count(len(plans), "run")
         if (first.project, name) in self._under_way.values():

@@ -214,7 +214,7 @@ def test_a_ladder_goes_on_after_a_refusal_and_its_rest_is_planned_again(
         raise LinkError("lumi cannot be reached.", "Look.")
 
     site.at |= {"4": refused, "8": lost}
-    series = runs.series.begin_ladder(plans)
+    series = runs.series.begin_again(plans)
     assert {plan.preview.name for plan in plans} == {parent.name}, "a size changes no name"
     assert series.id.rpartition("-")[0] == slug(parent.name)[:20]
     outcomes = runs.series.send(series.id)

@@ -177,7 +177,7 @@ def test_a_ladder_is_trained_once(laptops: Laptops, at_once: bool, rest: bool) -
     how = ["--ladder", "1,2"]
     if rest:
         plans = [runs.plan_resubmission(parent.id, nodes=nodes) for nodes in (1, 2)]
-        runs.series.begin_ladder(plans)
+        runs.series.begin_again(plans)
         how = ["--rest"]
     runs.close()
     laptops.copy()

@@ -111,7 +111,7 @@ def test_a_ladder_is_one_question_and_each_size_once(here: Here, job: Path, runs
         runs.wait(run.id)
 
     # An earlier ladder that is unfinished: its sizes are not sent twice.
-    left = runs.series.begin_ladder(
+    left = runs.series.begin_again(
         [runs.plan_resubmission(parent.id, nodes=nodes) for nodes in (1, 2)]
     )
     refused = here("resubmit", parent.id, "--ladder", "1,2", "--yes", "--json")

@@ -152,7 +152,7 @@ async def test_a_second_ladder_is_refused_with_the_key_that_sends_the_first(
     run = train(app.runs.history, {1: 1000.0})[0]
     app.runs.history.update(run.id, snapshot="0123456789abcdef")
     plans = [app.runs.plan_resubmission(run.id, nodes=nodes) for nodes in (2, 4)]
-    app.runs.series.begin_ladder(plans)
+    app.runs.series.begin_again(plans)
     async with app.run_test(size=(80, 24)) as pilot:
         await sees(pilot, run.id)
         app.sends.confirm_ladder(tuple(plans))
