@@ -22,20 +22,14 @@ class LineagePane(OpeningTable):
     def __init__(self) -> None:
         super().__init__(id="lineage")
         self._asked: tuple[object, ...] = ()
-        self._run: Run | None = None
         self._drawn: list[tuple[str, ...]] = []
 
     def draw(self, run: Run) -> None:
         """Request the relatives of `run` if they may have changed."""
-        self._run = run
         wanted = (run.id, run.state, run.updated, run.metrics_offset)
         if wanted != self._asked:
             self._asked = wanted
-            ask(self, lambda runs: runs.overviews.of(run.id), self._overview_found, key="overview")
-
-    def _overview_found(self, found: RunOverview) -> None:
-        if self._run is not None and found.run.id == self._run.id:
-            self._fill(found)
+            ask(self, lambda runs: runs.overviews.of(run.id), self._fill, key="overview")
 
     def _fill(self, found: RunOverview) -> None:
         rows = [

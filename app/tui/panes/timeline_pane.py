@@ -76,6 +76,6 @@ class TimelinePane(RowList):
             self.draw(self._run)
 
     def _overview_found(self, found: RunOverview) -> None:
-        if self._run is not None and found.run.id == self._run.id:
-            self._found = found
+        self._found = found
+        if self._run is not None:
             self.draw(self._run)
