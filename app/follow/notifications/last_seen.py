@@ -1,11 +1,11 @@
 """When the TUI was last open, and which runs were unfinished then: a small local file."""
 
 import contextlib
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lumitui.app.job.settings import write_whole
 from lumitui.remote.site.answer_fields import moment
 
 _TOLD = "told "
@@ -51,13 +51,4 @@ def write_last_seen(file: Path, now: float, unfinished: Iterable[str]) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    import tempfile
-
-    number, part = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.parent)  # mode 0600
-    try:
-        with os.fdopen(number, "w", encoding="utf-8") as opened:
-            opened.write("\n".join([str(int(now)), *unfinished]))
-        os.replace(part, file)
-    except OSError:
-        Path(part).unlink(missing_ok=True)
-        raise
+    write_whole(file, "\n".join([str(int(now)), *unfinished]))
