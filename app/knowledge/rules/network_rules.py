@@ -1,12 +1,12 @@
 """Rules about rendezvous, NCCL and RCCL, and nodes without internet access."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from lumitui.app.knowledge.program.program_facts import Call
 from lumitui.app.knowledge.program.step_program import runs
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.rules.phrases import setting
+from lumitui.app.knowledge.rules.phrases import one_of, setting
 from lumitui.app.knowledge.script_job import ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import (
     generations_of,
@@ -363,11 +363,11 @@ def _without_rank(job: ScriptJob) -> Iterator[Hit]:
         exports = " ".join(f"{name}={_RANKS[name]}" for name in _RANKS if name in missing)
         inside = f"Start it with srun bash -c 'export {exports}; exec python …'" if exports else ""
         masters = [name for name in missing if name.startswith("MASTER")]
-        outside = f"export {_listed(masters)} before srun" if masters else ""
+        outside = f"export {one_of(masters, 'and')} before srun" if masters else ""
         first, *rest = [part for part in (inside, outside) if part]
         yield Hit(
-            f"srun starts {tasks} ranks of {run.program.file}, which need {_listed(missing)}, but "
-            f"nothing sets {'it' if len(missing) == 1 else 'them'}.",
+            f"srun starts {tasks} ranks of {run.program.file}, which need "
+            f"{one_of(missing, 'and')}, but nothing sets {'it' if len(missing) == 1 else 'them'}.",
             f"{', and '.join((first[0].upper() + first[1:], *rest))}; or start torchrun once on "
             "each node.",
             step.at,
@@ -381,10 +381,6 @@ def _by_environment(call: Call) -> bool:
     if any(call.get(name) for name in ("rank", "world_size", "store")):
         return False
     return method is None or method.value == "env://"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 @rule(

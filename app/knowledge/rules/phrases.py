@@ -16,10 +16,10 @@ def some(number: float, noun: str) -> str:
     return f"{number:,g} {noun}{'' if number == 1 else 's'}"
 
 
-def one_of(names: Iterable[str]) -> str:
-    """Return `a, b or c`."""
+def one_of(names: Iterable[str], last: str = "or") -> str:
+    """Return `a, b or c`; `last` is the word before the last name."""
     words = list(names)
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
