@@ -138,11 +138,6 @@ def keep_progress(settings: Settings, progress: GuideAnswers) -> None:
     write_whole(settings.guide, progress.model_dump_json() + "\n")
 
 
-def own_profile(settings: Settings, site: str) -> Path:
-    """Return the path of the user's own profile of `site`, which may not exist yet."""
-    return settings.profiles[0] / f"{site}.yaml"
-
-
 _MOST_BYTES = 20_000
 _KINDS = ("ssh-", "ecdsa-", "sk-")
 """Prefixes of the first word of a public key."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
-from lumitui.app.job.settings import Settings, settings
+from lumitui.app.job.settings import settings
 from lumitui.app.launch.send.preview import Preview
 from lumitui.app.launch.send.shipment import Inheritance, shipment_of
 from lumitui.app.runs.facade import Runs
@@ -35,7 +35,8 @@ class RecordedRuns(Runs):
 
     def __init__(self, folder: Path) -> None:
         """Write the history into `folder` as lumitui would have, and play the jobs."""
-        self.own = _settings_in(folder)
+        own = ("config", "data", "system")  # none of the user's folders
+        self.own = settings({f"LUMITUI_{name.upper()}_DIR": str(folder / name) for name in own})
         self.project = folder / "vision"
         self._recording = read_recording()
         self._root = f"/scratch/{self._recording.project}"
@@ -145,10 +146,3 @@ def recorded_runs() -> Iterator[RecordedRuns]:
             runs.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _settings_in(folder: Path) -> Settings:
-    """Return settings without the user's own folders."""
-    return settings(
-        {f"LUMITUI_{name.upper()}_DIR": str(folder / name) for name in ("config", "data", "system")}
-    )

@@ -65,7 +65,7 @@ class Model:
         self._points = sorted(points, key=lambda point: (point.gpus, point.speed))
         self._sizes = sorted({point.gpus for point in points})
         self._unit = self._points[0]
-        self._noise = _rms([point.error for point in points])
+        self._noise = math.sqrt(math.fsum(one.error * one.error for one in points) / len(points))
         self._parallel, self._serial = self._fit()
         self._spread = self._residual()
 
@@ -191,7 +191,3 @@ class Model:
     def _mean(self, size: int) -> float:
         speeds = [point.speed for point in self._points if point.gpus == size]
         return math.fsum(speeds) / len(speeds)
-
-
-def _rms(values: Sequence[float]) -> float:
-    return math.sqrt(math.fsum(value * value for value in values) / len(values))

@@ -193,7 +193,8 @@ def _link(state: PathState) -> str:
 def _of_quotas(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
     covered: set[str] = set()
     for row in replies.quotas:
-        inside = [place for place in needs.places if _beneath(place.path, row.folder)]
+        folder = f"{row.folder.rstrip('/')}/"
+        inside = [place for place in needs.places if f"{place.path}/".startswith(folder)]
         covered |= {place.path for place in inside}
         writing = next((place for place in inside if place.role in ("work", "output")), None)
         if not inside:
@@ -227,10 +228,6 @@ def _disks(needs: InquiryNeeds, replies: Answers, covered: set[str]) -> Iterator
                     "Write elsewhere, or remove unneeded files.",
                     writing[state.path].at,
                 )
-
-
-def _beneath(path: str, folder: str) -> bool:
-    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
 
 # -- Slurm's limits

@@ -127,9 +127,7 @@ class Inquiries:
             field_of=tuple(at.items()),
         )
 
-    def of_script(
-        self, job: "ScriptJob", site: "Site", *, fresh: bool = False, attended: bool = True
-    ) -> Inquired:
+    def of_script(self, job: "ScriptJob", site: "Site") -> Inquired:
         """Return the site's findings on a script that was read as `job`; see `of_preview`."""
         options, resources = job.options, job.resources
         names = ("account", "partition", "time", "nodes", "qos")
@@ -144,7 +142,7 @@ class Inquiries:
             unit=site.billing_unit,
             field_of=tuple(at.items()),
         )
-        return self._answered(site, needs, job.text, fresh=fresh, attended=attended)
+        return self._answered(site, needs, job.text, fresh=False, attended=True)
 
     def _answered(
         self, site: "Site", needs: InquiryNeeds, script: str, *, fresh: bool, attended: bool

@@ -208,7 +208,7 @@ class GuideScreen(FullScreen):
     def _around(self) -> guide.Surroundings:
         name = self._progress.site
         site, run = self._loaded(name), self.runs.surveys.under_way(name)
-        profile = guide.own_profile(self._settings, name or "NAME")
+        profile = self._settings.profiles[0] / f"{name or 'NAME'}.yaml"  # it may not exist yet
         foreign = profile.exists() and not _is_ours(profile)
         return guide.Surroundings(site, profile, foreign, self._keys, self._script, run)
 

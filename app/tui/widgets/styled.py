@@ -57,17 +57,16 @@ def plain(text: str, style: str = "") -> Text:
     return Text("\n".join(log_line(line) for line in text.split("\n")), style)
 
 
-def labelled(lines: Iterable[tuple[str, str | Text]], labels: int = 0, style: str = "") -> Table:
+def labelled(lines: Iterable[tuple[str, str | Text]], labels: int = 0) -> Table:
     """Return lines of (label, value) as a table without borders; no `str` in it is markup.
 
-    The labels take at least `labels` cells; `style` applies to values without their own.
+    The labels take at least `labels` cells.
     """
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, min_width=labels or None)
     table.add_column(overflow="fold")
     for label, value in lines:
-        words = value if isinstance(value, Text) else plain(value, style)
-        table.add_row(plain(label, "dim"), words)
+        table.add_row(plain(label, "dim"), value if isinstance(value, Text) else plain(value))
     return table
 
 

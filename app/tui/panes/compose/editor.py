@@ -4,7 +4,6 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from textual.app import App, SuspendNotSupported
@@ -15,13 +14,13 @@ _FALLBACK = "vi"
 _MOST_BYTES = 1_000_000
 
 
-def editor_words(environ: Mapping[str, str] = os.environ) -> list[str]:
+def _editor_words() -> list[str]:
     """Return the editor's command: $VISUAL, $EDITOR or vi.
 
     Raises:
         InputError: the command has an unclosed quote.
     """
-    text = environ.get("VISUAL") or environ.get("EDITOR") or _FALLBACK
+    text = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _FALLBACK
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -38,7 +37,7 @@ def edited(app: App[int], text: str) -> str:
         InputError: the editor does not exist, or this terminal cannot run it.
         LumiError: the editor failed, or saved a file that is not UTF-8.
     """
-    words = editor_words()
+    words = _editor_words()
     with tempfile.TemporaryDirectory(prefix="lumitui-") as folder:
         path = Path(folder) / "job.yaml"
         path.write_text(text, encoding="utf-8", newline="")
