@@ -176,6 +176,14 @@ def test_the_learning_rate_warms_up_and_falls_to_nothing(load: Load) -> None:
     assert rates[1000] == pytest.approx(0)
 
 
+def test_without_lightning_a_sentence_says_what_to_install(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "lightning", None)
+    with pytest.raises(load("engine.exits").UsageError, match="Install `lightning` in"):
+        load("strategies.lightning")
+
+
 # ------------------------------------------------------------------------- checkpoints
 
 

@@ -179,10 +179,6 @@ def test_a_profile_that_comes_later_is_found_and_one_that_goes_is_not(tmp_path: 
         sites.load("small")
 
 
-def test_a_folder_that_is_not_there_has_no_profiles(tmp_path: Path) -> None:
-    assert Sites([tmp_path / "none"]).names() == []
-
-
 @pytest.mark.parametrize("others", [{}, {"b": "extends: a\n"}])
 def test_a_profile_that_extends_itself_is_refused(folder: Path, others: dict[str, str]) -> None:
     for name, text in others.items():

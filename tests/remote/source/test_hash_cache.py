@@ -57,13 +57,13 @@ def test_what_stayed_the_same_is_not_read_again(project: Path, read: list[str]) 
     )  # fmt: skip
     read.clear()
     written = project.with_name("known.json").stat().st_mtime_ns
-    assert scanned(project) == first == scan_without(project) and read == ["a", "b", "c"]
+    assert scanned(project) == first == scan(project) and read == ["a", "b", "c"]
     assert project.with_name("known.json").stat().st_mtime_ns == written
     read.clear()
     (project / "b").write_text("B")
     (project / "c").unlink()
     changed = scanned(project)
-    assert read == ["b"] and changed == scan_without(project)
+    assert read == ["b"] and changed == scan(project)
     read.clear()
     (project / "a").chmod(0o755)
     assert [entry.executable for entry in scanned(project).entries] == [True, False] and read == [
@@ -71,16 +71,12 @@ def test_what_stayed_the_same_is_not_read_again(project: Path, read: list[str]) 
     ]
 
 
-def scan_without(root: Path) -> Manifest:
-    return scan(root)
-
-
 def test_a_file_that_was_just_written_is_read_again(project: Path, read: list[str]) -> None:
     scanned(project)
     # A coarse clock would show the same times after a second write: nothing is remembered.
     assert not project.with_name("known.json").exists()
     read.clear()
-    assert scanned(project) == scan_without(project)
+    assert scanned(project) == scan(project)
     assert read.count("a") == 2
 
 
@@ -101,7 +97,7 @@ def test_no_change_is_missed(project: Path, change: str) -> None:
         at.write_text("x")
         if change == "content and mtime kept":
             os.utime(at, ns=(info.st_atime_ns, info.st_mtime_ns))  # the inode's own time shows it
-    assert scanned(project) == scan_without(project)
+    assert scanned(project) == scan(project)
 
 
 @pytest.mark.usefixtures("later")
@@ -148,7 +144,7 @@ def test_a_list_that_cannot_be_written_costs_only_time(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "open", refusing(os.open))
-    assert scanned(project) == scan_without(project)
+    assert scanned(project) == scan(project)
     assert os.listdir(project.parent) == ["project"]
 
 

@@ -66,10 +66,6 @@ def test_sha256sum_itself_takes_the_checksums(tmp_path: Path) -> None:
     assert subprocess.run(command, cwd=tmp_path / "p", capture_output=True).returncode == 1
 
 
-def test_a_module_named_like_a_key_is_shipped(tmp_path: Path) -> None:
-    assert shipped(write(tmp_path, "id_mapping.py")) == ["id_mapping.py"]
-
-
 def test_a_secret_that_is_excluded_is_no_matter(tmp_path: Path) -> None:
     write(tmp_path, ".env", "a")
     (tmp_path / ".lumituiignore").write_text(".env\n")

@@ -1,4 +1,4 @@
-"""What looks like a secret: shapes of keys, names of files."""
+"""The shapes of keys: each is found with its line, and nothing else is taken for one."""
 
 import subprocess
 from pathlib import Path
@@ -8,8 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lumitui.remote.site.secret_shapes import KeyMark, ShapeSearch, shape_of
-from lumitui.remote.source.secret_names import secret_name
-from tests.support.files.secrets import HARMLESS_NAMES, KEYS, NO_KEYS, SECRET_NAMES, Key
+from tests.support.files.secrets import KEYS, NO_KEYS, Key
 from tests.support.places import ROOT
 
 
@@ -65,17 +64,3 @@ def test_a_thousand_modules_of_libraries_have_none(tmp_path: Path) -> None:
     for package in (pydantic, textual):
         for path in Path(package.__path__[0]).rglob("*.py"):
             assert marks(path.read_bytes()) == (), path
-
-
-@pytest.mark.parametrize("path", SECRET_NAMES)
-def test_a_name_that_means_a_secret_is_known_anywhere_and_in_any_case(path: str) -> None:
-    for place in (path, f"deep/er/{path}", path.upper()):
-        rule = secret_name(place)
-        assert rule is not None and rule.what and rule.source, place
-
-
-@pytest.mark.parametrize("path", HARMLESS_NAMES)
-def test_public_keys_templates_and_code_are_no_secrets(path: str) -> None:
-    for place in (path, f"deep/er/{path}"):
-        rule = secret_name(place)
-        assert rule is None or not (rule.holds is None or rule.holds(b"")), place

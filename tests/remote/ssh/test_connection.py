@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -61,20 +60,6 @@ def test_the_script_is_not_in_the_process_list(ssh: Ssh) -> None:
     result = ssh.run("secret=xyzzy-plugh; ps -eo args")
     assert ":lumitui-" in result.text
     assert "xyzzy-plugh" not in result.text
-
-
-def test_what_login_files_print_is_dropped(server: Sshd, ssh: Ssh) -> None:
-    login_file = server.folder / ".bashrc"
-    login_file.write_text("printf 'Welcome! no line end'; echo quota warning >&2\n")
-    try:
-        plain = ["ssh", "-F", str(server.config), "site", "true"]
-        server.trust()
-        assert b"Welcome" in subprocess.run(plain, capture_output=True, check=True).stdout
-        result = ssh.run("echo data")
-        assert (result.out, result.err) == (b"data\n", b"")
-        assert b"".join(ssh.stream("echo more", stop=lambda: False)) == b"more\n"
-    finally:
-        login_file.unlink()
 
 
 def test_a_login_that_runs_no_commands_is_said_with_its_last_words(tmp_path: Path) -> None:
@@ -177,15 +162,17 @@ def test_closing_ends_a_connection_being_made(server: Sshd) -> None:
         assert isinstance(request.exception(10), LinkError)
 
 
-def test_nothing_listens(server: Sshd) -> None:
-    server.configure(f"Port {free_port()}")
-    with pytest.raises(LinkError, match=r"did not answer on port \d+: Connection refused"):
-        server.connect().run("true")
-
-
-def test_an_unknown_name(server: Sshd) -> None:
-    server.configure("HostName no-such-host.invalid")
-    with pytest.raises(LinkError, match=r"no-such-host\.invalid is unknown"):
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("Port {port}", r"did not answer on port \d+: Connection refused"),
+        ("HostName no-such-host.invalid", r"no-such-host\.invalid is unknown"),
+        ("NoSuchOption yes", r"(?i)nosuchoption|bad configuration"),
+    ],
+)
+def test_a_site_that_is_not_there_is_named(server: Sshd, line: str, said: str) -> None:
+    server.configure(line.format(port=free_port()))
+    with pytest.raises(LinkError, match=said):
         server.connect().run("true")
 
 
@@ -194,12 +181,6 @@ def test_something_else_than_ssh_listens(server: Sshd) -> None:
         server.configure(f"Port {silent.getsockname()[1]}", "ConnectTimeout 1")
         with pytest.raises(LinkError, match="sent nothing within 1 s"):
             server.connect().run("true")
-
-
-def test_a_wrong_configuration_is_named(server: Sshd) -> None:
-    server.configure("NoSuchOption yes")
-    with pytest.raises(LinkError, match=r"(?i)nosuchoption|bad configuration"):
-        server.connect().run("true")
 
 
 @pytest.mark.parametrize(("most", "needed"), [(1 << 21, 8), (1 << 17, 1)])

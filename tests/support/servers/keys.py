@@ -10,6 +10,11 @@ from pathlib import Path
 from tests.support.servers.sshd import wait_for
 
 
+def field(content: bytes) -> bytes:
+    """Return bytes as a key or a certificate has them: after their number."""
+    return len(content).to_bytes(4, "big") + content
+
+
 def certify(authority: Path, key: Path, *more: str, name: str = "") -> Path:
     """Sign the public key `key`; the certificate lies beside it, as the site would give it."""
     who = name or getpass.getuser()

@@ -138,6 +138,12 @@ class Sshd:
         self._log.close()
 
 
+def logs_in(connection: Ssh) -> None:
+    """Run a command over a connection, and close it."""
+    assert connection.run("echo in").text == "in\n"
+    connection.close()
+
+
 def _children(pid: int) -> list[int]:
     found = subprocess.run(["ps", "-o", "pid=,stat=", "--ppid", str(pid)], capture_output=True)
     rows = (line.split() for line in found.stdout.decode().splitlines())

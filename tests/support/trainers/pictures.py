@@ -26,3 +26,8 @@ def make_folder(folder: Path, counts: dict[str, int], size: tuple[int, int] = (2
             mode = "L" if number % 5 == 4 else "RGB"
             image = module.new("RGB", size, colour).convert(mode)
             image.save(folder / name / f"{number}.{'png' if number % 2 else 'JPEG'}")
+
+
+def cut(path: Path) -> None:
+    """Leave the first half of a file."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.trainers.pictures import make_folder
+from tests.support.trainers.pictures import cut, make_folder
 from tests.support.trainers.ranks import Load
 
 CLASSES = ["a", "b", "c"]
@@ -116,10 +116,6 @@ def test_what_is_damaged_is_named(load: Load, tmp_path: Path, damage: str, compl
     with pytest.raises(load("data.samples").BadData, match=complaint) as caught:
         packed(load, source, side=8)
     assert "\n" not in str(caught.value)
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 def damage_hdf5(damage: str, where: Path, torch: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.trainers.pictures import image_module, make_folder
+from tests.support.trainers.pictures import cut, image_module, make_folder
 from tests.support.trainers.ranks import Load
 
 SHADES = (0, 60, 120)
@@ -101,10 +101,6 @@ def test_token_files_in_several_parts_say_nothing_of_themselves(
     inputs, targets = data.train.read(torch.tensor([21, 0, 11]))
     assert inputs.tolist() == [list(tokens[at : at + 9]) for at in (190, 0, 100)]
     assert targets.tolist() == [list(tokens[at : at + 9]) for at in (191, 1, 101)]
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 @pytest.mark.parametrize(

@@ -62,15 +62,11 @@ def test_the_five_variables_come_first(load: Load, given: dict[str, str]) -> Non
     assert ranks.read_ranks(FULL | given) == ranks.Ranks(5, 1, 8, Path())
 
 
-def test_a_batch_script_without_a_launcher_trains_alone(load: Load) -> None:
-    ranks = load("engine.ranks")
-    batch = {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "8"}
-    assert ranks.read_ranks(batch) == ranks.Ranks(0, 0, 1, Path())
-
-
 def test_the_launcher_says_who_i_am(load: Load) -> None:
     ranks = load("engine.ranks")
-    assert ranks.read_ranks({}) == ranks.Ranks(0, 0, 1, Path())
+    batch = {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "8"}
+    for alone in ({}, batch):
+        assert ranks.read_ranks(alone) == ranks.Ranks(0, 0, 1, Path())
     mine = ranks.read_ranks(FULL | {"RUN_DIR": "/run", "LOCAL_WORLD_SIZE": "4"})
     assert mine == ranks.Ranks(5, 1, 8, Path("/run"))
 

@@ -1,26 +1,10 @@
-"""Throughput: operations counted as PyTorch counts them, peaks, and where the time goes."""
+"""Throughput: operations of the papers, peaks, and where the time goes."""
 
 from typing import Any
 
 import pytest
 
 from tests.support.trainers.ranks import Load
-
-COUNTED = (
-    "cnn-gn", "vit", "autoencoder", "vit-tiny", "resnet-tiny", "resnet50", "gpt2-tiny",
-    "llama-tiny",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", COUNTED)
-def test_operations_are_those_that_pytorch_counts(load: Load, name: str) -> None:
-    table, torch = load("models.table"), load("torch")
-    shape = table.MODELS[name].sample
-    counter = load("torch.utils.flop_counter").FlopCounterMode(display=False)
-    kind = torch.int64 if shape.kind == "tokens" else torch.float32
-    with torch.device("meta"), counter:
-        table.build(name, shape, 0).eval()(torch.zeros((1, *shape.input), dtype=kind))
-    assert load("engine.speed").flops(name, shape) == counter.get_total_flops()
 
 
 def test_operations_are_those_of_the_papers(load: Load) -> None:

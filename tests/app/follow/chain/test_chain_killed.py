@@ -56,6 +56,14 @@ def metrics_of(cluster: Cluster, run: Run) -> list[tuple[int, int]]:
     return steps_of(cluster.login(f"cat {run.folder}/metrics.jsonl").stdout)
 
 
+def wait_until_over(cluster: Cluster, *sent: Run, seconds: float) -> None:
+    def over() -> bool:
+        hurry(cluster, sent)
+        return not any(queue(cluster, run) in GOING for run in sent)
+
+    wait_until(over, seconds, f"the jobs of {[run.name for run in sent]} have ended")
+
+
 def send_killed(runs: Runs, project: Path, at: int) -> Run:
     """Send a run whose first attempt is killed before its command number `at`."""
     preview = chained_preview(runs, project, "85 0", name=f"killed-{at}")
@@ -74,12 +82,7 @@ def test_the_batch_shell_is_killed_before_each_of_its_commands(
     for first in count(1, AT_ONCE):
         places = range(first, first + AT_ONCE)
         sent = {at: send_killed(runs, tmp_path / "project", at) for at in places}
-
-        def over(sent: dict[int, Run] = sent) -> bool:
-            hurry(cluster, sent.values())
-            return not any(queue(cluster, run) in GOING for run in sent.values())
-
-        wait_until(over, 180, f"the jobs killed at {places} have ended")
+        wait_until_over(cluster, *sent.values(), seconds=180)
         seen |= {at: finish(runs, run, 60) for at, run in sent.items()}
         if not any(run.state is State.FAILED for run in list(seen.values())[-len(places) :]):
             break  # it has fewer commands
@@ -127,12 +130,7 @@ def test_a_training_with_pytorch_goes_on_after_signals_and_a_dead_node(
     kill_node(cluster, node)
     cluster.admin("scontrol", "update", f"nodename={node}", "state=down", "reason=killed")
     bring_up(cluster)
-
-    def over() -> bool:
-        hurry(cluster, [run])
-        return queue(cluster, run) not in GOING
-
-    wait_until(over, 300, "the training is done")
+    wait_until_over(cluster, run, seconds=300)
     run = finish(runs, run)
     assert (run.state, run.rc) == (State.DONE, 0)
     # The end that was set is a shorter time limit from then on: a slow machine needs more of them.
@@ -159,12 +157,7 @@ def test_slurmctld_is_away_when_an_attempt_ends(
     ended = f"grep -q requeue {run.folder}/attempts.jsonl"
     wait_until(lambda: cluster.login(ended).returncode == 0, 60, "attempt 1 has ended")
     bring_up(cluster)
-
-    def over() -> bool:
-        hurry(cluster, [run])
-        return queue(cluster, run) not in GOING
-
-    wait_until(over, 180, "the training is done")
+    wait_until_over(cluster, run, seconds=180)
     run = finish(runs, run)
     assert (run.state, [record.end for record in run.attempts]) == (State.DONE, ["requeue", "done"])
     steps = metrics_of(cluster, run)

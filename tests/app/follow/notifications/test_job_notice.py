@@ -160,23 +160,7 @@ def test_a_link_that_dies_and_a_missing_address_cost_ten_seconds_at_most(tmp_pat
     assert code == 7 and "its address is missing" in printed
 
 
-@pytest.mark.parametrize(
-    "how, code, end",
-    [
-        ("kill -TERM $$; sleep 9", 143, "ended early by a signal"),
-        ("false", 1, "failed with exit code 1"),
-        ("lumitui_exit 85", 85, "stopped, with its checkpoint saved"),
-        ("goes_on=yes; lumitui_exit 85", 85, ""),
-        (": >cancelled; lumitui_exit 1", 1, "cancelled"),
-    ],
-)
-def test_each_end_of_the_script_is_told_but_a_requeue(
-    listener: Webhook, tmp_path: Path, how: str, code: int, end: str
-) -> None:
-    assert leaving(made_folder(tmp_path / "run"), address(listener), how)[0] == code
-    assert [end in body for _, _, body in listener.told] == ([True] if end else [])
-
-
+@pytest.mark.parametrize("logout", [False, True])
 @pytest.mark.parametrize(
     "how, code, end",
     [
@@ -184,17 +168,19 @@ def test_each_end_of_the_script_is_told_but_a_requeue(
         ("lumitui_node_tmp / || :; kill -TERM $$; sleep 9", 143, "ended early by a signal"),
         ("lumitui_exit 137", 137, "killed with SIGKILL: its memory may have run out"),
         ("lumitui_exit 0", 0, "done"),
+        ("false", 1, "failed with exit code 1"),
+        ("lumitui_exit 85", 85, "stopped, with its checkpoint saved"),
+        ("goes_on=yes; lumitui_exit 85", 85, ""),
+        (": >cancelled; lumitui_exit 1", 1, "cancelled"),
     ],
 )
-def test_a_logout_file_that_fails_does_not_change_what_is_told(
-    listener: Webhook, tmp_path: Path, how: str, code: int, end: str
+def test_each_end_of_the_script_is_told_but_a_requeue(
+    listener: Webhook, tmp_path: Path, how: str, code: int, end: str, logout: bool
 ) -> None:
-    (tmp_path / ".bash_logout").write_text("false\n")
-    how = f"lumitui_prepare() {{ :; }}\n{how}"
-    folder = made_folder(tmp_path / "run")
-    assert leaving(folder, address(listener), how, home=tmp_path)[0] == code
-    ((_, _, body),) = listener.told
-    assert f"at lumi: {end}" in body
+    (tmp_path / ".bash_logout").write_text("false\n")  # it does not change what is told
+    folder, how = made_folder(tmp_path / "run"), f"lumitui_prepare() {{ :; }}\n{how}"
+    assert leaving(folder, address(listener), how, home=tmp_path if logout else None)[0] == code
+    assert [f"at lumi: {end}" in body for _, _, body in listener.told] == ([True] if end else [])
 
 
 def test_what_the_job_makes_on_its_node_goes_too(listener: Webhook, tmp_path: Path) -> None:

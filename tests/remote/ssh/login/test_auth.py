@@ -1,8 +1,6 @@
 """How a login uses keys, passphrases and the agent, against real servers."""
 
 import base64
-import os
-import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,13 +13,13 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.prompts import LoginQuestion
+from tests.support.servers.keys import add, agent, field
 from tests.support.servers.sshd import (
     Answers,
     Sshd,
     fingerprint,
+    logs_in,
     new_key,
-    running_sshd,
-    wait_for,
 )
 
 
@@ -32,11 +30,9 @@ def test_a_passphrase_is_asked_once_and_not_again_for_the_next_connection(
     server.allow(locked)
     server.configure(f"IdentityFile {locked}")
     connection = server.connect("open sesame")
-    assert connection.run("echo in").text == "in\n"
-    connection.close()
-    assert connection.run("echo in").text == "in\n"
+    logs_in(connection)
+    logs_in(connection)
     assert connection.connections == 2
-    connection.close()
 
 
 @pytest.mark.parametrize(
@@ -77,36 +73,13 @@ def test_a_refused_key_is_named_with_the_user(server: Sshd, tmp_path: Path) -> N
 
 
 def test_the_agent_and_only_its_configured_key(server: Sshd, tmp_path: Path) -> None:
-    place = tmp_path / "agent"
-    agent = subprocess.Popen(["ssh-agent", "-D", "-a", place], stdout=subprocess.DEVNULL)
-    try:
-        wait_for(place.exists, "the agent")
-        held = new_key(tmp_path / "held", kind="rsa")
-        server.allow(held)
-        subprocess.run(
-            ["ssh-add", "-q", held], env={**os.environ, "SSH_AUTH_SOCK": str(place)}, check=True
-        )
+    held = new_key(tmp_path / "held", kind="rsa")
+    server.allow(held)
+    with agent(tmp_path) as place:
+        add(place, held)
         held.unlink()
         server.configure(f"IdentityAgent {place}", f"IdentityFile {held}")
-        connection = server.connect()
-        assert connection.run("echo in").text == "in\n"
-        connection.close()
-    finally:
-        agent.terminate()
-        agent.wait(10)
-
-
-def test_a_certificate(tmp_path: Path) -> None:
-    authority = new_key(tmp_path / "authority")
-    with running_sshd(tmp_path / "s", f"TrustedUserCAKeys {authority}.pub") as server:
-        key = new_key(tmp_path / "key")
-        who = subprocess.run(["id", "-un"], capture_output=True, text=True).stdout.strip()
-        command = ["ssh-keygen", "-q", "-s", str(authority), "-I", "test", "-n", who, f"{key}.pub"]
-        subprocess.run(command, check=True)
-        server.configure(f"IdentityFile {key}")
-        connection = server.connect()
-        assert connection.run("echo in").text == "in\n"
-        connection.close()
+        logs_in(server.connect())
 
 
 def test_threads_that_wait_share_one_question(server: Sshd, tmp_path: Path) -> None:
@@ -134,21 +107,11 @@ def test_threads_that_wait_share_one_question(server: Sshd, tmp_path: Path) -> N
 
 def test_a_key_of_a_security_token_is_skipped(server: Sshd, tmp_path: Path) -> None:
     """OpenSSH names them among its own default keys; the library raises an error of its own."""
-    blob = b"openssh-key-v1\x00"
-    for part in (b"none", b"none", b""):
-        blob += len(part).to_bytes(4, "big") + part
-    name = b"sk-ssh-ed25519@openssh.com"
-    public = b"".join(len(part).to_bytes(4, "big") + part for part in (name, bytes(32), b"ssh:"))
-    private = (
-        bytes(8)
-        + public
-        + b"\x01"
-        + b"".join(len(part).to_bytes(4, "big") + part for part in (b"handle", b"", b"comment"))
-    )
+    public = field(b"sk-ssh-ed25519@openssh.com") + field(bytes(32)) + field(b"ssh:")
+    private = bytes(8) + public + b"\x01" + field(b"handle") + field(b"") + field(b"comment")
     private += bytes(range(1, 9))[: -len(private) % 8]
-    blob += (1).to_bytes(4, "big")
-    for part in (public, private):
-        blob += len(part).to_bytes(4, "big") + part
+    blob = b"openssh-key-v1\x00" + field(b"none") + field(b"none") + field(b"")
+    blob += (1).to_bytes(4, "big") + field(public) + field(private)
     lines = base64.encodebytes(blob).decode()
     path = tmp_path / "id_ed25519_sk"
     path.write_text(
@@ -158,6 +121,4 @@ def test_a_key_of_a_security_token_is_skipped(server: Sshd, tmp_path: Path) -> N
     with pytest.raises(UnsupportedAlgorithm):
         paramiko.PKey.from_path(path)
     server.configure(f"IdentityFile {path}")
-    connection = Ssh(server.login(fingerprint(server.host_key)))
-    assert connection.run("echo in").text == "in\n"
-    connection.close()
+    logs_in(Ssh(server.login(fingerprint(server.host_key))))

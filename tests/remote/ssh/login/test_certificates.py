@@ -14,11 +14,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.keyring import certificate_objection
-from tests.support.servers.keys import add, agent, certify
+from tests.support.servers.keys import add, agent, certify, field
 from tests.support.servers.sshd import (
     Answers,
     Sshd,
     fingerprint,
+    logs_in,
     new_key,
     public,
     running_sshd,
@@ -52,9 +53,7 @@ def test_a_valid_certificate(server: Sshd, authority: Path, tmp_path: Path, kind
     key = new_key(tmp_path / "key", kind=kind)
     certify(authority, key, "-V", "-1d:+1d")
     server.configure(f"IdentityFile {key}")
-    connection = server.connect()
-    assert connection.run("echo in").text == "in\n"
-    connection.close()
+    logs_in(server.connect())
 
 
 @pytest.mark.parametrize(
@@ -118,9 +117,7 @@ def test_a_certificate_with_a_name_of_its_own(
     key = new_key(tmp_path / "key")
     own = certify(authority, key).rename(tmp_path / "from the site.pub")
     server.configure(f"IdentityFile {key}", f'CertificateFile "{own}"')
-    connection = server.connect()
-    assert connection.run("echo in").text == "in\n"
-    connection.close()
+    logs_in(server.connect())
 
 
 def test_a_host_known_by_its_authority_needs_its_own_key_once(
@@ -139,13 +136,7 @@ def test_a_host_known_by_its_authority_needs_its_own_key_once(
         assert "cannot check" in str(raised.value)
         (question,) = refusing.questions
         assert "@cert-authority" in question.text and fingerprint(host) in question.text
-        published = Ssh(server.login(fingerprint(host)))
-        assert published.run("echo in").text == "in\n"
-        published.close()
-
-
-def field(content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + content
+        logs_in(Ssh(server.login(fingerprint(host))))
 
 
 def blob_of(public_file: Path) -> bytes:

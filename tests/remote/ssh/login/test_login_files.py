@@ -18,7 +18,7 @@ from lumitui.remote.ssh.connection import Ssh
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
-from tests.support.servers.sshd import Sshd, running_sshd, wait_for
+from tests.support.servers.sshd import Sshd, logs_in, running_sshd, wait_for
 
 
 @pytest.fixture
@@ -59,9 +59,7 @@ def test_a_long_banner_is_passed_over(tmp_path: Path) -> None:
     banner = tmp_path / "banner"
     banner.write_text("Authorised use only.\n" * 5000)
     with running_sshd(tmp_path / "s", f"Banner {banner}") as server:
-        connection = server.connect()
-        assert connection.run("echo in").text == "in\n"
-        connection.close()
+        logs_in(server.connect())
 
 
 ENDLESS = [

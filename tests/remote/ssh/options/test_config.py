@@ -16,6 +16,7 @@ from tests.support.servers.sshd import (
     Sshd,
     fingerprint,
     free_port,
+    logs_in,
     new_key,
     public,
     running_sshd,
@@ -175,9 +176,7 @@ def test_an_included_file_is_followed(server: Sshd, tmp_path: Path) -> None:
     config.write_text(f'Include "{included}"\n' + server.config.read_text())
     server.trust("alias.example")
     login = server.login()
-    connection = Ssh(type(login)("alias", config=config))
-    assert connection.run("echo in").text == "in\n"
-    connection.close()
+    logs_in(Ssh(type(login)("alias", config=config)))
 
 
 @pytest.mark.parametrize(("holder", "first"), [("second", "a b"), ("first", "a b"), ("none", "c")])
@@ -190,9 +189,7 @@ def test_known_hosts_files_with_spaces_and_several(
     if holder != "none":
         (one if holder == "first" else two).write_text(line)
     server.configure(f'UserKnownHostsFile "{one}" {two}')
-    connection = Ssh(server.login(fingerprint(server.host_key) if holder == "none" else ""))
-    assert connection.run("echo in").text == "in\n"
-    connection.close()
+    logs_in(Ssh(server.login(fingerprint(server.host_key) if holder == "none" else "")))
     assert one.exists() == (holder != "second"), "a new key is added to the first file"
     assert two.exists() == (holder == "second")
 
@@ -209,9 +206,7 @@ def test_identities_only_keeps_the_agent_s_other_keys_at_home(server: Sshd, tmp_
         assert fingerprint(held) not in raised.value.message
         assert server.logged(fingerprint(held)) == 0
         server.configure(f"IdentityAgent {place}", "IdentitiesOnly no")
-        connection = server.connect()
-        assert connection.run("echo in").text == "in\n"
-        connection.close()
+        logs_in(server.connect())
 
 
 def test_more_keys_than_the_site_allows_tries(server: Sshd, tmp_path: Path) -> None:
@@ -235,14 +230,10 @@ def test_the_environment_s_agent_is_used_without_a_word_in_the_configuration(
         server.allow(held)
         monkeypatch.setenv("SSH_AUTH_SOCK", str(place))
         server.configure("IdentityAgent SSH_AUTH_SOCK", "IdentitiesOnly no", "IdentityFile none")
-        connection = server.connect()
-        assert connection.run("echo in").text == "in\n"
-        connection.close()
+        logs_in(server.connect())
     server.allow(server.identity)
     monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "gone"))
-    connection = server.connect()  # an agent that is not there is passed over
-    assert connection.run("echo in").text == "in\n"
-    connection.close()
+    logs_in(server.connect())  # an agent that is not there is passed over
 
 
 @pytest.mark.parametrize("what", ["passphrase", "host-key"])

@@ -16,7 +16,7 @@ from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh, decline
 from lumitui.remote.ssh.options.openssh import check_names, openssh_table
 from lumitui.remote.ssh.options.resolve import resolve
-from tests.support.servers.sshd import Answers, Sshd, new_key, public, running_sshd
+from tests.support.servers.sshd import Answers, Sshd, logs_in, new_key, public, running_sshd
 
 LETTERS = "CdhikLlnpru%"
 COMMANDS = (
@@ -144,8 +144,7 @@ def test_an_alias_that_leads_to_the_host_is_used_and_named(server: Sshd) -> None
     login = configured(server, "lumi")
     server.trust(f"[localhost]:{server.port}")
     connection = Ssh(login)
-    assert connection.run("echo in").text == "in\n"
-    connection.close()
+    logs_in(connection)
     assert (
         "lumitui uses `Host lumi` of the ssh configuration, an alias for localhost. "
         "It ignores the other aliases: `old`."
@@ -190,9 +189,7 @@ def test_an_alias_in_an_included_file_and_one_with_a_jump_host(
         included = tmp_path / "included"
         included.write_text(f"{hop} IdentityFile {server.identity}\n{server.config.read_text()}")
         server.config.write_text(f"Include {included}\n")
-        connection = Ssh(login)
-        assert connection.run("echo in").text == "in\n"
-        connection.close()
+        logs_in(Ssh(login))
         assert jump.logged("Accepted publickey") == 1
 
 

@@ -12,6 +12,7 @@ from tests.support.servers.sshd import (
     Answers,
     Sshd,
     fingerprint,
+    logs_in,
     new_key,
     public,
 )
@@ -23,23 +24,17 @@ def test_an_unknown_key_needs_a_yes_and_is_then_known(server: Sshd) -> None:
         refusing.run("true")
     assert not server.known_hosts.exists()
     answers = Answers("yes")
-    accepting = Ssh(server.login(), answers)
-    assert accepting.run("echo in").text == "in\n"
-    accepting.close()
+    logs_in(Ssh(server.login(), answers))
     (question,) = answers.questions
     assert question.kind == "host-key" and fingerprint(server.host_key) in question.text
-    again = Ssh(server.login())
-    assert again.run("echo known").text == "known\n"
-    again.close()
+    logs_in(Ssh(server.login()))
 
 
 def test_the_published_key_is_trusted_without_a_question(server: Sshd) -> None:
     server.known_hosts.write_text("# no line end")
     server.configure("HashKnownHosts yes")
     for published in (fingerprint(server.host_key), ""):
-        connection = Ssh(server.login(published))
-        assert connection.run("echo in").text == "in\n"
-        connection.close()
+        logs_in(Ssh(server.login(published)))
     text = server.known_hosts.read_text()
     assert text.startswith("# no line end\n|1|") and text.count("\n") == 2
 
@@ -97,9 +92,7 @@ def test_a_revoked_key_is_refused(server: Sshd) -> None:
 @pytest.mark.parametrize("name", ["[127.0.0.1]:{port}", "[127.0.0.*]:{port}", "other,[*]:{port}"])
 def test_names_and_patterns_of_known_hosts(server: Sshd, name: str) -> None:
     server.trust(name.format(port=server.port))
-    connection = Ssh(server.login())
-    assert connection.run("echo known").text == "known\n"
-    connection.close()
+    logs_in(Ssh(server.login()))
 
 
 @pytest.mark.parametrize("name", ["127.0.0.2", "!*,[127.0.0.1]:{port}", "[127.0.0.1]:1"])
@@ -112,17 +105,13 @@ def test_names_that_mean_another_host(server: Sshd, name: str) -> None:
 def test_a_hashed_known_hosts_of_openssh_itself(server: Sshd) -> None:
     server.trust()
     subprocess.run(["ssh-keygen", "-q", "-H", "-f", server.known_hosts], check=True)
-    connection = Ssh(server.login())
-    assert connection.run("echo known").text == "known\n"
-    connection.close()
+    logs_in(Ssh(server.login()))
 
 
 def test_an_alias_of_the_host_key(server: Sshd) -> None:
     server.configure("HostKeyAlias cluster")
     server.trust("cluster")
-    connection = Ssh(server.login())
-    assert connection.run("echo known").text == "known\n"
-    connection.close()
+    logs_in(Ssh(server.login()))
 
 
 def test_a_published_key_does_not_replace_a_known_one_where_only_known_ones_count(
@@ -138,9 +127,7 @@ def test_a_published_key_does_not_replace_a_known_one_where_only_known_ones_coun
 
 def test_a_published_key_needs_no_file_to_be_kept_in(server: Sshd) -> None:
     server.configure("UserKnownHostsFile none")
-    connection = Ssh(server.login(fingerprint(server.host_key)))
-    assert connection.run("echo in").text == "in\n"
-    connection.close()
+    logs_in(Ssh(server.login(fingerprint(server.host_key))))
     with pytest.raises(LinkError, match="UserKnownHostsFile is empty"):
         Ssh(server.login(), Answers("yes")).run("true")
 

@@ -13,15 +13,6 @@ from tests.support.program.child import is_gone
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    for name in ("a", "b", "metrics.jsonl"):
-        (folder / name).write_text(name * 1000)
-    return folder
-
-
-@pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder before all others in the site's PATH; limits of silence are short."""
     monkeypatch.setattr(site_files, "SILENT_SECONDS", 1.0)
@@ -85,12 +76,3 @@ def test_a_find_that_fails_without_a_word_has_its_status(
     with pytest.raises(RefusedError, match="`find` there exited with 1") as told:
         check_fetch(fetch(Local(), str(run), ["*"], tmp_path / "here"), named=True)
     assert "No file matches" not in str(told.value)
-
-
-def test_a_file_that_cannot_be_read_has_the_sites_words(run: Path, tmp_path: Path) -> None:
-    for name in ("attempt-1.out", "mem"):
-        (run / name).symlink_to("/proc/self/mem")  # also root cannot
-    brought = fetch(Local(), str(run), ["*"], tmp_path / "here")
-    assert {item.name for item in brought.files} == {"a", "b", "metrics.jsonl"}
-    why = {item.name: item.why for item in brought.left}
-    assert all("it cannot be read: " in words and "rror" in words for words in why.values())

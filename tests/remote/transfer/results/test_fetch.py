@@ -1,6 +1,7 @@
 """Files that come back, over a shell of this machine, busybox, and a real SSH server."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -157,12 +158,13 @@ def test_files_that_change_or_vanish_are_reported_and_the_rest_comes(
 def test_a_file_that_cannot_be_read_is_reported_and_the_rest_comes(
     transport: Transport, results: Path, tmp_path: Path
 ) -> None:
-    (results / "mem").symlink_to("/proc/self/mem")  # also root cannot
-    brought = fetch(transport, str(results), ["mem", "log"], tmp_path / "here")
+    for name in ("attempt-1.out", "mem"):
+        (results / name).symlink_to("/proc/self/mem")  # also root cannot
+    brought = fetch(transport, str(results), ["attempt-1.out", "mem", "log"], tmp_path / "here")
     assert [item.name for item in brought.files] == ["log"]
-    (left,) = brought.left
-    assert left.name == "mem" and left.why.startswith("it cannot be read: ")
-    assert "mem" in brought.troubles[0]
+    assert [item.name for item in brought.left] == ["attempt-1.out", "mem"]
+    assert all(re.match("it cannot be read: .*rror", item.why) for item in brought.left)
+    assert "mem" in "".join(brought.troubles)
 
 
 class CutAfter(Cut):
@@ -223,19 +225,6 @@ def test_a_cut_file_with_another_beginning_comes_from_its_beginning(
 def test_a_stopped_fetch_ends_quietly(transport: Transport, results: Path, tmp_path: Path) -> None:
     done = fetch(transport, str(results), ["log"], tmp_path / "here", stop=lambda: True)
     assert (done.files, done.left) == ((), ())
-
-
-def test_a_link_on_this_side_is_not_followed_out(
-    transport: Transport, results: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "here").mkdir()
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "here" / "checkpoints").symlink_to(tmp_path / "elsewhere")
-    brought = fetch(transport, str(results), ["checkpoints/one.pt", "log"], tmp_path / "here")
-    assert [item.name for item in brought.files] == ["log"]
-    assert [item.name for item in brought.left] == ["checkpoints/one.pt"]
-    assert "leads out" in brought.left[0].why
-    assert os.listdir(tmp_path / "elsewhere") == []
 
 
 def test_a_cut_file_goes_on_behind_many_others(results: Path, tmp_path: Path) -> None:

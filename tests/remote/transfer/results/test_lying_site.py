@@ -21,15 +21,6 @@ from tests.support.servers.lying_site import (
 LONG = "x" * 4990
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    for name in ("a", "b", "c"):
-        (folder / name).write_text(name * 1000)
-    return folder
-
-
 def left(brought: FetchOutcome) -> dict[str, str]:
     """What did not come, and why; the command line names it and ends with 4."""
     with pytest.raises(RefusedError) as told:

@@ -1,7 +1,7 @@
 """PartialFiles of killed fetches are continued or swept, and never those of a fetch that runs."""
 
 import os
-import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ class Slow(LyingTransport):
     def stream(self, script, *, stop):
         for chunk in super().stream(script, stop=stop):
             yield chunk
-            if "give()" in script and self.came > int(sys.argv[3]):
+            if "give()" in script and self.came > 600_000:
                 print("now", flush=True)
                 signal.pause()
 
@@ -39,6 +39,13 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
+def begun(run: Path, here: Path) -> "subprocess.Popen[str]":
+    """Begin a fetch that stops when 600 kB have come."""
+    process = child(KILLED, str(run), str(here))
+    assert process.stdout and process.stdout.readline() == "now\n"
+    return process
+
+
 def on_the_way(target: Path) -> list[Path]:
     return sorted((target / ".lumitui-fetch").iterdir())
 
@@ -46,13 +53,12 @@ def on_the_way(target: Path) -> list[Path]:
 def test_killed_fetches_go_on_and_leave_nothing(run: Path, tmp_path: Path) -> None:
     here = tmp_path / "here"
     for _ in range(2):
-        process = child(KILLED, str(run), str(here), "600000")
-        assert process.stdout and process.stdout.readline() == "now\n"
+        process = begun(run, here)
         # While it runs, another fetch of the same run leaves its part alone.
         before = on_the_way(here)
         fetch(Local(), str(run), ["none"], here)
         assert on_the_way(here) == before and len(before) == 1
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.communicate()
     there = sum(path.stat().st_size for path in here.rglob("*") if path.is_file())
     site = LyingTransport()
@@ -67,9 +73,8 @@ def test_what_a_killed_fetch_left_is_swept_by_a_fetch_of_other_files(
     run: Path, tmp_path: Path
 ) -> None:
     here = tmp_path / "here"
-    process = child(KILLED, str(run), str(here), "600000")
-    assert process.stdout and process.stdout.readline() == "now\n"
-    process.send_signal(signal.SIGKILL)
+    process = begun(run, here)
+    process.kill()
     process.communicate()
     assert len(on_the_way(here)) == 1
     (run / "small").write_text("x")
@@ -79,11 +84,10 @@ def test_what_a_killed_fetch_left_is_swept_by_a_fetch_of_other_files(
 
 def test_two_fetches_of_one_file_at_once(run: Path, tmp_path: Path) -> None:
     here = tmp_path / "here"
-    process = child(KILLED, str(run), str(here), "600000")
-    assert process.stdout and process.stdout.readline() == "now\n"
+    process = begun(run, here)
     assert len(fetch(Local(), str(run), ["big*"], here).files) == 2
     assert len(on_the_way(here)) == 1
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.communicate()
     fetch(Local(), str(run), ["big*"], here)
     assert sorted(os.listdir(here)) == ["big1", "big2"]

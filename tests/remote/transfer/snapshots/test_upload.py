@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
 from tests.support.files.snapshots import left_over, same, stored, writable
 from tests.support.jobs.small_jobs import wait_until
+from tests.support.servers.small_disk import small_disk
 from tests.support.servers.transports import Cut
 
 Send = Callable[..., Shipped]
@@ -261,12 +261,8 @@ def test_a_site_without_hard_links_between_folders_gets_all_files_each_time(
     send: Send, folder: str, project: Path
 ) -> None:
     """As where each folder is a file system of its own (AFS, some quotas by folder)."""
-    blobs = Path(folder) / "blobs"
-    blobs.mkdir(parents=True)
-    mount = ["/bin/mount", "-t", "tmpfs", "none", str(blobs)]
-    if subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("mounting needs root")
-    try:
+    Path(folder).mkdir(parents=True)
+    with small_disk(Path(folder) / "blobs", "8m") as blobs:
         first, base = send(), scan(project)
         assert same(first.path, base) and first.files_sent > 1
         (project / "train.py").write_text("other")
@@ -274,26 +270,16 @@ def test_a_site_without_hard_links_between_folders_gets_all_files_each_time(
         assert same(again.path, scan(project)) and again.files_sent == first.files_sent
         assert send().requests == 1
         assert not list(blobs.iterdir())
-    finally:
-        subprocess.run(["/bin/umount", blobs], check=True)
 
 
 def test_a_full_disk_is_refused_and_leaves_nothing(
     transport: Transport, project: Path, tmp_path: Path
 ) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)]
-    if subprocess.run(["/bin/sh", "-c", 'PATH=/usr/sbin:/usr/bin:/sbin:/bin; exec "$@"', "-",
-                       *command], capture_output=True).returncode:  # fmt: skip
-        pytest.skip("mounting a small disk needs root")
-    try:
-        (project / "big").write_bytes(os.urandom(1_000_000))
+    (project / "big").write_bytes(os.urandom(1_000_000))
+    with small_disk(tmp_path / "disk", "300k") as disk:
         with pytest.raises(RefusedError, match=r"(?i)no space left"):
             sync(transport, f"{disk}/code", scan(project), source_of(project))
         assert stored(f"{disk}/code") == []
-    finally:
-        subprocess.run(["/bin/umount", disk], check=True)
 
 
 def test_what_a_cut_connection_left_long_ago_is_removed(

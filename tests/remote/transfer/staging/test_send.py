@@ -4,7 +4,6 @@ import grp
 import os
 import random
 import shutil
-import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +31,7 @@ from lumitui.remote.transport.transport import Transport
 from tests.support.files.snapshots import writable
 from tests.support.files.staged import CutAfter, identical, left_over, staged
 from tests.support.servers.link_proxy import link_proxy
-from tests.support.servers.small_disk import small_disk
+from tests.support.servers.small_disk import as_root, small_disk
 from tests.support.servers.sshd import running_sshd
 from tests.support.servers.transports import FixedAnswer
 
@@ -195,22 +194,15 @@ def test_a_site_that_claims_parts_it_does_not_have_gets_the_file_again(
     assert identical(done.path, data) and not left_over(folder)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
 def test_a_full_disk_is_a_sentence_and_room_lets_it_go_on(tmp_path: Path, data: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=420k", "tmpfs", disk]).returncode:
-        pytest.skip("mounts are not permitted here")
-    try:
+    with small_disk(tmp_path / "disk", "420k") as disk:
         for _ in range(2):  # in a large file, then in the small ones or again
             with pytest.raises(RefusedError, match=r"could not store DATA.*(?i:space)"):
                 staged(disk / "stage", read(find("DATA", data, follow=["from*"])))
-            subprocess.run(["mount", "-o", "remount,size=600k", disk], check=True)
-        subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
+            assert as_root("mount", "-o", "remount,size=600k", str(disk))
+        assert as_root("mount", "-o", "remount,size=8m", str(disk))
         done = staged(disk / "stage", read(find("DATA", data, follow=["from*"])))
         assert identical(done.path, data) and not left_over(f"{disk}/stage")
-    finally:
-        subprocess.run(["umount", "-l", disk], check=True)
 
 
 def test_a_disk_that_dead_sends_filled_has_room_for_the_next_send(

@@ -21,7 +21,6 @@ class Asking(paramiko.ServerInterface):
     def __init__(self, server: "Server") -> None:
         self.key, self.attempts = public(server.identity), server.attempts
         self.left, self.prompts, self.right = list(server.methods), server.prompts, server.right
-        self.again = False
 
     def get_allowed_auths(self, username: str) -> str:
         return "keyboard-interactive,password" if self.left[0] == "either" else self.left[0]
@@ -43,12 +42,7 @@ class Asking(paramiko.ServerInterface):
     def check_auth_interactive(self, username: str, submethods: str) -> paramiko.InteractiveQuery:  # type: ignore[name-defined]
         return paramiko.server.InteractiveQuery("Two factors", "From your phone", *self.prompts)
 
-    def check_auth_interactive_response(
-        self, responses: list[str]
-    ) -> int | paramiko.InteractiveQuery:  # type: ignore[name-defined]
-        if responses != self.right and "patient" in self.left and not self.again:
-            self.again = True  # as PAM does: the same question in the same attempt
-            return self.check_auth_interactive("", "")
+    def check_auth_interactive_response(self, responses: list[str]) -> int:
         return self._judge("keyboard-interactive", responses == self.right)
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
