@@ -168,8 +168,8 @@ def grid_lines(previews: Sequence["Preview"]) -> list[str]:
 
 def billing_notes(previews: Sequence["Preview"]) -> list[str]:
     """Return how the sites of these jobs count what they bill, to print below the prices."""
-    notes = (words.billing_note(one.launch.price, one.site) for one in previews)
-    return [f"note: {note}" for note in dict.fromkeys(notes) if note]
+    notes = words.billing_notes((one.launch.price, one.site) for one in previews)
+    return [f"note: {note}" for note in notes]
 
 
 def code_words(preview: "Preview") -> str:
@@ -197,7 +197,7 @@ def agree_to_submit(
 
     `price` describes the price of a single run; by default its limit does.
     """
-    launch, site = previews[0].launch, previews[0].site.name
+    launch, site = previews[0].launch, words.site_names(one.site for one in previews)
     question, terms = f"Submit these {len(previews)} runs to {site}?", grid_lines(previews)
     if len(previews) == 1:
         terms = []

@@ -238,9 +238,16 @@ def price_sentence(paid: "Price") -> str:
     return f"billed {price_limit(paid)}" if paid.amount else "nothing is billed"
 
 
-def billing_note(paid: "Price", site: "Site") -> str:
-    """Return how the site counts what is billed; "" if nothing is, or the profile has no words."""
-    return site.billing_note if paid.amount else ""
+def site_names(sites: Iterable["Site"]) -> str:
+    """Return the names of the sites, each once."""
+    return ", ".join(dict.fromkeys(site.name for site in sites))
+
+
+def billing_notes(paid: Iterable[tuple["Price", "Site"]]) -> list[str]:
+    """Return how each site counts what it bills; if several differ, with the sites' names."""
+    notes = {site.name: site.billing_note for price, site in paid if price.amount}
+    named = {note: f"{name}: {note}" for name, note in notes.items() if note}
+    return list(named.values() if len(named) > 1 else named)
 
 
 def billed(run: "Run", now: float) -> str:

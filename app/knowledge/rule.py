@@ -59,6 +59,8 @@ class Hit:
     severity: Severity | None = None
     """A severity that overrides the rule's, for a milder or worse case."""
     cure: Cure | None = None
+    also: tuple[Position, ...] = ()
+    """More lines where a comment silences it."""
 
 
 RULE_FAILED = "rule-failed"
@@ -103,7 +105,7 @@ def _of_rule(item: Rule, job: ScriptJob, site: Site) -> list[Finding]:
             severity = hit.severity or item.severity
             findings.append(
                 Finding(item.id, severity, hit.message, hit.do, item.source, hit.at, hit.fix,
-                        hit.cure)
+                        hit.cure, hit.also)
             )  # fmt: skip
     except SiteNotKnownError:
         return findings

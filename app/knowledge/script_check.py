@@ -61,8 +61,11 @@ def _silences(ignore: _Ignore, item: Finding) -> bool:
         return False
     if item.at.line == 0:
         return ignore.whole
-    lines = range(item.at.line, max(item.at.line, item.at.end_line) + 1)
-    return lines.start < ignore.lines.stop and ignore.lines.start < lines.stop
+    return any(
+        at.line < ignore.lines.stop and ignore.lines.start <= max(at.line, at.end_line)
+        for at in (item.at, *item.also)
+        if not at.file
+    )
 
 
 def _ignores(text: str) -> list[_Ignore]:

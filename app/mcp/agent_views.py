@@ -118,9 +118,9 @@ def previews_view(previews: Sequence[Preview]) -> Data:
             }
             for one in previews
         ],
-        "site": first.site.name,
+        "site": words.site_names(one.site for one in previews),
         "price": ", ".join(words.price_sentence(price) for price in total_price(tuple(previews))),
-        "rate": words.billing_note(first.launch.price, first.site),
+        "rate": " ".join(words.billing_notes((one.launch.price, one.site) for one in previews)),
         "gpu_hours": sum(map(hours_of_preview, previews)),
         "findings": [finding_view(item) for item in findings],
         "command": first.command,

@@ -24,6 +24,8 @@ _LENGTHS = ("total_num_steps", "warmup_num_steps", "lr_range_test_step_size", "d
             "cycle_first_step_size", "cycle_second_step_size")  # fmt: skip
 """Schedule lengths, counted in optimizer steps."""
 
+_OWN = "auto"
+"""The value of an argument whose program chooses the rate itself, as in DeepSpeed."""
 Config = dict[str, object]
 
 
@@ -139,10 +141,12 @@ def with_rate(
     """
     scale = spec.scale or Scale()
     name, factor = rate_argument(spec), rate_factor(scale, ratio)
-    if name in held and not is_number(given := argument_value(spec.args, str(name))):
+    rate = argument_value(spec.args, name) if name else None
+    wrong = rate is not None and rate != _OWN and not is_number(rate)
+    if wrong and (factor != 1 or name in held):
         raise InputError(
-            f"The argument {name} is {given!r}, not a learning rate.",
-            f"Set it to a number, like {name} 0.001.",
+            f"The argument {name} is {rate!r}, not a learning rate.",
+            f"Set it to a number, like {name} 0.001, or to {_OWN}, which lumitui does not change.",
         )
     if factor == 1 or name in held:
         return spec
@@ -152,12 +156,14 @@ def with_rate(
             "stays the same."
         )
         return spec
-    rate = argument_value(spec.args, name)
-    if rate is None or not is_number(rate):
+    if rate is None:
         raise InputError(
             f"The argument {name}, which sets the learning rate, is not in `args:`.",
             f"Add it ({name} 0.001), so that `scale.lr` can change it.",
         )
     if argument_value(before.args, name) != rate:
         return spec  # a user set it, with all of `args`
+    if rate == _OWN:
+        notes.append(f"{name} stays {_OWN}: the program chooses the rate for the new global batch.")
+        return spec
     return with_value(spec, name, f"{times(rate, factor):.15g}")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lumitui.app.explain.run_phrases import time_limit
-from lumitui.app.explain.words import billing_note, count, price_limit, price_sentence
+from lumitui.app.explain.words import billing_notes, count, price_limit, price_sentence
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
 from lumitui.app.scale.resubmission import Resubmission
@@ -162,8 +162,7 @@ def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:
     total = replace(prices[0], amount=sum(most.amount for most in prices))
     every = [finding.severity for plan in plans for finding in plan.preview.findings]
     lines.append(("in all", price_sentence(total)))
-    if note := billing_note(total, plans[0].preview.site):
-        lines.append(("rate", note))
+    lines += [("rate", note) for note in billing_notes([(total, plans[0].preview.site)])]
     return [*lines, ("warnings", str(warnings))] if (warnings := every.count("warning")) else lines
 
 

@@ -79,18 +79,30 @@ class Refreshes:
         app.links = tuple(site_links(schedule, self._watched, now, time.time()))
 
     def _refresh_site(self, site: str, attended: bool) -> None:
-        def refresh(runs: Runs) -> tuple[Refreshed | None, float]:
+        def refresh(runs: Runs) -> tuple[Refreshed | None, float, float]:
             refreshed = None
             try:
                 refreshed = runs.refresh(site, attended=attended)
-                return refreshed, runs.sites.load(site).poll_seconds
+                pause = runs.sites.load(site).poll_seconds
+                return refreshed, pause, runs.sites.least_pause(site)
             except InputError:
-                return refreshed, _PAUSE  # the profile is missing: the refresh's warning says so
+                return (
+                    refreshed,
+                    _PAUSE,
+                    _PAUSE,
+                )  # the profile is missing: the refresh's warning says so
 
         over = partial(self._refreshed, site)
-        ask(self._app, refresh, lambda found: over(*found), failed=lambda _: over(None, _PAUSE))
+        ask(
+            self._app,
+            refresh,
+            lambda found: over(*found),
+            failed=lambda _: over(None, _PAUSE, _PAUSE),
+        )
 
-    def _refreshed(self, site: str, refreshed: Refreshed | None, pause: float) -> None:
+    def _refreshed(
+        self, site: str, refreshed: Refreshed | None, pause: float, least: float
+    ) -> None:
         """Record the end of a refresh, and draw its result; None if it failed."""
         from lumitui.app.runs import Refreshed
 
@@ -103,6 +115,6 @@ class Refreshes:
             asked=refreshed is None or site in {*found.heard, *found.failed},
             held=site in found.held,
         )
-        self._app.schedule.ended(site, time.monotonic(), ending, pause=pause)
+        self._app.schedule.ended(site, time.monotonic(), ending, pause=pause, least=least)
         self._show_links()
         self._app.history_changed()

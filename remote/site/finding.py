@@ -55,6 +55,8 @@ class Finding:
     """The change that resolves it, if one suffices."""
     cure: Cure | None = None
     """The request's change that resolves it, independent of its format."""
+    also: tuple[Position, ...] = ()
+    """More lines where a comment silences it, e.g. those of srun with the masks of a variable."""
     final: bool = False
     """Whether it prevents sending even with `--force`: a file is missing."""
 

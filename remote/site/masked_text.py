@@ -28,6 +28,15 @@ def _after(programs: str) -> str:
     return rf"\b(?:{programs})[\w-]{{0,20}}(?:(?!\b(?:{programs}))[^\n]){{0,400}}?[\s\"']"
 
 
+_HARMLESS = re.compile(
+    r"(?i)(?<![a-z\d])(?:(?:bos|class|cls|end|eos|image|label|mask|next|pad|pool|sep|special|start"
+    r"|stop|text|unk)[-_]?tokens?(?:[-_]ids?)?|(?:cache|caption|column|dataset|feature|field|group"
+    r"|image|index|input|label|loss|metric|output|partition|primary|prompt|response|sort|target"
+    r"|text)[-_]?keys?|(?:max|min|new|num|total|train)[-_]tokens|\w{1,40}[-_](?:dir|file|path)"
+    r")\W{0,10}$"
+)
+"""The end of a name that has `token` or `key` in it but is a model's, a table's or a file's."""
+_RANDOM = re.compile(_KEYED)
 _SECRETS = tuple((needles.split(), re.compile(pattern)) for needles, pattern in (
     ("token pass pwd key secret credential",
      rf"(?i)(?P<name>{_NAME}(?:_\w{{1,60}})?=>?){_VALUE}"),
@@ -85,6 +94,10 @@ _SECRETS = tuple((needles.split(), re.compile(pattern)) for needles, pattern in 
      rf"|{_after('zip|unzip')}-P{_TO}|{_after('ldap')}-w{_TO}"
      rf"|{_after('openssl')}(?:\bpass:|-k{_TO})|{_after('mysqladmin')}password\s+"
      rf"|{_after('anaconda')}-t{_TO}){_WORD}"),
+    ("smb rpcclient", rf"(?P<name>{_after('smbclient|smbget|rpcclient')}(?:-U|--user)[\s\"',=]*"
+     rf"[^\s%\"']{{1,200}}%){_WORD}"),
+    *(("ssh-keygen", rf"(?P<name>{_after('ssh-keygen')}-{option}(?:[\"'],)?+\s*+(?![\"']{{2}}))"
+       rf"{_WORD}") for option in "NP"),
     ("login", rf"(?P<name>{_after(_IMAGES)}login\b[^\n]{{0,400}}?[\s\"']-p{_TO}){_WORD}"),
     ("requirepass masterauth setenv set login",
      r"(?P<name>\b(?:requirepass|masterauth)\s+|\blogin\s+\S+\s+password\s+"
@@ -107,8 +120,11 @@ def masked(text: str, stand_in: Callable[[str], str] = lambda value: "…") -> s
     """Return a text with `stand_in` in place of each value that looks like a secret."""
 
     def replaced(match: re.Match[str]) -> str:
-        plain = _PLAIN.match(match["value"].strip("\\\"'"))
-        before = match.string[match.start() : match.start("value")]
+        value, start = match["value"].strip("\\\"'"), match.start("value")
+        plain = _PLAIN.match(value) or (
+            is_harmless(match.string[max(start - 80, 0) : start]) and not _RANDOM.match(value)
+        )
+        before = match.string[match.start() : start]
         return match[0] if plain else f"{before}{stand_in(match['value'])}"
 
     for needles, pattern in _SECRETS:
@@ -122,6 +138,11 @@ def masked(text: str, stand_in: Callable[[str], str] = lambda value: "…") -> s
         pieces += [data[last:start], stand_in(value).encode()]
         last = end
     return b"".join([*pieces, data[last:]]).decode("utf-8", "surrogateescape")
+
+
+def is_harmless(name: str) -> bool:
+    """Return whether a name like SORT_KEY only sounds like a secret's."""
+    return _HARMLESS.search(name) is not None
 
 
 def starred(text: str) -> str:

@@ -103,6 +103,15 @@ class Sites:
         _keep_pause(data, self._least_at(data))
         return validate(document, Site, data, "`lumitui schema site` lists the keys.")
 
+    def least_pause(self, name: str) -> float:
+        """Return the fewest seconds between two polls that the system's profiles allow; or 0.
+
+        Raises:
+            InputError: no such profile, or a mistake in it.
+        """
+        _, data, least = self._merged(name, ())
+        return max(least, self._least_at(data))
+
     def valid(self) -> list[Site]:
         """Return the sites with a valid profile, in order; `take_warnings` lists the others.
 

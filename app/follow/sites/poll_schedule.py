@@ -58,6 +58,8 @@ class Watched:
     due: float = -math.inf  # immediately: a monotonic clock may begin anywhere
     busy_since: float | None = None
     """When the current refresh began; None if there is none."""
+    earliest: float = -math.inf
+    """When the system's profile allows the next poll after a log's end."""
     wanted: bool = False
     failures: int = 0
     warning: str = ""
@@ -113,9 +115,12 @@ class Schedule:
         by_user, site.wanted, site.busy_since = site.wanted, False, now
         return by_user
 
-    def ended(self, name: str, now: float, ending: RefreshEnding, *, pause: float) -> None:
+    def ended(
+        self, name: str, now: float, ending: RefreshEnding, *, pause: float, least: float = 0.0
+    ) -> None:
         """Record the end of a refresh; the next is due after `pause`, doubled by each failure.
 
+        `least` is the pause that `hasten` keeps.
         A site that did not answer is retried sooner at first. If the user has requested a refresh
         meanwhile, it is due immediately.
         """
@@ -143,6 +148,7 @@ class Schedule:
         if not site.warning:
             wait = min(wait, next((moment - now for moment in soon if moment > now), wait))
         site.due = now if site.wanted else now + wait
+        site.earliest = now + least
         self.requests += ending.requests
 
     def listen(self, name: str, now: float, silence: float | None) -> None:
@@ -218,7 +224,7 @@ class Schedule:
         """Poll a site once soon, because the log shows that a run's step may have ended there."""
         site = self.site(name)
         if not site.failures:
-            site.due = min(site.due, now + END_SECONDS)
+            site.due = min(site.due, max(now + END_SECONDS, site.earliest))
 
     def drop_warnings(self, names: Iterable[str]) -> None:
         """Clear the warnings of all sites except `names`, those with unfinished runs.

@@ -242,9 +242,16 @@ def _mask_binds(job: ScriptJob, name: str = "cpu-bind") -> Iterator[tuple[JobSte
             yield step, option, bind
 
 
-def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[MaskMistake, Position, Fix | None]]:
-    """Yield each mistake with the position of its list, and the list's mechanical fix."""
+_Places = tuple[Position, ...]
+"""The position of a list, and of the options that use the variable with it."""
+
+
+def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[MaskMistake, _Places, Fix | None]]:
+    """Yield each mistake with the places of its list, and the list's mechanical fix."""
     for name in ("cpu-bind", "gpu-bind"):
+        users: dict[Variable | None, list[Position]] = {}
+        for _, option, _ in _mask_binds(job, name):
+            users.setdefault(_holder(job, option), []).append(option.at)
         for step, option, bind in _mask_binds(job, name):
             tasks = tasks_per_node_of(job, step) or job.tasks_per_node
             workers = step.launcher in PER_NODE_LAUNCHERS
@@ -259,8 +266,10 @@ def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[MaskMistake, Position,
             fix = _relisted(job, option, variable, bind, site.node) if known else None
             for mistake in found:
                 if ordered or mistake.id != "mask-order":
-                    held = variable is not None and mistake.id != "mask-torchrun"
-                    yield mistake, variable.at if variable and held else option.at, fix
+                    places: _Places = (option.at,)
+                    if variable and mistake.id != "mask-torchrun":
+                        places = (variable.at, *users[variable])
+                    yield mistake, places, fix
 
 
 def _holder(job: ScriptJob, option: Option) -> Variable | None:
@@ -311,11 +320,12 @@ def _mistake(name: str, severity: Severity, title: str, why: str, source: str = 
     """Return the rule about one kind of mistake in lists."""
 
     def check(job: ScriptJob, site: Site) -> Iterator[Hit]:
-        for mistake, at, fix in _judged(job, site):
+        for mistake, (at, *also), fix in _judged(job, site):
             if mistake.id == name:
                 do = mistake.do.replace("bind SITE", f"bind {site.name}")
                 fix = fix if name in ("mask-order", "mask-reserved") else None
-                yield Hit(mistake.message, do, at, fix, severity=mistake.severity)
+                severity = mistake.severity
+                yield Hit(mistake.message, do, at, fix, severity=severity, also=tuple(also))
 
     return Rule(name, severity, title, why, source, check=check)
 

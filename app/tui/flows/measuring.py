@@ -64,7 +64,7 @@ class Measurement:
             ("node", f"one of {launch.spec.partition}: {words.layout_size(launch.layout)}"),
             ("time", f"at most {launch.spec.time}"),
             ("price", words.price_sentence(launch.price)),
-            *rate(preview),
+            *rate([preview]),
             ("measures", "cores near each GPU, disks, network, Python, internet"),
             ("then", "shows the profile changes before you save them"),
             ("yes", "submits 1 job"),

@@ -279,7 +279,7 @@ class Sends:
         why = self._stopped.get(series.id)
         lines = [("stopped", why)] if why else []
         rest = words.count(len(found.left), "run")
-        lines += [*found.rows, ("billed", whole_price(previews)), *rate(previews[0])]
+        lines += [*found.rows, ("billed", whole_price(previews)), *rate(previews)]
         lines += [("yes", f"sends the {rest}"), ("no", "leaves them out")]
 
         def changed() -> bool:

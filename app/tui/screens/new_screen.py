@@ -17,7 +17,7 @@ from textual.containers import Horizontal
 from textual.widgets import Button, Input, Static
 
 from lumitui.app.explain.run_phrases import Outlook
-from lumitui.app.explain.words import count
+from lumitui.app.explain.words import count, site_names
 from lumitui.app.runs import (
     InputError,
     LumiError,
@@ -535,7 +535,8 @@ class NewScreen(FullScreen):
 
         name = styled.shorten(first.launch.spec.name, 40)
         if several:
-            title = f"Submit {len(previews)} runs to {first.site.name}?"
+            sites = site_names(one.site for one in previews)
+            title = f"Submit {len(previews)} runs to {sites}?"
             lines = series_terms(previews)
             earlier = tui(self).runs.series.interrupted(str(first.job_file))
             if earlier and not previews[-1].follows:

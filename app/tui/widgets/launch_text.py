@@ -1,6 +1,7 @@
 """Descriptions of a launch that the screens show before sending it."""
 
 import time
+from collections.abc import Sequence
 
 from rich.text import Text
 
@@ -23,7 +24,7 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
         *[("GPU memory", f"{words.rank_memory(one)} per rank") for one in (launch.memory,) if one],
         ("time", f"at most {run_phrases.time_limit(launch.spec)}"),
         ("billed", price_outlook(outlook, time.time())),
-        *rate(preview),
+        *rate([preview]),
     ]
     if launch.spec.account != "none":
         lines.append(("account", launch.spec.account))
@@ -32,10 +33,10 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
     return [*lines, ("warnings", str(warnings))] if warnings else lines
 
 
-def rate(preview: Preview) -> list[tuple[str, str]]:
-    """Return how the site counts what it bills, as a row; empty if nothing is billed."""
-    note = words.billing_note(preview.launch.price, preview.site)
-    return [("rate", note)] if note else []
+def rate(previews: Sequence[Preview]) -> list[tuple[str, str]]:
+    """Return how the sites count what they bill, a row for each; empty if nothing is billed."""
+    notes = words.billing_notes((one.launch.price, one.site) for one in previews)
+    return [("rate", note) for note in notes]
 
 
 def series_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
@@ -44,8 +45,9 @@ def series_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
     lines = [
         (label, "; ".join(dict.fromkeys(one.get(label, "none") for one in each)))
         for label in each[0]
-        if label != "billed"
+        if label not in ("billed", "rate")
     ]
+    lines += rate(previews)
     lines += [
         (f"run {number}", f"{item.cell}, {words.amount(item.launch.price)}")
         for number, item in enumerate(previews[:_MOST_RUNS], 1)

@@ -59,6 +59,14 @@ SHA = "3f2a9c1d8e7b6a5f4c3d2e1f0a9b8c7d6e5f4a3b"
         "['wandb', 'login', '3f2a9c1d8e7b6a5f4c3dXk29']",
         "wandb login --host=https://w.example.org 3f2a9c1d8e7b6a5f4c3dXk29",
         "--kaggle-key Xk29fjQpLmXZ", "auth_key=Xk29", "--license-key Xk29-fjQp", "openai_key=Xk29",
+        "smbclient //h/share -U me%Xk29", "['smbclient', '-U', 'me%Xk29']",
+        "smbclient --user=dom/me%Xk29 //h/s", "rpcclient -U 'me%Xk29' h", "ssh-keygen -NXk29",
+        "ssh-keygen -t rsa -N Xk29", "['ssh-keygen', '-q', '-N', 'Xk29']",
+        "ssh-keygen -p -P Xk29-old -N 'Xk29 b' -f key", "ssh-keygen -p -N Xk29 -P Xk29",
+        # A harmless name before what only a key looks like, and names that only resemble one.
+        "--stop_token Xk29fjQpLm", "SORT_KEY=Xk29fjQpLm", "--text-key=Xk29fjQpLmXZ",
+        "--resort_token Xk29", "--stop_password Xk29", "--token Xk29", "GROUP_TOKEN=Xk29",
+        "HF_TOKEN_PATH=Xk29fjQpLm", f"STOP_TOKEN={'3f2aXk29'.lower() * 4} hf_Xk29fjQpLm7Xk",
         "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\nXk29\n-----END OPENSSH PRIVATE KEY-----",
     ],
 )  # fmt: skip
@@ -104,6 +112,13 @@ def test_no_secret_of_a_log_is_quoted(line: str) -> None:
         "(alice@lumi) Enter passphrase for key '/home/alice/.ssh/id_ed25519':",
         "next_token=50256",
         'size mismatch for tok_embeddings: shape torch.Size([32000, 4096])', "bos_token=<s>",
+        "--pool_token cls", "--pool-token=cls", "--stop_token <end>", "--stop_token END",
+        "SORT_KEY=loss", "SORT_KEY=val_loss_2", "IMAGE_KEY=jpg", "--eos_token eos", "text_key=text",
+        "PAD_TOKEN=pad0", "{'mask_token': 'word2vec-mask'}", "MAX_TOKENS=a4096-tokens",
+        "--label-key label", "CACHE_KEYS=a,b", "HF_TOKEN_PATH=.cache/token", "--dataset_key wmt19",
+        "API_KEY_FILE=/users/me/key", "smbclient -U me //h/share", "smbclient -L h --user=me",
+        'ssh-keygen -q -t rsa -N "" -f key', "ssh-keygen -N '' -C a@b", "['ssh-keygen', '-N', '']",
+        "ssh-keygen -R host -f known_hosts",
         "rclone copy a b --transfers 4 --sftp-host h", "rclone ls :sftp,host=h,user=u:/x",
         'Missing key(s) in state_dict: "a.b"', "RuntimeError: KeyError: 'model.layers.0'",
         "NCCL INFO comm 0x55d rank 0 nranks 8 commId 0x3f2a9c1d8e7b6a5f - Init COMPLETE",
@@ -134,6 +149,7 @@ def test_a_long_line_takes_no_seconds() -> None:
     """The time grows with the length, and a megabyte takes seconds, not minutes."""
     for part in (
         " ", "=", "\\ ", "a-b-", "http://a", "://", "curl -u ", "docker login ", "mysql ",
+        "ssh-keygen ", "ssh-keygen -N", "smbclient -U ", "stop_token=", "_file=", "SORT_KEY=a ",
         "wandb ", "api key ",
         "echo a|", "eyJ", "x.eyJ", "sk-", "wandb", "key", "login -a ", "login,-a=", "cookie:",
         "</token>", "--", ":s,pass=", "-----BEGIN PRIVATE KEY-----",

@@ -142,6 +142,8 @@ def test_no_user_polls_more_often_than_the_systems_profile_allows(
     told = [note for note in sites.load("small").notes if "does not allow" in note]
     assert len(told) == (own.strip("'") in ("1", "0.5"))
     assert sites.load("mine").poll_seconds == float(parent), "not through another profile either"
+    assert sites.least_pause("mine") == sites.least_pause("small") == float(parent)
+    assert sites.least_pause("lumi") == 0, "no system's profile has its host"
     # Nor through one that hides the system's, or removes its pause.
     (user / "other.yaml").write_text(SMALL)
     for text in (SMALL, "extends: other\n"):

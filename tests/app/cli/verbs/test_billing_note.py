@@ -6,10 +6,12 @@ import pytest
 
 from lumitui.app.job.spec import parse_job
 from lumitui.app.launch.job_price import node_rate
+from lumitui.app.mcp.agent_views import previews_view
 from lumitui.app.runs import Runs
-from lumitui.app.tui.widgets.launch_text import series_terms, terms
+from lumitui.app.tui.widgets.launch_text import rate, series_terms, terms
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.program.command_line import CLUSTER, Here, write
+from tests.support.program.home import Home
 
 LUMI = CLUSTER | {"site": "lumi", "memory": "60G", "proof": "off", "script": "train.py"}
 NOTE = "An hour of one GCD, which Slurm calls a GPU, costs 0.5 GPU-hours."
@@ -32,6 +34,22 @@ def test_the_preview_and_the_question_explain_the_price(here: Here, lumi: Path) 
 def test_a_grid_explains_its_price_once(here: Here, path: Path, lumi: Path) -> None:
     write(path, LUMI | {"grid": {"env.SEED": [1, 2]}})
     assert here("preview", str(lumi)).stderr.count(NOTE) == 1
+
+
+def test_a_grid_over_several_sites_names_the_rate_of_each(
+    here: Here, path: Path, lumi: Path, runs: Runs, home: Home
+) -> None:
+    profile = home.config / "sites" / "other.yaml"
+    profile.write_text("extends: lumi\nbilling_note: An hour of one GCD costs 2 coins.\n")
+    write(path, LUMI | {"grid": {"site": ["lumi", "other"], "env.SEED": [1, 2]}})
+    previews = runs.previews(path)
+    notes = [f"lumi: {NOTE}", "other: An hour of one GCD costs 2 coins."]
+    assert [words for label, words in series_terms(previews) if label == "rate"] == notes
+    assert previews_view(previews)["rate"] == " ".join(notes)
+    assert rate(previews[2:]) == [("rate", "An hour of one GCD costs 2 coins.")]
+    done = here("submit", str(lumi), "--force")
+    assert all(done.stderr.count(f"note: {note}\n") == 1 for note in notes), done.stderr
+    assert "Submit these 4 runs to lumi, other?" in done.stderr
 
 
 def test_a_job_that_costs_nothing_needs_no_note(here: Here, job: Path) -> None:

@@ -93,6 +93,14 @@ def test_code_beside_the_project_gets_the_keys_that_send_it(
     assert here("submit", str(job), "--yes", "--wait").returncode == 0
 
 
+def test_a_job_file_with_a_module_path_keeps_it(here: Here, job: Path) -> None:
+    job.write_text(f"{job.read_text()}env: {{PYTHONPATH: '..:../lib'}}\n")
+    (job.parent / "hello.py").write_text("import beside.part\n")
+    (job.parent.parent / "beside").mkdir()
+    assert here("submit", str(job), "--yes", "--wait").returncode == 5
+    assert advised(here) == {"project": "..", "script": "work/hello.py", "workdir": "work"}
+
+
 def test_a_file_that_the_project_itself_has_is_not_sought_beside_it(here: Here, job: Path) -> None:
     (job.parent / "hello.py").write_text("raise FileNotFoundError(2, 'No such file', 'hello.py')\n")
     (job.parent.parent / "hello.py").touch()

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,6 +57,15 @@ def test_a_site_whose_log_showed_an_end_is_polled_once_soon_unless_it_fails() ->
     due = schedule.next_refresh("a", 120.0)
     schedule.hasten("a", 120.0)
     assert schedule.next_refresh("a", 120.0) == due
+
+
+@pytest.mark.parametrize(("least", "rest"), [(0, END_SECONDS), (30, 20.0), (60, 50.0)])
+def test_a_logs_end_keeps_the_least_pause_of_the_site(least: float, rest: float) -> None:
+    schedule = Schedule(last_input=0.0)
+    schedule.began("a")
+    schedule.ended("a", 100.0, RefreshEnding(1), pause=60, least=least)
+    schedule.hasten("a", 110.0)
+    assert schedule.next_refresh("a", 110.0) == rest
 
 
 def polls_of_an_hour(*moved: float, answers: bool = True) -> list[float]:

@@ -1,10 +1,21 @@
 """Mechanical changes are put in without overlap, and comments silence a rule where they stand."""
 
-from lumitui.app.knowledge.script_check import edits_diff, fixed, heard
+import pytest
+
+from lumitui.app.knowledge.script_check import Checking, edits_diff, fixed, heard
 from lumitui.remote.site.finding import Finding, Fix
+from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.site.source_position import NOWHERE, Position
 
 TEXT = "one two\nthree\nfour"
+HEAD = """#!/bin/bash
+#SBATCH --partition=standard-g
+#SBATCH --nodes=1
+#SBATCH --gpus-per-node=8
+#SBATCH --ntasks-per-node=8
+"""
+MASKS = [f"0x{0xFE << 8 * place:x}" for place in range(8)]
+"""The cores of all GPUs of a LUMI-G node, in an order that is not the GPUs'."""
 
 
 def change(text: str, line: int, column: int, end_line: int, end: int, file: str = "") -> Finding:
@@ -50,6 +61,21 @@ def test_a_comment_of_its_own_silences_the_command_below_and_the_whole_job() -> 
     text = "#!\n# lumitui: ignore=x, y\nsrun \\\n  a\nb\n"
     assert rules([said("x", 4), said("y", 0), said("x", 5)], text) == ["x"]
     assert rules([said("x", 3, 4), said("y", 3)], text) == []
+
+
+@pytest.mark.parametrize("at", ["assignment", "first srun", "second srun", "elsewhere"])
+def test_a_comment_about_masks_stands_at_their_assignment_or_where_they_are_used(at: str) -> None:
+    comment = "# lumitui: ignore=mask-order\n"
+    srun = "srun --ntasks-per-node=8 \\\n  --cpu-bind=mask_cpu:$MASKS python train.py\n"
+    places = ("assignment", f"MASKS={','.join(MASKS)}\n"), ("first srun", srun)
+    parts = (*places, ("elsewhere", "cd /tmp\n"), ("second srun", srun))
+    text = HEAD + "".join(comment * (at == name) + part for name, part in parts)
+    site = Sites([BUILT_IN]).load("lumi")
+    checking = Checking(
+        site, lambda name: None, select=("mask-order", "unused-ignore"), known=tuple
+    )
+    found = [item.rule for item in checking.check("job.sh", text).findings]
+    assert found == (["mask-order", "unused-ignore"] if at == "elsewhere" else [])
 
 
 def test_a_comment_that_silences_nothing_is_a_note() -> None:

@@ -272,7 +272,9 @@ def test_the_path_of_a_secret_is_none() -> None:
 
 def test_tokens_that_a_model_reads_are_no_secrets() -> None:
     words = ["--max-tokens", "4096", "--tokens=1e9", "--num-tokens", "300B", "--pad-token", "<pad>"]
-    env = {"TOKENIZERS_PARALLELISM": "false", "SEED": "1"}
+    words += ["--pool_token", "cls", "--stop_token=end", "--stop_token", "SORT_KEY=loss"]
+    env = {"TOKENIZERS_PARALLELISM": "false", "SEED": "1", "SORT_KEY": "loss", "MAX_TOKENS": "9"}
+    env |= {"HF_TOKEN_PATH": ".cache/token", "SSL_KEY_FILE": "$HOME/key.pem"}
     assert "secret-in-words" not in said(args=words, env=env)
 
 

@@ -268,6 +268,25 @@ def test_a_rule_without_its_argument_is_noted() -> None:
     assert told not in rescale(launched(spec), LUMI).notes
 
 
+@pytest.mark.parametrize("settings", [(), ("--lr=auto",), ("--batch-size=32",)])
+def test_a_rate_that_the_program_chooses_stays(settings: tuple[str, ...]) -> None:
+    args = ["--batch-size", "16", "--lr", "auto"]
+    scale = LINEAR | {"batch": {"arg": "--batch-size", "keep": "per_gpu"}}
+    spec = job(
+        trainer=None,
+        script="t.py",
+        args=args,
+        scale=scale | {"lr": {"rule": "linear", "arg": "--lr"}},
+    )
+    scaled = rescale(launched(spec), LUMI, nodes=2, settings=settings)
+    assert scaled.launch.spec.args[-2:] == ("--lr", "auto")
+    told = "--lr stays auto: the program chooses the rate for the new global batch."
+    assert (told in scaled.notes) == ("--lr=auto" not in settings)
+    unsaid = changed(spec, {"args": ["--batch-size", "16", "--lr", "1e-3x"]}, "t")
+    with pytest.raises(InputError, match="--lr is '1e-3x', not a learning rate"):
+        rescale(launched(unsaid), LUMI, nodes=2)
+
+
 @pytest.mark.parametrize(
     ("keep", "settings", "args"),
     [
