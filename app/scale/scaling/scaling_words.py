@@ -236,7 +236,7 @@ def cost_text(cost: Cost, unit: str) -> str:
     parts = [_with_interval(cost.seconds, length)]
     if cost.price.high > 0:
         value, _, rest = _with_interval(cost.price, words.price).partition(" (")
-        parts.append(f"{value} {unit}{f' ({rest}' if rest else ''}")
+        parts.append(f"{words.units(value, unit)}{f' ({rest}' if rest else ''}")
     return ", ".join(parts)
 
 
