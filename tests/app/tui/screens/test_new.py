@@ -559,7 +559,9 @@ async def test_a_submit_right_after_an_edit_waits_for_its_check_and_keeps_the_ke
         area = screen.query_one(TextEditor)
         area.move_cursor((0, 0))
         released.clear()
-        await pilot.press("#", "enter", "ctrl+s", "y")
+        await pilot.press("#")
+        await sees(pilot, "Checking…")  # before a submit, too
+        await pilot.press("enter", "ctrl+s", "y")
         await sees(pilot, "Checking …, then asks")
         await pilot.press("escape", "x")
         assert area.text.startswith("#\nxname"), "escape ends the wait"
