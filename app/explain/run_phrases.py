@@ -121,8 +121,8 @@ def price_outlook_sentence(outlook: Outlook, now: float) -> str:
 def _left(outlook: Outlook) -> str:
     left = words.price(outlook.left or 0.0) if (outlook.left or 0.0) > 0 else "nothing"
     if outlook.limit is None:
-        return f"{left} {outlook.price.unit}"
-    return f"{left} of {words.price(outlook.limit)} {outlook.price.unit}"
+        return words.units(left, outlook.price.unit)
+    return f"{left} of {words.units(words.price(outlook.limit), outlook.price.unit)}"
 
 
 _PARTS = {

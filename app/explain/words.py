@@ -223,9 +223,14 @@ def most(value: float) -> str:
     return price(math.ceil(value * step * (1 - 1e-12)) / step)
 
 
+def units(value: str, unit: str) -> str:
+    """Return a price and its unit, which is plural in profiles: `2 GPU-hours`, `1 GPU-hour`."""
+    return f"{value} {re.sub('(?<=hour|unit)s$', '', unit) if value == '1' else unit}"
+
+
 def amount(paid: "Price") -> str:
     """Return the cost if the job runs to its time limit: `32 GPU-hours`, `nothing`."""
-    return f"{most(paid.amount)} {paid.unit}" if paid.amount else "nothing"
+    return units(most(paid.amount), paid.unit) if paid.amount else "nothing"
 
 
 def price_limit(paid: "Price") -> str:
@@ -259,7 +264,7 @@ def billed(run: "Run", now: float) -> str:
         return "nothing"
     limit = most(run.price.amount)
     spent = run.billed(now)
-    about = f"about {price(spent)} {run.price.unit}"
+    about = f"about {units(price(spent), run.price.unit)}"
     if run.attempt > 1 and spent and not run.attempts:
         about += " in its last attempt"
     if run.state.is_final and spent > run.price.amount and most(spent) != limit:

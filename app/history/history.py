@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lumitui.app.history.run_exchange import RunExchange
 
 _TEXTS = tuple(kind for kind in TEXTS if kind not in PARTS)
+"""Columns that `get` reads and lists do not."""
 _LAST = (
     "SELECT id FROM runs WHERE rowid >= coalesce((SELECT r.rowid FROM runs r JOIN about"
     " ON r.id = value AND about.name = 'last'), 0) ORDER BY created DESC, id DESC LIMIT 1"
@@ -45,7 +46,8 @@ _MEANT = (
 )
 """Conditions for the run that a user names, in order of precedence: job name (newest run), start of
 an id, job number, end of an id. `words` is in an index, so few rows are read."""
-"""Columns that `get` reads and lists do not."""
+_WAS_AHEAD = "UPDATE runs SET created = submitted WHERE created > ?1 + 60 AND submitted <= ?1"
+"""Nothing is changed while this clock is behind: then the site's time is later, too."""
 
 
 class History:
@@ -116,10 +118,14 @@ class History:
     def begin(self, run: Run) -> None:
         """Write a new run; it is on the disk when the call returns.
 
+        Runs sent while this machine's clock was ahead, which would be listed as newer for ever,
+        get the time at which the site received them.
+
         Raises:
             HistoryError: the run could not be written, so nothing may be sent.
         """
         with self._file.transaction() as db:
+            db.execute(_WAS_AHEAD, (run.created,))
             insert_row(db, to_row(run) | numbers_of(run))
             db.execute("INSERT OR REPLACE INTO about VALUES ('last', ?)", (run.id,))
 

@@ -144,23 +144,31 @@ def _lines_of(found: _Found) -> list[bytes]:
 def _steps_of(found: _Found) -> tuple[dict[int, int], str]:
     """Return the step of each matched line by its place, and what it counts; {} if unknown.
 
-    A line without a number belongs to the step of the one before.
+    A line without a number belongs to the step of the one before. A count that would give two
+    values of a series to one step is not used, unless ranks repeat the same line.
     """
+    names = [(place, name) for name, some in found.items() for _, place, _ in some]
     lines = sorted({place: line for some in found.values() for line, place, _ in some}.items())
     epochs = [_whole(match[1]) for _, line in lines if (match := _EPOCH.search(line))]
     first = min([1, *epochs])
     for unit, read in _READERS:
         steps: dict[int, int] = {}
         told, last = 0, None
+        own: dict[int, int | None] = {}  # what tells lines of one step apart
         for place, line in lines:
             if (step := read(line, first)) is not None:
                 told, last = told + 1, step
             if last is not None:
                 steps[place] = last
+                own[place] = -1 - place if step is None else _step(line, first)
         numbers = list(steps.values())
         grows = len(lines) == 1 or (numbers and numbers[0] < numbers[-1])
         rare = 3 * told < len(lines) or (unit == "epoch" and 2 * len(set(numbers)) < len(lines))
-        if numbers and grows and not rare and numbers == sorted(numbers):
+        if not numbers or not grows or rare or numbers != sorted(numbers):
+            continue
+        seen: dict[tuple[int, str], int | None] = {}
+        at_once = (((steps[place], name), own[place]) for place, name in names if place in steps)
+        if all(seen.setdefault(key, step) == step for key, step in at_once):
             return steps, unit
     return {}, ""
 

@@ -77,13 +77,23 @@ def _nodes(overview: ClusterOverview) -> OverviewPart:
             ),
             f"{row.total:,}",
             row.max_time,
-            row.job_nodes.replace("infinite", "any"),
+            _job_nodes(row),
         )
         for row in overview.partitions
     ]
     right = frozenset(range(1, 7))
     none = "The site lists no partitions."
     return OverviewPart("Partitions", titles, rows, right, narrow=(0, 1, 6, 7), sentence=none)
+
+
+def _job_nodes(row: Nodes) -> str:
+    """Return how many nodes a job may have: the limit, but no more than the partition has."""
+    least, _, most = row.job_nodes.partition("-")
+    if most == "infinite" or (most.isdecimal() and int(most) > row.total):
+        most = f"{row.total}"
+        if least.isdecimal() and 0 < int(least) <= row.total:
+            return least if least == most else f"{least}-{most}"
+    return row.job_nodes.replace("infinite", "any")
 
 
 def _queue(overview: ClusterOverview, now: float) -> OverviewPart:

@@ -79,7 +79,7 @@ def scale_offer(data: Mapping[str, object]) -> Iterator[Finding]:
     if "batch" in own and not data.keys() & {"scale", "deepspeed", "trainer"}:
         both = "both" if len(own) > 1 else "it"
         message = f"The script takes {' and '.join(own.values())}. On more nodes, scale {both}?"
-        rules = {"batch": ("batch.keep", "per_gpu"), "lr": ("lr.rule", "linear")}
+        rules = {"batch": ("batch.keep", "per_gpu"), "lr": ("lr.rule", "sqrt")}  # as the template
         below = (*((f"{key}.arg", own[key]) for key in own), *(rules[key] for key in own))
         fix = Fix(f"scale {both}", at_key("scale"), None, below=below)
         yield Finding("", "note", message, at=at_key("args"), fix=fix)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence, Set
+from itertools import dropwhile, takewhile
 
 from lumitui.app.job.fields.text_fields import MODULE
 from lumitui.app.knowledge.bash.interpreter import LOADS, SWAPS, module_call
@@ -159,13 +160,17 @@ def _module(job: ScriptJob, part: OtherStatement, notes: Notes) -> None:
         notes.lose(part.text, "it only prints")
     elif verb in ("purge", "reset"):
         notes.derive(part.text, "a job begins with its profile's modules")
-    elif verb in ("use", "unuse") or part.text in {one.what for one in notes.lost}:
+    elif verb in _FOLDERS or part.text in {one.what for one in notes.lost}:
         pass  # `modules_of` knows whether a module of the job needs it, and why a swap is lost
     elif verb not in LOADS - SWAPS or not {*names} <= {*job.modules}:
         notes.lose(part.text, "`modules:` can only load modules")
 
 
-def _calls(job: ScriptJob) -> Iterator[tuple[str, list[str], str]]:
+_Call = tuple[str, list[str], str]
+_FOLDERS = ("use", "unuse")
+
+
+def _calls(job: ScriptJob) -> Iterator[_Call]:
     """Yield each `module` command: its action, the names, and its text."""
     for command in job.commands:
         if command.program in _MODULE:
@@ -205,16 +210,26 @@ def modules_of(job: ScriptJob, place: Placement, notes: Notes) -> list[str]:
 
 def _folders(job: ScriptJob, place: Placement, kept: Sequence[str], notes: Notes) -> None:
     """Note the fate of `module use`, given the modules that the job file keeps."""
-    names = {name.partition("/")[0] for name in job.modules}
-    replaced = next((line for line in place.runtime.modules if names & {*line.split()}), "")
-    for verb, words, written in _calls(job):
-        if verb not in ("use", "unuse"):
+    calls = list(_calls(job))
+    for at, (verb, words, written) in enumerate(calls):
+        if verb not in _FOLDERS:
             continue
+        later = [name for each, names, _ in calls[at:] if each in LOADS for name in names]
+        needs = next((name for name in kept if name in later), "")
         if f"use {' '.join(words[-1:])}" in " ".join(place.runtime.modules):
             notes.derive(written, "the profile has the same")
-        elif kept:
-            notes.lose(written, f"`modules:` can only load modules; check that it finds {kept[0]}")
-        elif replaced:
+        elif needs:
+            notes.lose(written, f"`modules:` can only load modules; check that it finds {needs}")
+        elif replaced := _replacement(calls[at:], place):
             notes.derive(written, f"the profile replaces it with `{replaced}`")
         else:
             notes.derive(written, "the job loads no module from it")
+
+
+def _replacement(calls: Sequence[_Call], place: Placement) -> str:
+    """Return the profile's line with a module that is loaded before the next folder is used."""
+    loads = takewhile(
+        lambda call: call[0] not in _FOLDERS, dropwhile(lambda call: call[0] in _FOLDERS, calls)
+    )
+    names = {word.partition("/")[0] for verb, words, _ in loads if verb in LOADS for word in words}
+    return next((line for line in place.runtime.modules if names & {*line.split()}), "")

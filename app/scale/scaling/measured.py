@@ -189,6 +189,19 @@ def _size(gpus: int, nodes: int, runs: list[MeasuredRun]) -> MeasuredSize:
     return MeasuredSize(nodes, gpus, sum(speeds) / len(speeds), low, high, tuple(warm))
 
 
+def awaited(
+    family: Sequence[MeasuredRun], sizes: Sequence[MeasuredSize], of: Run
+) -> tuple[str, ...]:
+    """Return the runs that should measure further sizes: `vit-1a2b3c on 2 nodes is queued`."""
+    measured = {size.nodes for size in sizes}
+    return tuple(
+        f"{run.id} on {words.count(run.layout.nodes, 'node')} is {run.state}"
+        for run in (item.run for item in family if not _incomparable(item, of))
+        if not run.state.is_final and run.state is not State.UNKNOWN
+        if run.layout.nodes not in measured
+    )
+
+
 def _incomparable(item: MeasuredRun, of: Run) -> str:
     """Return why a run cannot be compared with `of`; '' if it can."""
     run, ranks = item.run, item.training.ranks

@@ -92,11 +92,12 @@ def basis(scaling: Scaling) -> str:
     if not count:
         return ""
     if scaling.steps is not None:
-        return _step_basis(scaling.steps, scaling.measured[0])
+        text = _step_basis(scaling.steps, scaling.measured[0])
+        return f"{text} {_under_way(scaling) or 'To check it, run one more size.'}"
     if count == 1 or share is None:
         return (
             "Only one size was measured, so each other size is a range from no speed-up to ideal "
-            "scaling. Run one more size for a prediction."
+            f"scaling. {_under_way(scaling) or 'Run one more size for a prediction.'}"
         )
     if scaling.falls:
         speeds = [(size.speed.middle, size.nodes) for size in scaling.measured if size.speed]
@@ -110,8 +111,14 @@ def basis(scaling: Scaling) -> str:
     law = f"The prediction is Amdahl's law, fitted to {_number(count)} sizes: {still} stays, "
     law += f"however many {scaling.device.plural} there are."
     if count == 2:
-        return f"{law} Run a third size to check it: with two, other sizes are a wide guess."
+        do = _under_way(scaling) or "Run a third size to check it."
+        return f"{law} With two, other sizes are a wide guess. {do}"
     return f"{law} 8 of 10 runs should lie within its interval."
+
+
+def _under_way(scaling: Scaling) -> str:
+    """Return which further sizes are sent already; '' if none is."""
+    return f"Another size is under way: {', '.join(scaling.awaited)}." if scaling.awaited else ""
 
 
 def _step_basis(steps: StepModel, size: ScalingSize) -> str:
@@ -132,7 +139,7 @@ def _step_basis(steps: StepModel, size: ScalingSize) -> str:
     return (
         f"{text}; {_milliseconds(step.compute)} are computation. lumitui predicts other sizes "
         f"from this one: each rank sends {short(each)} MB per step{links} 8 of 10 published "
-        "training runs lie within the interval. To check it, run one more size."
+        "training runs lie within the interval."
     )
 
 
@@ -236,7 +243,7 @@ def cost_text(cost: Cost, unit: str) -> str:
     parts = [_with_interval(cost.seconds, length)]
     if cost.price.high > 0:
         value, _, rest = _with_interval(cost.price, words.price).partition(" (")
-        parts.append(f"{value} {unit}{f' ({rest}' if rest else ''}")
+        parts.append(f"{words.units(value, unit)}{f' ({rest}' if rest else ''}")
     return ", ".join(parts)
 
 

@@ -14,6 +14,7 @@ from lumitui.app.scale.scaling.measured import (
     MeasuredRun,
     MeasuredSize,
     Training,
+    awaited,
     doubts,
     measured_sizes,
     why_unmeasured,
@@ -149,6 +150,8 @@ class Scaling:
     """Why no size was measured, and what to do; '' if one was."""
     billing_note: str = ""
     """How the site counts what it bills."""
+    awaited: tuple[str, ...] = ()
+    """The runs that should measure further sizes, in words."""
 
     def moves_to(self, size: ScalingSize) -> str:
         """Return the partition that a job of `size` moves to; '' if it stays."""
@@ -202,7 +205,7 @@ def scaling_of(
         run.id, run.site, run.price.unit, sizes, tuple(omissions), doubtful, part, whole, overhead,
         run.layout.device, share, epoch_of(family), steps, run.spec.partition,
         model is not None and model.falls, "" if measured else why_unmeasured(family),
-        billing_note,
+        billing_note, awaited(family, measured, run),
     )  # fmt: skip
 
 

@@ -70,7 +70,7 @@ class HelpDialog(DialogBox[None]):
         with Scroll():
             for area, actions in self._areas.items():
                 yield Static(Text(area, "bold"), classes="area", markup=False)
-                yield Static(self._table(actions), classes="keys")
+                yield Static(keys_table(actions, 0), classes="keys")
             for text in self._explained:
                 yield Static(plain(f"\n{text}"), classes="explained", markup=False)
 
@@ -81,16 +81,18 @@ class HelpDialog(DialogBox[None]):
         self.query("Scroll").focus()
 
     def _table(self, actions: list[KeyAction]) -> Table:
-        return keys_table(actions, self._names if self.app.size.width >= WIDE else 0)
+        named = self.query_one(LineInput).display and self.app.size.width >= WIDE
+        return keys_table(actions, self._names if named else 0)
 
     def action_filter(self) -> None:
-        """Show the filter, ready to type in."""
+        """Show the filter, ready to type in, and the names that `keys:` uses."""
         self.query_one(LineInput).display = True
         self.query_one(LineInput).focus()
+        self._filter()
 
     @on(Input.Changed)
-    def _filter(self, event: Input.Changed) -> None:
-        typed = event.value.casefold().split()
+    def _filter(self) -> None:
+        typed = self.query_one(LineInput).value.casefold().split()
         headings, tables = self.query(".area"), self.query(".keys").results(Static)
         for heading, table, actions in zip(headings, tables, self._areas.values(), strict=True):
             shown = [one for one in actions if _has(one, typed)]

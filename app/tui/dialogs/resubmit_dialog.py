@@ -69,7 +69,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 tooltip="Set `scale`: which arguments are the batch size and the learning rate"),
     ]  # fmt: skip
     KIND = "resubmit"
-    subtitle = "↓ sizes, space marks several"
+    subtitle = "↑↓ choose a size, space marks several"
 
     def __init__(
         self, parent: Run, nodes: int, settings: tuple[str, ...] = (), followers: Sequence[str] = ()

@@ -70,7 +70,7 @@ def _checked(lines: dict[str, _Line]) -> Keymap:
     problems: dict[str, str] = {}
     for name, keys in wanted.items():
         if name not in names:
-            near = _near(name, names, "The help (?) lists the actions")
+            near = _near(name, names, "In the help (?), `/` lists the actions")
             problems[name] = f"{name} is not an action. {near}"
         elif wrong := [key for key in map(str.strip, keys.split(",")) if not _is_key(key)]:
             problems[name] = f"{wrong[0]!r} is not a key. Write one like x, ctrl+x or f5."

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 START = "Choose a starting point below, or type the path of a job file here."
 
+SUBMIT = Text.assemble("Submit ", ("^s", "not bold"))  # so the footer does not name it
+CHECKING = "Checking…"  # of the same width
+
 PLACES = 100
 """Minimum columns for the job file's folder, site and partition in the title bar."""
 _BAD: tuple[Literal["error", "warning"], ...] = ("error", "warning")
@@ -111,8 +114,7 @@ class NewScreen(FullScreen):
             yield Static(id="verdict")
             yield Static(id="cost", markup=False)
             yield CheckWait(classes="wait", markup=False)
-            submit = Text.assemble("Submit ", ("^s", "not bold"))  # so the footer does not name it
-            yield Button(submit, action="screen.submit", compact=True, classes="action")
+            yield Button(SUBMIT, action="screen.submit", compact=True, classes="action")
         yield ImportPane()
         yield DraftViews()
 
@@ -255,7 +257,7 @@ class NewScreen(FullScreen):
             self._checked, self._price = checked, price
             self.query_one(DraftViews).check(checked)
             self._draw_cost(checked)
-            self._enable()
+        self._enable(waits=False)
         self.query_one(CheckWait).end(None if checked is None else lambda: self._submit(checked))
 
     def _draw_cost(self, checked: CheckedDraft) -> None:
@@ -278,12 +280,14 @@ class NewScreen(FullScreen):
             text.append_text(cost_line(checked.previews, self._price, width))
         self.query_one("#cost", Static).update(text)
 
-    def _enable(self) -> None:
-        """Enable Submit only for a checked and valid draft."""
+    def _enable(self, *, waits: bool = True) -> None:
+        """Enable Submit only for a checked and valid draft; it shows that it `waits` for that."""
         checked, draft = self._checked, self._draft
         right = checked is not None and draft is not None and checked.draft.text == draft.text
         errors = checked is None or (checked.errors and not _may_be_forced(checked))
-        self.query(".action").first(Button).disabled = not right or bool(errors)
+        button = self.query(".action").first(Button)
+        button.disabled = not right or bool(errors)
+        button.label = CHECKING if waits and not right else SUBMIT
         self.query_one("#verdict").set_class(not right, "-old")
 
     @on(FieldList.AllFixesWanted)

@@ -18,12 +18,14 @@ class CheckWait(Static, can_focus=True):
 
     def begin(self) -> None:
         """Keep the keys from now on, unless a submit waits already."""
-        if not self.display:
+        if self._keys is None or self.screen.focused is not self:
             self._keys = []
             self._hold("Checking …, then asks")
 
     def _hold(self, words: str) -> None:
-        self._left, self.display = self.screen.focused, True
+        if self.screen.focused is not self:
+            self._left = self.screen.focused
+        self.display = True
         self.update(words)
         self.screen.set_focus(self)
 

@@ -86,11 +86,12 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None, width: int) 
     parts.append(("time ", run_phrases.time_limit(first.spec)))
     if first.memory:
         parts.append(("GPU memory ", words.rank_memory(first.memory)))
+    if len(f"{''.join(parts[0])}  billed {most}") > width:
+        parts[0] = ("", parts[0][1])  # the price needs its label more
     text = Text(no_wrap=True, overflow="ellipsis")
     for label, value in parts:
-        shorter = ((label, most), ("", most)) if label == "billed " else ()
-        for name, shown in ((label, value), *shorter):
-            part = Text.assemble(("  " if text else "") + name, styled.plain(shown))
+        for shown in (value, most) if label == "billed " else (value,):
+            part = Text.assemble(("  " if text else "") + label, styled.plain(shown))
             part.stylize("dim", 0, part.cell_len - len(shown))
             if not text or text.cell_len + part.cell_len <= width:
                 text.append_text(part)

@@ -41,6 +41,18 @@ def test_a_run_comes_back_as_it_was(history: History, path: Path) -> None:
     other.close()
 
 
+def test_a_run_sent_while_the_clock_was_ahead_does_not_stay_the_newest(history: History) -> None:
+    ahead = a_run("ahead-1", created=9_000_000.0, submitted=1_000.0)
+    unsent = a_run("unsent-2", created=900.0)
+    for run in (unsent, ahead, a_run("new-3", created=2_000.0)):
+        history.begin(run)
+    assert [run.id for run in history.page()] == ["new-3", "ahead-1", "unsent-2"]
+    assert history.get("ahead-1").created == 1_000.0
+    # A clock that is behind makes no run older.
+    history.begin(a_run("behind-4", created=5.0))
+    assert [history.get(name).created for name in ("new-3", "ahead-1")] == [2_000.0, 1_000.0]
+
+
 def test_every_field_may_be_missing_that_may_be(history: History) -> None:
     run = a_run(global_batch=None, deepspeed_config=None, job_file=None,
                 provenance=Provenance(None, None, "", False))  # fmt: skip

@@ -29,6 +29,7 @@ from tests.support.program.driven_tui import (
     keys_below,
     screen_lines,
     sees,
+    shown,
     until,
 )
 
@@ -156,3 +157,20 @@ async def test_help_is_built_from_the_bindings_and_named_in_a_narrow_footer(
         await pilot.press("escape")
         await pilot.press("q")
         await until(pilot, lambda: not app.is_running, "the end")
+
+
+async def test_help_shows_words_and_beside_its_filter_the_names_for_the_settings(
+    settings: Settings,
+) -> None:
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run(state=State.DONE, job_id="41"))
+    async with app.run_test(size=(120, 60)) as pilot:
+        await until(pilot, lambda: "l Log" in keys_below(pilot), "the keys of the runs")
+        await pilot.press("?")
+        await sees(pilot, r"l +Follow the log")
+        assert "run.log" not in shown(pilot)
+        await pilot.press("/")
+        await sees(pilot, r"l +Follow the log .*run\.log")
+        await pilot.press(*"run.log")
+        await until(pilot, lambda: "run.why" not in shown(pilot), "one row")
+        await sees(pilot, r"run\.log")

@@ -13,6 +13,8 @@ from textual.widgets.option_list import Option
 
 from lumitui.app.runs import Rung, log_line
 
+POINTER = "▶"
+
 
 class SizeLadder(OptionList):
     """A line for each size; a refused one cannot be selected or marked."""
@@ -38,7 +40,7 @@ class SizeLadder(OptionList):
         self.marked: frozenset[int] = frozenset()
         """Numbers of nodes."""
         self._pointed: int | None = None
-        """The number of nodes to send if no size is marked; also ticked."""
+        """The number of nodes to send if no size is marked; `POINTER` shows it."""
 
     def show(self, rungs: Sequence[Rung], titles: Sequence[str], nodes: int | None) -> None:
         """Show `rungs` below `titles`, with the cursor at `nodes`; keep marks if possible."""
@@ -93,9 +95,11 @@ class SizeLadder(OptionList):
             self.replace_option_prompt_at_index(at, text)
 
     def _prompts(self) -> list[Text]:
-        ticked, prompts = self.marked or {self._pointed}, []
+        pointed, prompts = None if self.marked else self._pointed, []
         for rung in self._rungs:
-            box = ("[x]", "") if rung.nodes in ticked and not rung.refused else ("[ ]", "dim")
+            box = ("[x]", "") if rung.nodes in self.marked else ("[ ]", "dim")
+            if rung.nodes == pointed and not rung.refused:
+                box = (f" {POINTER} ", "bold")  # differs from a mark, which moves do not change
             text = Text.assemble(box, self._aligned(rung.cells), no_wrap=True, overflow="ellipsis")
             prompts.append(text)
         return prompts

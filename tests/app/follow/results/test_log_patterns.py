@@ -135,6 +135,25 @@ def test_a_value_on_a_line_without_a_number_belongs_to_the_step_before() -> None
     assert len(lines) == 3
 
 
+@pytest.mark.parametrize(
+    ("text", "losses"),
+    [
+        # One count per epoch, and a line before it: the first value of a step must not be lost.
+        ("loss 0.1\nstep 100 loss 0.2\nloss 0.3\nstep 200 loss 0.4\n", [0.1, 0.2, 0.3, 0.4]),
+        ("Epoch 1 step 50 loss 0.1\nEpoch 1 step 100 loss 0.2\n"
+         "Epoch 2 step 50 loss 0.3\nEpoch 2 step 100 loss 0.4\n", [0.1, 0.2, 0.3, 0.4]),
+        # Each of two ranks prints its own line of a step.
+        ("step 1 loss 0.1\nstep 1 loss 0.2\nstep 2 loss 0.3\nstep 2 loss 0.4\n", [0.2, 0.4]),
+        ("Epoch 1 loss 0.1\nEpoch 1 loss 0.2\nEpoch 2 loss 0.3\nEpoch 2 loss 0.4\n", [0.2, 0.4]),
+        ("Epoch 1 step 60 loss 0.1\nEpoch 2 step 60 loss 0.2\n", [0.1, 0.2]),
+        ("Epoch 1: step 60/60 loss 0.1\nEpoch 2: step 60/60 loss 0.2\n", [0.1, 0.2]),
+    ],
+)  # fmt: skip
+def test_no_value_of_an_epoch_is_lost(text: str, losses: list[float]) -> None:
+    found = log_figures_of(_logged(loss=r"loss ([0-9.]+)"), lambda last: (0, text.encode()))
+    assert [json.loads(line)["loss"] for line in found.lines] == losses
+
+
 def test_the_job_files_schema_lists_the_names_that_count_as_throughput() -> None:
     words = described_schema(JobSpec)["properties"]["metrics"]["description"]
     assert re.findall(r"`(\w+_per_s)`", words) == list(SPEEDS)

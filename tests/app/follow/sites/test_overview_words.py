@@ -2,8 +2,13 @@
 
 import pytest
 
-from lumitui.app.follow.sites.overview_words import no_overview_yet, overview_age
+from lumitui.app.follow.sites.overview_words import (
+    no_overview_yet,
+    overview_age,
+    overview_parts,
+)
 from lumitui.app.runs import Runs
+from lumitui.remote.scheduler.cluster_overview import ClusterOverview, Nodes
 from lumitui.remote.site.states import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.home import Home
@@ -37,3 +42,15 @@ def test_a_site_where_the_person_may_be_nobody_is_not_asked(home: Home, runs: Ru
     assert runs.clusters.sites() == ["karolina"]
     runs.history.begin(a_run("new-000001", site="lumi", state=State.DONE))
     assert runs.clusters.sites() == ["lumi"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "nodes", "said"),
+    [
+        ("1-16", 2, "1-2"), ("1-16", 16, "1-16"), ("1-4", 8, "1-4"), ("1-16", 1, "1"),
+        ("1-infinite", 8, "1-8"), ("1-infinite", 0, "1-any"), ("4-16", 2, "4-16"), ("2", 8, "2"),
+    ],
+)  # fmt: skip
+def test_a_job_has_no_more_nodes_than_its_partition(limit: str, nodes: int, said: str) -> None:
+    found = ClusterOverview((Nodes("gpu", "up", "1:00:00", limit, nodes),))
+    assert overview_parts(found, 0.0)[0].rows[0][-1] == said

@@ -209,6 +209,15 @@ def test_the_arguments_are_kept_and_a_folder_that_no_module_needs_is_not_replace
     assert derived["module use /appl/local/laifs/modules"] == "the job loads no module from it"
 
 
+def test_the_profile_replaces_only_the_folder_of_its_own_modules() -> None:
+    own = "module load Local-LAIF lumi-aif-singularity-bindings\n"
+    text = LUMI.replace(own, f"module use /a\n{own}module use /b\nmodule use /c\n")
+    derived = {one.what: one.words for one in imported(text, sites()["lumi"]).derived}
+    assert derived["module use /a"].startswith("the profile replaces it with `module load Local-")
+    for folder in ("/b", "/c"):
+        assert derived[f"module use {folder}"] == "the job loads no module from it"
+
+
 def test_an_image_that_the_script_names_stays_pinned_if_the_profiles_default_moves() -> None:
     image = sites()["lumi"].containers["laif"].image
     text = LUMI.replace("/appl/local/laifs/containers/lumi-multitorch-old.sif", image)

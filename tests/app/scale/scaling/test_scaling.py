@@ -275,12 +275,27 @@ def test_a_cancelled_run_of_few_steps_does_not_count_beside_one_that_is_done() -
     assert size_of(alone, 1).source == "r2 (20 steps, cancelled)"
 
 
+@pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING])
+def test_a_size_that_is_under_way_is_not_asked_for(state: State) -> None:
+    done, sent = trained("r1", 1), replace(trained("r2", 2, "r1"), state=state)
+    family = [MeasuredRun(done, training(1000.0)), MeasuredRun(sent, Training())]
+    words = scaling_words.basis(scaling_of(done, family, []))
+    assert words.endswith(f"Another size is under way: r2 on 2 nodes is {state}.")
+    assert "Run one more" not in words
+    # Once it has steps, its size is measured, and a third one would help.
+    family[1] = MeasuredRun(sent, training(1900.0))
+    assert "Run a third size" in scaling_words.basis(scaling_of(done, family, []))
+    family[1] = MeasuredRun(replace(sent, state=State.FAILED), Training())
+    assert "Run one more" in scaling_words.basis(scaling_of(done, family, []))
+
+
 def test_what_is_predicted_says_how_sure_it_is() -> None:
     one = study({1: 1000.0}, 1, 2)
     assert size_of(one, 2).speed and size_of(one, 2).speed.likely is None  # type: ignore[union-attr]
     assert "Run one more size" in scaling_words.basis(one)
     assert "Run a third size to check it" in scaling_words.basis(study({1: 1000.0, 2: 1900.0}, 4))
     assert "8 of 10" in scaling_words.basis(study(SPEEDS, 8))
+    assert "With two, other sizes" in scaling_words.basis(study({1: 1000.0, 2: 1900.0}, 4))
     no_gain = replace(study({1: 1000.0, 2: 1000.0}, 4), serial_share=1.0)
     assert ": 100 % of the time on 1 node stays" in scaling_words.basis(no_gain)
     none = scaling_of(trained("r", 1), [], [])

@@ -26,13 +26,17 @@ async def test_two_marked_sizes_are_sent_after_one_yes(settings: Settings, proje
         await sees(pilot, first.id)
         await pilot.press("+")
         await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
-        await sees(pilot, r"\[x\] +2 +4 +- +- +nothing")
-        await sees(pilot, "space marks several")
+        await sees(pilot, r"▶ +2 +4 +- +- +nothing")
+        await sees(pilot, "↑↓ choose a size, space marks several")
         await pilot.press("?")  # in the field, where the dialog begins
         await sees(pilot, "Send the code of this run")
         await pilot.press("escape", "down")
         assert isinstance(pilot.app.screen.focused, SizeLadder), "as the frame says"
-        await pilot.press("space", "g")
+        await pilot.press("up")
+        await sees(pilot, r"(?s)nodes 1 .*▶ +1 .*\[ \] +2 .*Send on 1 node ")
+        await pilot.press("down", "space")
+        await sees(pilot, r"(?s)\[ \] +1 .*\[x\] +2 ")  # not as it was before space
+        await pilot.press("g")
         await sees(pilot, r"(?s)shown 1 .*\[ \] +1 .*\[x\] +2 .*Send on 2 nodes")
         await pilot.press("space")
         await sees(pilot, "Send on 1, 2 nodes")

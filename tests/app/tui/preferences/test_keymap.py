@@ -56,7 +56,7 @@ def test_a_letter_means_one_thing_on_all_screens_but_for_a_short_list() -> None:
     ("line", "said"),
     [
         ("run.cancle: x", "run.cancle is not an action. Did you mean run.cancel?"),
-        ("zzzz: x", "zzzz is not an action. The help (?) lists the actions."),
+        ("zzzz: x", "zzzz is not an action. In the help (?), `/` lists the actions."),
         ("run.cancel: kex", "'kex' is not a key"),
         ("run.cancel: ctrl+kex", "'ctrl+kex' is not a key"),
         ("run.cancel: ''", "'' is not a key"),

@@ -1,6 +1,7 @@
 """The New screen: a job file as a form, as text, as its script and as a map of its nodes."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -204,6 +205,21 @@ def test_a_likely_price_that_is_too_long_leaves_the_price_at_most(
     line = cost_line((preview,), price, width).plain
     assert re.search(r"^requests .* billed at most [\d.]+ GPU-hours", line), line
     assert "if it runs like ddp-af5936" in cost_line((preview,), price, 200).plain
+
+
+@pytest.mark.parametrize(
+    ("width", "said"),
+    [
+        (58, "1 node, 8 ranks, 8 GPUs  billed at most 1 GPU-hour"),
+        (59, "requests 1 node, 8 ranks, 8 GPUs  billed at most 1 GPU-hour"),
+    ],
+)
+def test_the_price_keeps_its_label_in_a_narrow_line(
+    settings: Settings, project: Path, width: int, said: str
+) -> None:
+    preview = Runs(settings).preview(parse_job(LUMI.replace("nodes: 9", "nodes: 1"), ""), project)
+    launch = replace(preview.launch, price=replace(preview.launch.price, amount=1.0))
+    assert cost_line((replace(preview, launch=launch),), None, width).plain == said
 
 
 async def test_one_key_asks_the_cluster_about_the_job(settings: Settings, project: Path) -> None:
@@ -543,7 +559,9 @@ async def test_a_submit_right_after_an_edit_waits_for_its_check_and_keeps_the_ke
         area = screen.query_one(TextEditor)
         area.move_cursor((0, 0))
         released.clear()
-        await pilot.press("#", "enter", "ctrl+s", "y")
+        await pilot.press("#")
+        await sees(pilot, "Checking…")  # before a submit, too
+        await pilot.press("enter", "ctrl+s", "y")
         await sees(pilot, "Checking …, then asks")
         await pilot.press("escape", "x")
         assert area.text.startswith("#\nxname"), "escape ends the wait"

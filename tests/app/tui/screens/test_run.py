@@ -144,7 +144,7 @@ async def test_a_queued_run_shows_why_it_waits_and_one_that_is_done_what_it_cost
         await pilot.press("1", "j", "d")
         await sees(pilot, "It did not fail: it is done.")
         assert "cause was found" not in shown(pilot)
-        await sees(pilot, r"billed +about 1 GPU-hours \(of at most 32\)")
+        await sees(pilot, r"billed +about 1 GPU-hour \(of at most 32\)")
 
 
 async def test_a_wide_run_is_a_dashboard_and_a_narrow_one_has_tabs_with_their_keys(

@@ -94,7 +94,7 @@ def test_a_job_is_sent_proved_followed_and_doubled_and_the_terminal_is_as_before
         variables.pop(name, None)
     shell = SHELL.format(program=shlex.join([sys.executable, *PROGRAM[1:]]))
     tmux("new-session", "-d", "-x", "80", "-y", "24", "-c", str(tmp_path), shell, **variables)
-    tmux.sees("requests 1 node, 8 ranks, 8 GPUs")
+    tmux.sees("1 node, 8 ranks, 8 GPUs +billed at most")
     tmux.press("s")
     tmux.sees(r"y Yes")
     tmux.press("y")

@@ -2,6 +2,7 @@
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.widgets import Button
 
 from lumitui.app.tui.widgets import check_wait
 from lumitui.app.tui.widgets.check_wait import CheckWait
@@ -15,6 +16,7 @@ class Waiting(App[None]):
         wait = CheckWait()
         wait.display = False
         yield wait
+        yield Button("Other")
 
 
 async def test_a_new_submit_outlives_the_words_on_the_one_before(
@@ -34,3 +36,19 @@ async def test_a_new_submit_outlives_the_words_on_the_one_before(
         wait.end(lambda: asked.append("asked"))
         await pilot.pause()
     assert asked == ["refused", "asked"]
+
+
+async def test_a_second_submit_waits_after_the_user_left_the_first() -> None:
+    asked: list[str] = []
+    async with Waiting().run_test() as pilot:
+        wait = pilot.app.query_one(CheckWait)
+        wait.begin()
+        await pilot.press("tab")
+        assert not wait.has_focus
+        wait.begin()
+        await pilot.pause()
+        assert wait.has_focus
+        wait.begin()  # a held key
+        wait.end(lambda: asked.append("asked"))
+        await pilot.pause()
+        assert asked == ["asked"] and pilot.app.query_one(Button).has_focus
