@@ -15,6 +15,7 @@ from lumitui.app.knowledge.site_facts.allocation import (
     gpu_option,
     gpus_of_node,
     is_exclusive,
+    on_other_nodes,
     queue_of,
     whole_nodes,
 )
@@ -54,7 +55,7 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     asked, usable, option = cores_of_node(job), len(site.node.usable_cores), job.options.get
     if asked is None or asked <= usable or _threads(job) or site.scheduler != "slurm":
         return
-    if job.resources.partition and queue_of(job, site) is None and not job.options.has("qos"):
+    if on_other_nodes(job, site):
         return
     tasks, given = job.tasks_per_node, option("cpus-per-task")
     reserved = site.node.cores - usable
@@ -244,6 +245,8 @@ def _mask_binds(job: ScriptJob, name: str = "cpu-bind") -> Iterator[tuple[JobSte
 
 def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[MaskMistake, Position, Fix | None]]:
     """Yield each mistake with the position of its list, and the list's mechanical fix."""
+    if on_other_nodes(job, site):
+        return
     for name in ("cpu-bind", "gpu-bind"):
         for step, option, bind in _mask_binds(job, name):
             tasks = tasks_per_node_of(job, step) or job.tasks_per_node
@@ -252,15 +255,29 @@ def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[MaskMistake, Position,
                 continue
             starter: Starter = "torchrun" if workers else "srun"
             asked = (step.srun or NO_OPTIONS).number("cpus-per-task") or job.resources.cpus_per_task
-            found = mistakes(bind, site.node, tasks=tasks, starter=starter, cores=asked)
+            chosen = step.srun.value("gpu-bind") if step.srun else None
+            gpus = read_bind(chosen or "")
+            found = mistakes(bind, site.node, tasks=tasks, starter=starter, cores=asked, gpus=gpus)
             ordered = tasks == gpus_of_node(job) and all(one.id != "mask-empty" for one in found)
+            ordered = ordered and bool(gpus or not chosen) and not _orders_gpus(job)
             variable = _holder(job, option)
-            known = ordered and not workers and not (step.srun and step.srun.has("gpu-bind"))
+            known = ordered and not workers and not chosen and tasks == site.node.gpus
             fix = _relisted(job, option, variable, bind, site.node) if known else None
             for mistake in found:
                 if ordered or mistake.id != "mask-order":
                     held = variable is not None and mistake.id != "mask-torchrun"
                     yield mistake, variable.at if variable and held else option.at, fix
+
+
+_OWN_ORDER = re.compile(
+    r"_VISIBLE_DEVICES=[\"']?"
+    r"(?!\\?\$\{?(?:SLURM_LOCALID|LOCAL_RANK|\w+_VISIBLE_DEVICES)\b|0,1\b)(?:\\?\$|\d+,)"
+)
+
+
+def _orders_gpus(job: ScriptJob) -> bool:
+    """Return whether a script gives its ranks the GPUs in an order of its own."""
+    return any(map(_OWN_ORDER.search, (job.text, *job.files.values())))
 
 
 def _holder(job: ScriptJob, option: Option) -> Variable | None:
