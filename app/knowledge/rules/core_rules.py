@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from lumitui.app.knowledge.masks import Bind, MaskMistake, Starter, mistakes, read_bind
 from lumitui.app.knowledge.program.step_program import one_gpu_of
 from lumitui.app.knowledge.rule import Hit, Rule, rule
-from lumitui.app.knowledge.rules.phrases import INHERIT, removal, rewrite, setting, some
+from lumitui.app.knowledge.rules.phrases import INHERIT, removal, rewrite, some
 from lumitui.app.knowledge.script_job import NO_OPTIONS, JobStep, Option, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import (
     cores_of_node,
@@ -314,14 +313,23 @@ def _relisted(
     new = ",".join(mask(cores, node.cores) for cores in node.cores_of_gpu)
     if old == new:
         return None
-    words = "write the node's own masks"
-    if variable is None:
-        fix = rewrite(option, option.raw.replace(old, new)) if old in option.raw else None
-        return fix and replace(fix, words=words)
-    value = variable.value.replace(old, new)
-    plain = re.fullmatch(r"[\w:=,]+", value) and old in variable.value
-    mark = variable.quoted.removesuffix("mixed")
-    return setting(variable, f"{mark}{value}{mark}", words) if plain else None
+    holders = [one.at for one in (variable,) if one] + [
+        one.at for one in reversed(job.variables) if old in one.value and one.at < option.at
+    ]
+    found = (_written(job, old, at) for at in (option.at, *holders))
+    return next((Fix("write the node's own masks", at, new) for at in found if at), None)
+
+
+def _written(job: ScriptJob, text: str, at: Position) -> Position | None:
+    """Return where `text` is written between the ends of `at`; None if it is not there as such."""
+    if not at.line or at.file or at.field:
+        return None
+    lines = job.text.split("\n")[: at.end_line or at.line]
+    for number in range(at.line, len(lines) + 1):
+        column = lines[number - 1].find(text, at.column - 1 if number == at.line else 0)
+        if column >= 0:
+            return Position(number, column + 1, number, column + 1 + len(text))
+    return None
 
 
 def _mistake(name: str, severity: Severity, title: str, why: str, source: str = _SOURCE) -> Rule:

@@ -25,12 +25,14 @@ def of_masks(text: str) -> list[Finding]:
         'CPU_BIND_MASKS="{}"\nsrun --cpu-bind=v,mask_cpu=$CPU_BIND_MASKS python3 t.py\n',
         "export BIND=mask_cpu:{}\nsrun --cpu-bind=${{BIND}} python3 t.py\n",
         "srun --cpu-bind=mask_cpu:{} python3 t.py\n",
+        'V=v,\nsrun --cpu-bind="${{V}}mask_cpu:{}" \\\n\tpython3 t.py\n',
+        "M='{}'  # of a node\nBIND=mask_cpu:$M\nsrun --cpu-bind=$BIND python3 t.py\n",
     ],
 )
 def test_wrong_masks_are_shown_and_replaced_where_they_are_written(lines: str, wrong: str) -> None:
     text = HEAD + lines.format(wrong)
     found = of_masks(text)
-    assert found and {one.at.line for one in found} == {4}
+    assert found and {one.at.line for one in found} < {4, 5}
     right, count = fixed(text, found)
     assert (right, count) == (text.replace(wrong, LUMI), 1)
     assert of_masks(right) == []
@@ -60,7 +62,8 @@ def test_masks_are_not_replaced_if_they_may_be_meant_or_are_not_the_nodes_own(
         "G=(4 5 2 3 6 7 0 1)\nsrun --cpu-bind=mask_cpu:{} bash -c "
         "'export ROCR_VISIBLE_DEVICES=${{G[$SLURM_LOCALID]}}; python3 t.py'\n",
         "cat > gpu.sh <<'EOF'\nG=(4 5 2 3 6 7 0 1)\nexport ROCR_VISIBLE_DEVICES="
-        '${{G[SLURM_LOCALID]}}\nexec "$@"\nEOF\nsrun --cpu-bind=mask_cpu:{} bash gpu.sh python3 t.py\n',
+        '${{G[SLURM_LOCALID]}}\nexec "$@"\nEOF\n'
+        "srun --cpu-bind=mask_cpu:{} bash gpu.sh python3 t.py\n",
     ],
 )
 def test_masks_fit_the_order_that_the_script_itself_gives_the_gpus(lines: str) -> None:
