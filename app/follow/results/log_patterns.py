@@ -28,15 +28,21 @@ LOG_BYTES = 262_144
 """Bytes to search at the end of a log."""
 _LOG_LINE = 2000
 """Characters to search in each line."""
-_COUNT = r"(\d{1,3}(?:,\d{3})+|\d+)(?!\.?\d)"
-_AFTER = r"s?[\"']?[ \t:=#\[(]*"
+_COUNT = r"((?>\d{1,3}(?:[,_]\d{3})+|\d+))(?![\w%]|\.\d| m?s\b)"  # not 5%, 5k, 5 ms
+_AFTER = r"s?(?:\(train\))?[ \t:=#\[(\"']*"
 _STEP = re.compile(
-    rf"(?<![\w/])(?:(?:global|train)[_ ])?(?:step|iter(?:ation)?){_AFTER}{_COUNT}(?: ?/ ?{_COUNT})?"
-    rf"|(?<![\d.]){_COUNT}/{_COUNT} \[\d+:\d\d",  # a progress bar of tqdm
+    r"(?:(?<![\w/])(?:(?:global|train)[_ ])?|(?<!\w)(?:global|optimizer)_)"
+    rf"(?:step|iter(?:ation)?|num_update){_AFTER}{_COUNT}(?: ?/ ?{_COUNT})?"
+    rf"|(?<![\d.]){_COUNT}/{_COUNT} \[\d+:\d\d(?::\d\d)?<"  # a progress bar of tqdm
+    r"|(?<![\d.])(\d+)it \[\d+:\d\d",  # the same, of an unknown length
     re.IGNORECASE,
 )
 _EPOCH = re.compile(rf"(?<!\w)epoch{_AFTER}{_COUNT}", re.IGNORECASE)
 _BATCH = re.compile(rf"[\[(] *{_COUNT} ?/ ?{_COUNT}[\])]")
+_ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+"""A colour, or another sequence for the terminal, which may part a word from its number."""
+_GROUPED = re.compile(r"[-+]?(?!0)\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+_THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}
 _Found = Mapping[str, Sequence[tuple[str, int, float]]]
 """For each series, its lines, their places in the log, and their values."""
 
@@ -65,7 +71,7 @@ def log_figures_of(run: Run, read: Callable[[int], tuple[int, bytes] | None]) ->
     try:
         if (end := read(LOG_BYTES)) is None:
             return LogFigures()
-        text = end[1].decode("utf-8", "replace")
+        text = _ESCAPE.sub("", end[1].decode("utf-8", "replace"))
         found = _found(text, run.spec.metrics)
         lines = _lines_of(found)
         points = [point for line in lines if (point := parse_line(line))]
@@ -105,7 +111,8 @@ def _found(text: str, patterns: Mapping[str, str], seconds: float = SECONDS) -> 
     found: dict[str, list[tuple[str, int, float]]] = {}
     for name, pattern in patterns.items():
         try:
-            found[name] = list(_matches(text, pattern, deadline))
+            speed = name.endswith("per_s")
+            found[name] = list(_matches(text, pattern, deadline, speed=speed))
         except TimeoutError as error:
             raise InputError(
                 f"The pattern {name} under `metrics:` needs more than {seconds:g} s on the log.",
@@ -175,7 +182,7 @@ def _steps_of(found: _Found) -> tuple[dict[int, int], str]:
 
 def _step(line: str, _first: int) -> int | None:
     match = _STEP.search(line)
-    return _whole(match[1] or match[3]) if match else None
+    return _whole(match[1] or match[3] or match[5]) if match else None
 
 
 def _step_of_epoch(line: str, first: int) -> int | None:
@@ -195,13 +202,15 @@ def _epoch(line: str, _first: int) -> int | None:
 
 
 def _whole(digits: str) -> int:
-    return int(digits[:18].replace(",", ""))
+    return int(re.sub("[,_]", "", digits)[:18])
 
 
 _READERS = (("step", _step), ("step", _step_of_epoch), ("epoch", _epoch))
 
 
-def _matches(text: str, pattern: str, deadline: float) -> Iterator[tuple[str, int, float]]:
+def _matches(
+    text: str, pattern: str, deadline: float, *, speed: bool
+) -> Iterator[tuple[str, int, float]]:
     try:
         compiled = regex.compile(pattern)
     except (regex.error, OverflowError, RecursionError):
@@ -213,13 +222,22 @@ def _matches(text: str, pattern: str, deadline: float) -> Iterator[tuple[str, in
         if rest <= 0:
             raise TimeoutError
         match = compiled.search(line[:_LOG_LINE], timeout=rest, concurrent=True)
-        if match and (number := _parsed(match[1])) is not None:
+        if not match:
+            continue
+        word = match[1] or ""
+        if speed and match.end() == match.end(1) and re.match(r"[kKM]\b", line[match.end() :]):
+            word += line[match.end()]
+        if (number := _parsed(word, _THOUSANDS if speed else {})) is not None:
             yield line[:_LOG_LINE], place, number
 
 
-def _parsed(text: str | None) -> float | None:
+def _parsed(word: str, units: Mapping[str, float]) -> float | None:
+    """Return the number that a word is: `1,200.5`, `0,5` or, with its unit, `1.2k`."""
+    word, factor = word.strip().rstrip(","), units.get(word[-1:], 1.0)
+    word = word if factor == 1.0 else word[:-1]
+    decimal = word.count(",") == 1 and "." not in word and not _GROUPED.fullmatch(word)
     try:
-        number = float((text or "").replace(",", ""))
+        number = float(word.replace(",", "." if decimal else "")) * factor
     except ValueError:
         return None
     return number if math.isfinite(number) else None

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from lumitui.app.knowledge.masks import Bind, MaskMistake, Starter, mistakes, read_bind
 from lumitui.app.knowledge.program.step_program import one_gpu_of
 from lumitui.app.knowledge.rule import Hit, Rule, rule
-from lumitui.app.knowledge.rules.phrases import INHERIT, removal, rewrite, setting, some
+from lumitui.app.knowledge.rules.phrases import INHERIT, removal, rewrite, some
 from lumitui.app.knowledge.script_job import NO_OPTIONS, JobStep, Option, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import (
     cores_of_node,
@@ -15,6 +14,7 @@ from lumitui.app.knowledge.site_facts.allocation import (
     gpu_option,
     gpus_of_node,
     is_exclusive,
+    on_other_nodes,
     queue_of,
     whole_nodes,
 )
@@ -54,7 +54,7 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     asked, usable, option = cores_of_node(job), len(site.node.usable_cores), job.options.get
     if asked is None or asked <= usable or _threads(job) or site.scheduler != "slurm":
         return
-    if job.resources.partition and queue_of(job, site) is None and not job.options.has("qos"):
+    if on_other_nodes(job, site):
         return
     tasks, given = job.tasks_per_node, option("cpus-per-task")
     reserved = site.node.cores - usable
@@ -248,6 +248,8 @@ _Places = tuple[Position, ...]
 
 def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[MaskMistake, _Places, Fix | None]]:
     """Yield each mistake with the places of its list, and the list's mechanical fix."""
+    if on_other_nodes(job, site):
+        return
     for name in ("cpu-bind", "gpu-bind"):
         users: dict[Variable | None, list[Position]] = {}
         for _, option, _ in _mask_binds(job, name):
@@ -259,10 +261,13 @@ def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[MaskMistake, _Places, 
                 continue
             starter: Starter = "torchrun" if workers else "srun"
             asked = (step.srun or NO_OPTIONS).number("cpus-per-task") or job.resources.cpus_per_task
-            found = mistakes(bind, site.node, tasks=tasks, starter=starter, cores=asked)
+            chosen = step.srun.value("gpu-bind") if step.srun else None
+            gpus = read_bind(chosen or "")
+            found = mistakes(bind, site.node, tasks=tasks, starter=starter, cores=asked, gpus=gpus)
             ordered = tasks == gpus_of_node(job) and all(one.id != "mask-empty" for one in found)
+            ordered = ordered and bool(gpus or not chosen) and not _orders_gpus(job)
             variable = _holder(job, option)
-            known = ordered and not workers and not (step.srun and step.srun.has("gpu-bind"))
+            known = ordered and not workers and not chosen and tasks == site.node.gpus
             fix = _relisted(job, option, variable, bind, site.node) if known else None
             for mistake in found:
                 if ordered or mistake.id != "mask-order":
@@ -270,6 +275,17 @@ def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[MaskMistake, _Places, 
                     if variable and mistake.id != "mask-torchrun":
                         places = (variable.at, *users[variable])
                     yield mistake, places, fix
+
+
+_OWN_ORDER = re.compile(
+    r"_VISIBLE_DEVICES=[\"']?"
+    r"(?!\\?\$\{?(?:SLURM_LOCALID|LOCAL_RANK|\w+_VISIBLE_DEVICES)\b|0,1\b)(?:\\?\$|\d+,)"
+)
+
+
+def _orders_gpus(job: ScriptJob) -> bool:
+    """Return whether a script gives its ranks the GPUs in an order of its own."""
+    return any(map(_OWN_ORDER.search, (job.text, *job.files.values())))
 
 
 def _holder(job: ScriptJob, option: Option) -> Variable | None:
@@ -306,14 +322,23 @@ def _relisted(
     new = ",".join(mask(cores, node.cores) for cores in node.cores_of_gpu)
     if old == new:
         return None
-    words = "write the node's own masks"
-    if variable is None:
-        fix = rewrite(option, option.raw.replace(old, new)) if old in option.raw else None
-        return fix and replace(fix, words=words)
-    value = variable.value.replace(old, new)
-    plain = re.fullmatch(r"[\w:=,]+", value) and old in variable.value
-    mark = variable.quoted.removesuffix("mixed")
-    return setting(variable, f"{mark}{value}{mark}", words) if plain else None
+    holders = [one.at for one in (variable,) if one] + [
+        one.at for one in reversed(job.variables) if old in one.value and one.at < option.at
+    ]
+    found = (_written(job, old, at) for at in (option.at, *holders))
+    return next((Fix("write the node's own masks", at, new) for at in found if at), None)
+
+
+def _written(job: ScriptJob, text: str, at: Position) -> Position | None:
+    """Return where `text` is written between the ends of `at`; None if it is not there as such."""
+    if not at.line or at.file or at.field:
+        return None
+    lines = job.text.split("\n")[: at.end_line or at.line]
+    for number in range(at.line, len(lines) + 1):
+        column = lines[number - 1].find(text, at.column - 1 if number == at.line else 0)
+        if column >= 0:
+            return Position(number, column + 1, number, column + 1 + len(text))
+    return None
 
 
 def _mistake(name: str, severity: Severity, title: str, why: str, source: str = _SOURCE) -> Rule:

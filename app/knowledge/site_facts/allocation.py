@@ -43,6 +43,12 @@ def queue_of(job: ScriptJob, site: Site) -> NamedPartition | None:
     return fits[0] if len(fits) == 1 else None
 
 
+def on_other_nodes(job: ScriptJob, site: Site) -> bool:
+    """Return whether a job without GPUs names a queue whose nodes the profile does not describe."""
+    named = job.resources.partition or job.resources.qos
+    return bool(named) and queue_of(job, site) is None and not asks_for_gpus(job)
+
+
 def is_exclusive(job: ScriptJob) -> bool:
     """Return whether the job itself requests whole nodes, in any partition."""
     option = job.options.get("exclusive")

@@ -7,13 +7,20 @@ from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.source_position import at_key
 
 _VALUE = r"(?:\{[^{}]*\}|%[-+0-9.]*[defg])"
-_NAME = r"([\w/]*(?:loss|acc(?:uracy)?|ppl|perplexity))"
-_NAMED = re.compile(rf"{_NAME}[ :=]+{_VALUE}|print\([^\n]*[\"']{_NAME}[ :=]*[\"'],", re.IGNORECASE)
-_UNIT = r"((?:samples?|images?|imgs?|examples?|sequences?|tokens?) ?/ ?s(?:ec(?:ond)?)?)\b"
+_NAME = r"(?<![\w/])([\w/]*(?:loss|acc(?:uracy)?|ppl|perplexity))"
+_NAMED = re.compile(
+    rf"{_NAME}[ :=]+{_VALUE}|print\([^\n]{{0,200}}[\"']{_NAME}[ :=]*[\"'],", re.IGNORECASE
+)
+_UNIT = (
+    r"((?:samples?|images?|imgs?|examples?|sequences?|tokens?) ?/ ?s(?:ec(?:ond)?)?)\b"
+    r"(?! ?/| ?\(?per\b|(?<=examples/s)\])"  # of one GPU; of a data set that is prepared
+)
 _SPEED = re.compile(rf"{_VALUE} ?{_UNIT}(?![ :=]+{_VALUE})", re.IGNORECASE)
 _SPEED_AFTER = re.compile(rf"{_UNIT}[ :=]+{_VALUE}", re.IGNORECASE)
-_LOGGED = r"(?<![\w.,])\d[\d,]*(?:\.\d+)?"
-_LOGGED_SPEED = re.compile(rf"{_UNIT}[ :=]+{_LOGGED}|{_LOGGED} ?{_UNIT}(?![ :=]+\d)", re.IGNORECASE)
+_LOGGED = r"(?<![\w.,+-])(?>\d[\d,]*(?:\.\d+)?)"
+_LOGGED_SPEED = re.compile(
+    rf"{_UNIT}[ :=]+{_LOGGED}(?!\w)|{_LOGGED} ?{_UNIT}(?![ :=]+\d)", re.IGNORECASE
+)
 _STEPS = re.compile(rf"{_LOGGED} ?(?:it|steps?)/s\b|(?:it|steps?)/s[ :=]+{_LOGGED}", re.IGNORECASE)
 _SCALED = {
     "batch": re.compile(r"--(?:(?:train|per_device|micro|global)[-_])*(?:batch(?:[-_]?size)?|bs)"),

@@ -36,6 +36,22 @@ def test_series_come_from_the_log() -> None:
     assert series_of(LOG, {}) == {}
 
 
+@pytest.mark.parametrize(
+    ("printed", "number"),
+    [
+        ("980.0", 980), ("1.2k", 1200), ("1.2K", 1200), ("3M", 3e6), ("1,200.5", 1200.5),
+        ("1,200", 1200), ("1,00,000", 100_000), ("1.2e3", 1200), ("100,", 100), ("0,5", 0.5),
+        ("0,125", 0.125), ("12,34", 12.34), ("5kimg", None),
+    ],
+)  # fmt: skip
+def test_a_speed_has_the_size_that_was_printed(printed: str, number: float | None) -> None:
+    found = series_of(f"speed {printed} \n", {"tokens_per_s": r"speed (\S+)"})
+    assert found == {"tokens_per_s": [] if number is None else [number]}
+    digits = series_of(f"speed {printed} \n", {"tokens_per_s": "speed ([0-9.,e]+)", "loss": "(3)M"})
+    assert digits["tokens_per_s"] == [number or 5]
+    assert digits["loss"] == [3] * (printed == "3M")
+
+
 @pytest.mark.parametrize("pattern", ["(?:a|aa)+$", r"(?:\w|\w\w)+\d"])
 def test_a_pattern_that_would_take_for_ever_is_named(pattern: str) -> None:
     log = "step 1 Images/sec: 100\n" + "a" * 60 + "!\n"
@@ -103,6 +119,21 @@ def _logged(**metrics: str) -> Run:
         ("Epoch [{epoch}/2], Step [{half}/200], loss 0.{n}", [100, 200, 300, 400], "step"),
         ("Epoch: [{epoch}][ {half}/200]\tTime 0.1\tloss 0.{n}", [100, 200, 300, 400], "step"),
         ("{n5}/100 [00:12<00:40, 4.20it/s] loss 0.{n}", [5, 10, 15, 20], "step"),
+        ("{n5}it [1:00:12, 4.20it/s] loss 0.{n}", [5, 10, 15, 20], "step"),
+        (
+            "Steps:  {n}%|# | {n5}/500 [1:00:12<2:00:40, 4.20it/s] loss 0.{n}",
+            [5, 10, 15, 20],
+            "step",
+        ),
+        ("rank 0/4 [12:00:01] step {n5} loss 0.{n}", [5, 10, 15, 20], "step"),
+        ("step 0_0{n5:02} loss 0.{n}", [5, 10, 15, 20], "step"),
+        ("step: 50{n} ms, iter {n5}, loss 0.{n}", [5, 10, 15, 20], "step"),
+        ("\x1b[31mstep: {n5} \x1b[32mloss \x1b[1m0.{n}\x1b[39m", [5, 10, 15, 20], "step"),
+        ("epoch=0/micro_step={n}/global_step={n5}, loss 0.{n}", [5, 10, 15, 20], "step"),
+        ("Iter(train) [ {n5}/200]  lr: 0.1  loss 0.{n}", [5, 10, 15, 20], "step"),
+        ("Epoch(train)  [{epoch}][ {half}/200]  loss 0.{n}", [100, 200, 300, 400], "step"),
+        ('epoch 001: loss 0.{n}, "num_updates": "{n5}"', [5, 10, 15, 20], "step"),
+        ("step {n}k loss 0.{n}", [1, 2, 3, 4], "line"),
         ("Epoch {n} of 4 loss 0.{n}", [1, 2, 3, 4], "epoch"),
         ("step 7 loss 0.{n}", [1, 2, 3, 4], "line"),  # does not grow
         ("Train Epoch: 1 [{n5}/60000 (1%)] loss 0.{n}", [1, 2, 3, 4], "line"),  # samples

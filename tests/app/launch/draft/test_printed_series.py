@@ -1,6 +1,7 @@
 """The pattern that the form offers finds the number that the program prints."""
 
 import re
+import time
 
 import pytest
 
@@ -81,3 +82,22 @@ def test_a_speed_in_the_log_is_quoted_with_a_pattern_that_finds_it(line: str, qu
 def test_steps_per_second_are_not_samples_and_other_logs_have_no_speed() -> None:
     assert "`4.2 it/s`, which counts steps" in logged_speed("60/100 [00:10<00:05, 4.2 it/s]")
     assert logged_speed("reading 4 images from /s3\nimages/second\n") == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "120.5 samples/s/GPU", "120 samples/s per GPU", "120 images/sec (per device)",  # of one GPU
+        "samples/s: 1.2k", "1.2e+04 samples/s", "samples/s: 1.2e+04", "samples/s=1_234",
+        "Map: 100%|#| 1000/1000 [00:01<00:00, 5000.12 examples/s]",  # Hugging Face, before training
+    ],
+)  # fmt: skip
+def test_a_number_that_is_not_the_speed_of_the_run_is_not_offered(line: str) -> None:
+    assert logged_speed(line) == ""
+
+
+@pytest.mark.parametrize("text", ["a" * 30_000, "1" * 30_000, "print(" * 10_000])
+def test_a_long_word_in_a_program_takes_no_time(text: str) -> None:
+    begun = time.process_time()
+    assert list(undrawn_series(f"ICON = '{text}'", "")) == []
+    assert time.process_time() - begun < 3
