@@ -4,9 +4,7 @@ import pytest
 
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.app.tui.dialogs.sending import SendingDialog
-from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import shown, until
 
 
@@ -19,12 +17,3 @@ async def test_a_send_shows_all_its_steps(settings: Settings, size: tuple[int, i
         dialog.report("sync", "sending the code")
         for step in ("done  begin", "now   sync  sending the code", "prepare", "submit", "record"):
             await until(pilot, lambda step=step: step in shown(pilot), step, 5)
-
-
-async def test_the_choice_of_followers_is_as_wide_as_its_words(settings: Settings) -> None:
-    app = LumiApp(settings)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await app.push_screen(ResubmitDialog(a_run("vit-000001"), 1, followers=("eval-000002",)))
-        await pilot.pause()
-        choice = app.screen.query_one("#then")
-        assert choice.size.width < 30 and choice.size.height == 1
