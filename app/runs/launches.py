@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from lumitui.app.survey.inquiry.start_places import StartPlace
 
 _FRESH = 60.0
-"""Seconds for which an awaited run's state counts; by default, Slurm remembers jobs for 300."""
+"""Seconds for which an awaited run's state counts; by default, Slurm remembers jobs for 300. A
+state from the future is of a clock that was set back."""
 
 
 class Launches(RunsCore):
@@ -261,7 +262,7 @@ class Launches(RunsCore):
         """
         after, site = preview.launch.spec.after, preview.site.name
         awaited = [self.history.get(run_id) for run_id in after.run] if after else []
-        if any(time.time() - run.updated > _FRESH for run in awaited):
+        if any(abs(time.time() - run.updated) > _FRESH for run in awaited):
             failed = self.refresh(site).failed
             if site in failed:
                 raise failed[site]

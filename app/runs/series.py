@@ -421,8 +421,8 @@ class SeriesRuns:
 
     def _awaited(self, site: str, ids: Sequence[str]) -> tuple[Run, ...]:
         """Return the runs among `ids` that have not ended."""
-        runs, stale = self._unfinished(ids), time.time() - _FRESH
-        if any(run.updated < stale for run in runs):
+        runs, now = self._unfinished(ids), time.time()
+        if any(abs(now - run.updated) > _FRESH for run in runs):
             # Slurm forgets a job minutes after its end, and then refuses jobs that wait for it.
             self._refresh(site)
             runs = self._unfinished(ids)

@@ -53,7 +53,7 @@ s={snapshot}; t={target}; w=$t.part-$$
 [ -d "$t" ] && exit 0
 gone() { [ -d "$s" ] || { echo no-snapshot; exit 4; }; exit 1; }
 damaged() { echo damaged-snapshot; exit 5; }
-trap 'rm -rf "$w" "$w.sums" "$w.own"' EXIT
+trap 'chmod -R u+w "$w" 2>/dev/null || :; rm -rf "$w" "$w.sums" "$w.own"' EXIT
 [ -d "$s" ] || gone
 [ -f "$s.sums" ] || damaged
 cp "$s.sums" "$w.sums" || gone

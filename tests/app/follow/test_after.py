@@ -1,5 +1,6 @@
 """`after:`: a job that Slurm starts once others have ended as required."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -116,10 +117,11 @@ def test_a_run_that_failed_while_nobody_looked_is_judged_before_the_send(
         (preview,) = runs.previews(
             read_job(path), path.parent, changes={"after": {"run": run["id"], "when": "any"}}
         )
-        runs.history.update(run["id"], updated=1.0)  # heard of long ago
-        with pytest.raises(InputError, match="has since ended: failed"):
-            runs.send(preview)
-        runs.history.update(run["id"], state=State.RUNNING, ended=None)
+        for heard in (1.0, time.time() + 7200):  # long ago; before the clock was set back
+            runs.history.update(run["id"], updated=heard)
+            with pytest.raises(InputError, match="has since ended: failed"):
+                runs.send(preview)
+            runs.history.update(run["id"], state=State.RUNNING, ended=None)
         assert len(runs.history.page()) == 1, "nothing was sent"
     refused = lt(home, "submit", str(path), "--after", run["id"], "--yes")
     told(refused, 2, "has ended as failed", "would never start")

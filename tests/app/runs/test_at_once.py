@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lumitui.app.follow.refresh import Refreshed
 from lumitui.app.history.run import Run
 from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import Runs
@@ -92,6 +93,25 @@ def test_the_rest_waits_for_what_was_sent_before(
     runs.history.update("vit-2", state=State.FAILED, updated=time.time())
     runs.series.send(series.id)
     assert site.waits["4"] == "" and site.waits["5"] == "afterany:103:101"
+
+
+def test_a_state_from_before_the_clock_was_set_back_is_queried_again(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, job: Path
+) -> None:
+    site = Site(runs, monkeypatch)
+    site.refuse = "3"
+    series = runs.series.begin_grid(runs.previews(job))
+    runs.series.send(series.id)
+    runs.series._ready.clear()
+    runs.history.update("vit-1", updated=time.time() + 7200)
+
+    def refresh(name: str, **given: object) -> Refreshed:
+        runs.history.update("vit-1", state=State.DONE, updated=time.time())
+        return Refreshed((), (), 1)
+
+    monkeypatch.setattr(runs, "refresh", refresh)
+    runs.series.send(series.id)
+    assert site.waits["3"] == ""
 
 
 def test_a_run_that_the_user_left_out_does_not_break_its_lane(

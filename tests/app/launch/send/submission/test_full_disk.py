@@ -12,6 +12,7 @@ from lumitui.remote.site.errors import RefusedError
 from tests.support.files.snapshots import left_over
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 from tests.support.program.home import Home
+from tests.support.servers.cluster import Cluster
 from tests.support.servers.small_disk import quota_disk, small_disk
 
 SIZE = 2_000_000
@@ -104,3 +105,22 @@ def test_a_quota_that_the_code_goes_beyond(limited: tuple[Runs, Path], tmp_path:
     os.sync()
     run = finish(runs, runs.send(runs.preview(JOB, project)))
     assert run.state is State.DONE
+
+
+@pytest.mark.cluster
+def test_the_disk_is_named_although_the_copy_is_read_only(
+    cluster: Cluster, home: Home, tmp_path: Path
+) -> None:
+    # A copy has the modes of the snapshot, which only root removes as they are.
+    home.add_cluster(cluster)
+    profile = f"extends: minilumi\nwork_root: {cluster.small}/{{user}}/full\n"
+    (home.config / "sites" / "full.yaml").write_text(profile)
+    project = hello_project(tmp_path / "project")
+    (project / "weights").write_bytes(os.urandom(SIZE))
+    ballast = fill(Path(cluster.small), SIZE * 3 // 2)
+    try:
+        with Runs(home.settings) as runs, pytest.raises(RefusedError, match="No space left"):
+            runs.send(runs.preview(hello_job(site="full", proof="off"), project))
+    finally:
+        ballast.unlink()
+        cluster.login(f"chmod -R u+w {cluster.small}/$USER/full; rm -r {cluster.small}/$USER/full")
