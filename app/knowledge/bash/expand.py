@@ -13,6 +13,7 @@ from tree_sitter import Node
 from lumitui.app.knowledge.bash.origins import Piece, Pieces, known, plain, span, unsplit
 from lumitui.app.knowledge.bash.parsed_text import Tree
 from lumitui.app.knowledge.bash.scope import Scope, Value
+from lumitui.app.knowledge.program.syntax_tree import tree_of
 from lumitui.app.knowledge.script_job import CommandWord, Shell
 from lumitui.remote.site.source_position import Position
 
@@ -29,9 +30,7 @@ def evaluate(text: str, names: Mapping[str, str]) -> int | None:
     if len(text) > 200:
         return None
     try:
-        tree = ast.parse(
-            text.replace("$", "").replace("{", "").replace("}", "").strip(), mode="eval"
-        )
+        tree = tree_of(text.replace("$", "").replace("{", "").replace("}", "").strip(), "eval")
         return _value(tree.body, names, 0)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

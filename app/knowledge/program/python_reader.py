@@ -29,6 +29,7 @@ from lumitui.app.knowledge.program.roles import (
     names_with_roles,
     variable_read,
 )
+from lumitui.app.knowledge.program.syntax_tree import tree_of
 from lumitui.remote.site.source_position import Position
 
 
@@ -70,7 +71,7 @@ _LEAVES = (ast.Return, ast.Continue, ast.Break)
 def read_python(text: str, file: str) -> PythonFile:
     """Return the facts of a Python file; if it does not parse, only `fault` is set."""
     try:
-        tree = ast.parse(text)
+        tree = tree_of(text)
     except SyntaxError as error:
         fault = _fault(error, file)
         if _NEWER.match(_line(text, fault.at.line)) or "f-string" in fault.message:

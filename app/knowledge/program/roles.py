@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from lumitui.app.knowledge.program.program_facts import ABOUT_RANKS, GuardKind, LineGuard, Role
+from lumitui.app.knowledge.program.syntax_tree import tree_of
 
 _VARIABLES: dict[str, Role] = {
     "RANK": "rank",
@@ -191,7 +192,7 @@ def _parts(value: ast.expr) -> list[ast.expr]:
             name = rf"\b{re.escape(each.target.id)}\b"
             whole = ast.unparse(value.elt)
             found = [re.sub(name, text.replace("\\", r"\\\\"), whole) for text in texts]
-            return [ast.parse(text, mode="eval").body for text in found]
+            return [tree_of(text, "eval").body for text in found]
     return []
 
 
