@@ -176,6 +176,19 @@ def test_the_verb_writes_for_a_script_what_the_guide_writes(here: Here, tmp_path
     assert (later.name, later.script, later.metrics) == ("later", "src/later.py", {})
 
 
+def test_a_given_name_is_kept_and_only_a_python_program_is_read(here: Here, tmp_path: Path) -> None:
+    (tmp_path / "fit.sh").write_text("print(f'loss {loss:.3f}')\n")
+    path = tmp_path / "job.yaml"
+    for script, words, name in (("fit.sh", (), "fit"), ("late.py", ("--name", "mine"), "mine")):
+        assert here("new", "--script", script, *words, "--output", str(path)).returncode == 0
+        spec = parse_job(path.read_text(), "job")
+        assert (spec.name, spec.script, spec.metrics) == (name, script, {})
+        path.unlink()
+    (tmp_path / "broken.py").symlink_to("/proc/self/mem")
+    told(here("new", "--script", "broken.py", "--output", str(path)), 1, "Cannot read", "broken.py")
+    assert not path.exists()
+
+
 def test_an_error_that_a_person_can_correct_is_written_and_shown(
     here: Here, tmp_path: Path
 ) -> None:

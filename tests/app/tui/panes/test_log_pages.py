@@ -62,6 +62,73 @@ async def test_a_log_of_two_gigabytes_is_read_from_anywhere_in_bounded_memory(
         await sees(pilot, "the very last")
 
 
+async def the_needle_is_found(pilot: Pilot[int], view: LogView) -> None:
+    await sees(pilot, "step 23999")
+    await sees(pilot, r"ranks \(, \.\) \[all\] +0 +1 ")
+    await pilot.press("slash", *"ZZ", "enter")
+    await sees(pilot, "“ZZ” is not in the log")
+    await pilot.press("slash", "ctrl+u", *"needle ", "enter")
+    await sees(pilot, r"match 1 of 1 of “needle ”")
+    assert view.marked is not None and view.marked.text == " 3: the needle [b]"
+    await sees(pilot, r"\n.*nN Match")
+    await pilot.press("n")
+    await sees(pilot, "“needle ” is nowhere else in the log")
+    await pilot.press("full_stop", "g", "slash", "ctrl+u", *"step 7 ", "enter")
+    await sees(pilot, "match 1 of 1 of “step 7 ”, not from rank 0: showing all ranks")
+    await sees(pilot, r"\[all\]")
+    await pilot.press("G", "pageup", "slash", "ctrl+u", *" needle  ", "enter")
+    await sees(pilot, "“needle” is not below this line, but above it")
+
+
+async def the_errors_and_ranks_are_found(pilot: Pilot[int], view: LogView) -> None:
+    await pilot.press("e")
+    await sees(pilot, "first error 1/2, rank 9")
+    await sees(pilot, r" 8  9 traceback +10 ")
+    await sees(pilot, r" 9: KeyError: 'k' +.2 ranks the same ▸")
+    assert " 4: KeyError: 'k'" not in view.lines
+    await pilot.press("enter")
+    await until(pilot, lambda: " 4: KeyError: 'k'" in view.lines, "the others")
+    await pilot.press("e")
+    await sees(pilot, "error 2/2, rank 5")
+    await pilot.press("full_stop")
+    await sees(pilot, r"\[0\]")
+    await until(
+        pilot, lambda: {line.split(":")[0].strip() for line in view.lines} == {"0"}, "one rank"
+    )
+    await pilot.press("comma")
+    await sees(pilot, r"\[all\]")
+    await pilot.click("#ranks", offset=(21, 0))
+    await sees(pilot, r"\[1\]")
+    await sees(pilot, r"\n.*,\. Rank .*esc Clear")
+
+
+async def what_is_chosen_stays_until_esc(pilot: Pilot[int], app: LumiApp, view: LogView) -> None:
+    # What is chosen stays when the log is left, until esc clears it.
+    await pilot.press("g", "slash", "ctrl+u", *"rank 99", "enter")
+    await sees(pilot, "no lines from rank 99 so far")
+    await pilot.press("slash", "ctrl+u", *"rank 14", "enter")
+    await sees(pilot, r"\[14\]")
+    await pilot.press("slash", "ctrl+u", *"step 30 ", "enter")
+    await sees(pilot, "match of “step 30 ” ")
+    app.action_go("sites")
+    await until(pilot, lambda: isinstance(app.screen, SitesScreen), "the sites")
+    await pilot.press("escape")
+    await until(pilot, lambda: isinstance(app.screen, RunScreen), "the log again")
+    await pilot.press("g")
+    place = view.on_screen()[0].offset
+    app.action_go("runs")
+    await until(pilot, lambda: len(app.screen_stack) == 1, "the list")
+    view = await opened(pilot, app)
+    await until(pilot, lambda: [line.offset for line in view.on_screen()][:1] == [place], "it")
+    assert view.rank == 14 and not view.follow
+    await pilot.press("escape")
+    await sees(pilot, r"\[all\]")
+    assert not view.found and len(app.screen_stack) == 2
+    await sees(pilot, "esc Back")
+    await pilot.press("escape")
+    await until(pilot, lambda: len(app.screen_stack) == 1, "the list")
+
+
 async def test_what_is_searched_and_the_errors_are_found_wherever_they_are(
     settings: Settings, tmp_path: Path
 ) -> None:
@@ -79,64 +146,9 @@ async def test_what_is_searched_and_the_errors_are_found_wherever_they_are(
     log.write_text("\n".join(lines) + "\n")
     async with app.run_test(size=(100, 14)) as pilot:
         view = await opened(pilot, app)
-        await sees(pilot, "step 23999")
-        await sees(pilot, r"ranks \(, \.\) \[all\] +0 +1 ")
-        await pilot.press("slash", *"ZZ", "enter")
-        await sees(pilot, "“ZZ” is not in the log")
-        await pilot.press("slash", "ctrl+u", *"needle ", "enter")
-        await sees(pilot, r"match 1 of 1 of “needle ”")
-        assert view.marked is not None and view.marked.text == " 3: the needle [b]"
-        await sees(pilot, r"\n.*nN Match")
-        await pilot.press("n")
-        await sees(pilot, "“needle ” is nowhere else in the log")
-        await pilot.press("full_stop", "g", "slash", "ctrl+u", *"step 7 ", "enter")
-        await sees(pilot, "match 1 of 1 of “step 7 ”, not from rank 0: showing all ranks")
-        await sees(pilot, r"\[all\]")
-        await pilot.press("G", "pageup", "slash", "ctrl+u", *" needle  ", "enter")
-        await sees(pilot, "“needle” is not below this line, but above it")
-        await pilot.press("e")
-        await sees(pilot, "first error 1/2, rank 9")
-        await sees(pilot, r" 8  9 traceback +10 ")
-        await sees(pilot, r" 9: KeyError: 'k' +.2 ranks the same ▸")
-        assert " 4: KeyError: 'k'" not in view.lines
-        await pilot.press("enter")
-        await until(pilot, lambda: " 4: KeyError: 'k'" in view.lines, "the others")
-        await pilot.press("e")
-        await sees(pilot, "error 2/2, rank 5")
-        await pilot.press("full_stop")
-        await sees(pilot, r"\[0\]")
-        await until(
-            pilot, lambda: {line.split(":")[0].strip() for line in view.lines} == {"0"}, "one rank"
-        )
-        await pilot.press("comma")
-        await sees(pilot, r"\[all\]")
-        await pilot.click("#ranks", offset=(21, 0))
-        await sees(pilot, r"\[1\]")
-        await sees(pilot, r"\n.*,\. Rank .*esc Clear")
-        # What is chosen stays when the log is left, until esc clears it.
-        await pilot.press("g", "slash", "ctrl+u", *"rank 99", "enter")
-        await sees(pilot, "no lines from rank 99 so far")
-        await pilot.press("slash", "ctrl+u", *"rank 14", "enter")
-        await sees(pilot, r"\[14\]")
-        await pilot.press("slash", "ctrl+u", *"step 30 ", "enter")
-        await sees(pilot, "match of “step 30 ” ")
-        app.action_go("sites")
-        await until(pilot, lambda: isinstance(app.screen, SitesScreen), "the sites")
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, RunScreen), "the log again")
-        await pilot.press("g")
-        place = view.on_screen()[0].offset
-        app.action_go("runs")
-        await until(pilot, lambda: len(app.screen_stack) == 1, "the list")
-        view = await opened(pilot, app)
-        await until(pilot, lambda: [line.offset for line in view.on_screen()][:1] == [place], "it")
-        assert view.rank == 14 and not view.follow
-        await pilot.press("escape")
-        await sees(pilot, r"\[all\]")
-        assert not view.found and len(app.screen_stack) == 2
-        await sees(pilot, "esc Back")
-        await pilot.press("escape")
-        await until(pilot, lambda: len(app.screen_stack) == 1, "the list")
+        await the_needle_is_found(pilot, view)
+        await the_errors_and_ranks_are_found(pilot, view)
+        await what_is_chosen_stays_until_esc(pilot, app, view)
 
 
 async def test_attempts_are_chosen_and_what_is_marked_is_copied(

@@ -39,6 +39,14 @@ from tests.support.program.driven_tui import (
 )
 
 
+def typical_app(settings: Settings, folder: Path) -> tuple[LumiApp, str]:
+    """Return an app with a typical history that polls no site, and the id of a run in it."""
+    history = History(settings.history)
+    run_id = typical(history, folder)
+    history.close()
+    return still(settings), run_id
+
+
 async def test_a_job_file_becomes_a_run_that_is_watched_to_its_end(
     settings: Settings, project: Path
 ) -> None:
@@ -150,10 +158,7 @@ async def test_a_queued_run_shows_why_it_waits_and_one_that_is_done_what_it_cost
 async def test_a_wide_run_is_a_dashboard_and_a_narrow_one_has_tabs_with_their_keys(
     settings: Settings, tmp_path: Path
 ) -> None:
-    history = History(settings.history)
-    run_id = typical(history, tmp_path)
-    history.close()
-    app = still(settings)
+    app, run_id = typical_app(settings, tmp_path)
     async with app.run_test(size=(160, 40)) as pilot:
         app.open_run(run_id)
         await sees(pilot, r"Overview i  Log l  Metrics m  Proof p  Script b  .*  GPUs u")
@@ -192,10 +197,7 @@ def test_a_run_s_figures_are_bold_and_its_paperwork_is_dim() -> None:
 async def test_a_toast_covers_no_tab_no_title_no_key_and_not_the_end_of_a_log(
     settings: Settings, tmp_path: Path, pane: str, height: int, at_end: bool
 ) -> None:
-    history = History(settings.history)
-    run_id = typical(history, tmp_path)
-    history.close()
-    app = still(settings)
+    app, run_id = typical_app(settings, tmp_path)
     async with app.run_test(size=(80, height), notifications=True) as pilot:
         app.open_run(run_id, pane)
         app.notify("Copied 1 line.", timeout=60)
@@ -210,10 +212,7 @@ async def test_a_toast_covers_no_tab_no_title_no_key_and_not_the_end_of_a_log(
 async def test_a_pane_that_is_asked_for_while_another_is_made_is_shown(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    history = History(settings.history)
-    run_id = typical(history, tmp_path)
-    history.close()
-    app = still(settings)
+    app, run_id = typical_app(settings, tmp_path)
     async with app.run_test(size=(100, 30)) as pilot:
         app.push_screen(screen := RunScreen(app.runs, run_id))
         await sees(pilot, "running")
@@ -267,10 +266,7 @@ async def test_the_age_of_an_end_goes_on_without_news(settings: Settings) -> Non
 async def test_the_arrows_switch_the_tabs_and_their_keys_are_beside_them(
     settings: Settings, tmp_path: Path
 ) -> None:
-    history = History(settings.history)
-    run_id = typical(history, tmp_path)
-    history.close()
-    app = still(settings)
+    app, run_id = typical_app(settings, tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         app.open_run(run_id)
         await sees(pilot, r"Overview  Log .* GPUs  \[ \] tabs")
