@@ -45,7 +45,6 @@ _MEANT = (
 )
 """Conditions for the run that a user names, in order of precedence: job name (newest run), start of
 an id, job number, end of an id. `words` is in an index, so few rows are read."""
-"""Columns that `get` reads and lists do not."""
 
 
 class History:
