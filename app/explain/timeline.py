@@ -19,8 +19,8 @@ from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run, trained
 from lumitui.remote.site.states import State
 
-_NO_DATE = 1e15
 _BEHIND = 60.0
+_NO_DATE = 1e15
 """Maximum epoch seconds; only a broken clock exceeds it, and larger floats are not exact."""
 
 

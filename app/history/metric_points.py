@@ -161,13 +161,7 @@ class RunMetrics:
             if instead is not None:
                 db.execute("DELETE FROM metrics WHERE run = ?", (run_id,))
                 db.execute("UPDATE runs SET broken_metrics = 0 WHERE id = ?", (run_id,))
-            (first,) = db.execute(
-                "SELECT coalesce(max(ordinal) + 1, 0) FROM metrics WHERE run = ?", (run_id,)
-            ).fetchone()
-            db.executemany(
-                "INSERT INTO metrics VALUES (?, ?, ?)",
-                [(run_id, first + index, text) for index, text in enumerate(good)],
-            )
+            append_lines(db, run_id, good)
             while _count(db, run_id) > MOST_POINTS:
                 _thin(db, run_id)
             db.execute(
@@ -245,6 +239,15 @@ class RunMetrics:
         """Return how many lines of the run's metrics.jsonl could not be read."""
         rows = self._file.rows("SELECT broken_metrics FROM runs WHERE id = ?", (run_id,))
         return int(rows[0][0]) if rows else 0
+
+
+def append_lines(db: sqlite3.Connection, run_id: str, lines: Iterable[str]) -> None:
+    """Add lines after the last one of a run."""
+    (first,) = db.execute(
+        "SELECT coalesce(max(ordinal) + 1, 0) FROM metrics WHERE run = ?", (run_id,)
+    ).fetchone()
+    rows = ((run_id, at, line) for at, line in enumerate(lines, first))
+    db.executemany("INSERT INTO metrics VALUES (?, ?, ?)", rows)
 
 
 def _count(db: sqlite3.Connection, run_id: str) -> int:

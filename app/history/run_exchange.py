@@ -14,7 +14,7 @@ from typing import Any
 
 from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.listing.series_runs import KINDS
-from lumitui.app.history.metric_points import parse_line
+from lumitui.app.history.metric_points import append_lines, parse_line
 from lumitui.app.history.rows.kept_texts import (
     MANIFEST,
     LostText,
@@ -367,7 +367,7 @@ def _merge(
         db.execute("DELETE FROM metrics WHERE run = ?", (run_id,))
     for entry in _entries(number):
         if entry.get("metrics") in fresh_metrics:
-            _add_metrics(db, entry)
+            append_lines(db, entry["metrics"], map(_string, entry["lines"]))
         elif "series" in entry:
             _add_series(db, entry)
         elif "run" in entry and entry["run"]["id"] in fresh_metrics:
@@ -415,17 +415,6 @@ def _change(db: sqlite3.Connection, known: dict[str, Any], changes: Row) -> None
     db.execute(f"UPDATE runs SET {sets} WHERE id = :id", values | {"id": known["id"]})
     for kind in TEXTS.keys() & values.keys():
         drop_unused(db, kind, known[kind])
-
-
-def _add_metrics(db: sqlite3.Connection, entry: dict[str, Any]) -> None:
-    run_id = entry["metrics"]
-    (first,) = db.execute(
-        "SELECT coalesce(max(ordinal) + 1, 0) FROM metrics WHERE run = ?", (run_id,)
-    ).fetchone()
-    lines = enumerate(map(_string, entry["lines"]), first)
-    db.executemany(
-        "INSERT INTO metrics VALUES (?, ?, ?)", [(run_id, at, line) for at, line in lines]
-    )
 
 
 def _add_series(db: sqlite3.Connection, entry: dict[str, Any]) -> None:

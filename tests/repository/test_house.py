@@ -10,8 +10,8 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5150, "app/tui": 14330, "app/runs": 2850, "app/scale": 3380, "app/follow": 4410,
-    "app/survey": 1920, "app/launch": 9840, "app/explain": 3070, "app/history": 4380,
+    "app/cli": 5150, "app/tui": 14320, "app/runs": 2850, "app/scale": 3380, "app/follow": 4410,
+    "app/survey": 1920, "app/launch": 9830, "app/explain": 3070, "app/history": 5060,
     "app/mcp": 970,
     "app/job": 2620, "app/knowledge": 16660, "remote/site": 3270, "remote/ssh": 3220,
     "remote/transport": 1120, "remote/scheduler": 2590, "remote/source": 1620,

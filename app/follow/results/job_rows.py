@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lumitui.app.job.fields.mapping_fields import Scale
 from lumitui.app.job.spec import JobSpec
+from lumitui.app.knowledge.program.step_program import is_number
 
 ABSENT = "-"
 """The word for a key that a job file lacks."""
@@ -69,18 +70,10 @@ def _options(args: Sequence[str]) -> dict[str, str]:
     by_name: dict[str, list[str]] = {}
     name = ARGUMENTS
     for word in args:
-        if word.startswith("-") and not _is_number(word):
+        if word.startswith("-") and not is_number(word):
             name, equals, value = word.partition("=")
             by_name.setdefault(name, []).extend([value] if equals else [])
         else:
             by_name.setdefault(name, []).append(word)
     # An option without a value is either present or not.
     return {name: value_words(values) if values else "given" for name, values in by_name.items()}
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

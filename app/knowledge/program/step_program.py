@@ -487,10 +487,11 @@ def given_options(run: StepProgram) -> Iterator[int]:
 
 def is_option(word: str) -> bool:
     """Return whether argparse treats a word as an option."""
-    return len(word) > 1 and word.startswith("-") and not _is_number(word)
+    return len(word) > 1 and word.startswith("-") and not is_number(word)
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Return whether Python reads a text as a number."""
     try:
         float(text)
     except ValueError:

@@ -42,8 +42,6 @@ _FILES = attrgetter("project", "trainer", "strategy", "script", "secrets", "work
 
 _STAND_INS = {"name": "job", "time": "00:01:00"}
 """Placeholders for invalid required keys, so that the other keys can be checked."""
-
-"""Maximum size of a script, in bytes: Slurm refuses larger ones."""
 LOOK_SECONDS = 5.0
 """Seconds for which a check reuses an earlier scan of the project's files: 2,000 of them take half
 a second."""

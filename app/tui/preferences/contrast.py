@@ -123,8 +123,7 @@ def _strong(style: Style) -> Style:
 
 @lru_cache(4096)
 def _readable_style(style: Style, below: ColorTriplet | None) -> Style:
-    ground = style.bgcolor.triplet if style.bgcolor else below
-    ground = ground or below
+    ground = (style.bgcolor and style.bgcolor.triplet) or below
     colour = style.color.triplet if style.color else None
     if colour is None or ground is None:
         return style

@@ -47,23 +47,12 @@ ROOMY = 34
 class SizeRows(RowList):
     """The sizes; where they end, the keys scroll the text below the chart."""
 
-    def _moving(self, *, down: bool) -> Widget:
+    def moving(self, *, down: bool) -> Widget:
+        """Return the text below where the sizes end."""
         words, at = self.screen.query_one("#words"), self.scroll_offset.y
         if down:
             return self if at < self.max_scroll_y else words
         return words if words.scroll_offset.y else self
-
-    def action_scroll_down(self) -> None:
-        self._moving(down=True).scroll_down(animate=False)
-
-    def action_scroll_up(self) -> None:
-        self._moving(down=False).scroll_up(animate=False)
-
-    def action_page_down(self) -> None:
-        self._moving(down=True).scroll_page_down(animate=False)
-
-    def action_page_up(self) -> None:
-        self._moving(down=False).scroll_page_up(animate=False)
 
 
 class ScalingScreen(RunScreenBase):

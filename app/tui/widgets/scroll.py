@@ -27,11 +27,15 @@ ScrollBar.renderer = WholeCells
 class AtOnce(_Base):
     """A widget that scrolls immediately on a key: an animation would draw it a dozen times."""
 
+    def moving(self, *, down: bool) -> Widget:
+        """Return the widget that a key scrolls by a line or a page."""
+        return self
+
     def action_scroll_down(self) -> None:
-        self.scroll_down(animate=False)
+        self.moving(down=True).scroll_down(animate=False)
 
     def action_scroll_up(self) -> None:
-        self.scroll_up(animate=False)
+        self.moving(down=False).scroll_up(animate=False)
 
     def action_scroll_home(self) -> None:
         self.scroll_home(animate=False)
@@ -40,10 +44,10 @@ class AtOnce(_Base):
         self.scroll_end(animate=False)
 
     def action_page_down(self) -> None:
-        self.scroll_page_down(animate=False)
+        self.moving(down=True).scroll_page_down(animate=False)
 
     def action_page_up(self) -> None:
-        self.scroll_page_up(animate=False)
+        self.moving(down=False).scroll_page_up(animate=False)
 
 
 class Scroll(AtOnce, ScrollableContainer):
