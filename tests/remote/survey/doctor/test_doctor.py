@@ -18,8 +18,8 @@ from tests.support.servers.transports import FixedAnswer
 
 # Real answers of the mini cluster (Slurm 22.05), shortened to the keys that are read.
 PARTITIONS = """\
-PartitionName=standard-g AllowGroups=ALL Default=NO PriorityTier=2 MaxNodes=1024 MaxTime=2-00:00:00 \
-Nodes=nid[005001-005008] OverSubscribe=EXCLUSIVE State=UP TotalNodes=8
+PartitionName=standard-g AllowGroups=ALL Default=NO MaxNodes=1024 MaxTime=2-00:00:00 \
+PriorityTier=2 Nodes=nid[005001-005008] OverSubscribe=EXCLUSIVE State=UP TotalNodes=8
 PartitionName=small-g AllowGroups=ALL MaxNodes=4 MaxTime=3-00:00:00 OverSubscribe=NO State=UP \
 TotalNodes=8
 PartitionName=dev-g AllowGroups=ALL MaxNodes=8 MaxTime=03:00:00 OverSubscribe=NO State=UP \
