@@ -1,6 +1,5 @@
 """The facts of a run's end: from the history, the end of its log, and the local code."""
 
-import contextlib
 import hashlib
 import re
 from contextlib import suppress
@@ -30,7 +29,7 @@ def ending_of(watcher: Watcher, run: Run) -> RunEnd:
     if run.job_id is not None:
         transport = watcher.connection(run.site).transport
         # A job that ended before it wrote anything has no log.
-        with contextlib.suppress(RefusedError):
+        with suppress(RefusedError):
             offset, end = read_end(transport, run, None, LOG_BYTES)
             log = end.decode("utf-8", "replace")
     # torchrun loses the trainer's exit code, but the trainer's last event contains it.

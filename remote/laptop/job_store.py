@@ -14,6 +14,7 @@ import socket
 import stat
 import sys
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,15 +121,12 @@ class JobRecord:
     def write(self, run: Path) -> None:
         """Write the record into the run's folder atomically."""
         new = run / f".{STATE}"
-        with open(new, "w", encoding="utf-8", opener=_private) as file:
+        private = partial(os.open, mode=0o600)
+        with open(new, "w", encoding="utf-8", opener=private) as file:
             file.write(json.dumps(asdict(self)) + "\n")
             file.flush()
             os.fsync(file.fileno())
         new.rename(run / STATE)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def read_record(run: Path) -> dict[str, Any] | None:

@@ -154,8 +154,6 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
                 gone = frozenset(set(keys) - set(jobs))
             case ["queue", _]:
                 warning = text.strip()[-300:] or "the supervisor's script failed"
-            case _:
-                pass
     return Poll(jobs, parse_files(output, marker, watches), warning, clock, gone)
 
 

@@ -292,8 +292,6 @@ def outcome_of(result: Result, marker: str) -> SubmissionOutcome:
                 message = content[: 4 * MOST_WORDS].decode("utf-8", "replace").strip()
                 answer = answer_of(kind, more[0] if more else "", message[:MOST_WORDS])
                 return SubmissionOutcome(answer, count(asked) or 0)
-            case _:
-                pass
     raise LinkLost(
         f"The submit step gave no evidence (status {result.code}: {result.err[:200]!r}).",
         "The next poll settles it.",

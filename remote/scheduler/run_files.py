@@ -203,8 +203,7 @@ def parse_files(
     for words, content in parse_records(output, marker):
         match words:
             case ["sizes"]:
-                folders = {watch.folder for watch in watches}
-                sizes, lengths = _sizes(content, folders), _lengths(content, folders)
+                sizes, lengths = _sizes(content, {watch.folder for watch in watches})
             case [kind, index, *more] if (place := count(index)) is not None:
                 if place >= len(watches):
                     continue
@@ -309,29 +308,23 @@ def _offset(watch: Watch) -> int:
     return 0 if watch.anew else watch.metrics_offset
 
 
-def _sizes(content: bytes, folders: Collection[str]) -> dict[str, dict[int, int]]:
-    sizes: dict[str, dict[int, int]] = {}
+def _sizes(
+    content: bytes, folders: Collection[str]
+) -> tuple[dict[str, dict[int, int]], dict[str, int]]:
+    """Return the sizes of each folder's logs by attempt, and of its metrics."""
+    logs: dict[str, dict[int, int]] = {}
+    metrics: dict[str, int] = {}
     for line in lines(content):
-        size, _, path = line.strip().partition(" ")
+        text, _, path = line.strip().partition(" ")
         folder, _, name = path.strip().rpartition("/")
-        number, size_of = run_folder.attempt_of_log(name), count(size)
-        if folder not in folders or number is None or size_of is None:
+        number, size = run_folder.attempt_of_log(name), count(text)
+        if folder not in folders or size is None:
             continue
-        if 0 < number <= MOST_ATTEMPT:
-            sizes.setdefault(folder, {})[number] = size_of
-    return sizes
-
-
-def _lengths(content: bytes, folders: Collection[str]) -> dict[str, int]:
-    """Return the number of bytes of each folder's metrics."""
-    by_folder: dict[str, int] = {}
-    for line in lines(content):
-        size, _, path = line.strip().partition(" ")
-        folder, _, name = path.strip().rpartition("/")
-        length = count(size)
-        if folder in folders and name == run_folder.METRICS and length is not None:
-            by_folder[folder] = length
-    return by_folder
+        if name == run_folder.METRICS:
+            metrics[folder] = size
+        elif number is not None and 0 < number <= MOST_ATTEMPT:
+            logs.setdefault(folder, {})[number] = size
+    return logs, metrics
 
 
 def parse_exit(content: bytes, attempt: int) -> ExitFile | None:

@@ -216,8 +216,6 @@ exit 0"""
                 found.paths[number] = content[:-1].decode("utf-8", "replace")
             case ["root"]:
                 found.roots.add(content[:-1].decode("utf-8", "replace"))
-            case _:
-                pass
     return found
 
 

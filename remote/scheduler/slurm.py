@@ -67,7 +67,8 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
                 # its name, and a site's squeue may warn each time.
                 strange = (line for line in lines(text) if line.strip() and line[:8] != "squeue: ")
                 answered = bool(queue) or not any(strange)
-                warning = "" if answered else f"squeue lists no job, but prints: {_words(text)}"
+                printed = " ".join(text.split())[:300]
+                warning = "" if answered else f"squeue lists no job, but prints: {printed}"
             case ["queue", _]:
                 warning = text.strip()[:300] or "squeue failed"
             case ["places"]:
@@ -76,8 +77,6 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
                 account = parse_account(text)
             case ["account", _]:
                 silent = text.strip()[:300] or "sacct failed"
-            case _:
-                pass
     if warning:  # accounting was queried for jobs that may be in the queue
         account, silent = [], ""
     queue = [replace(job, signs=f"{job.signs}|{places.get(job.job_id, '')}") for job in queue]
@@ -89,10 +88,6 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
     jobs = {**_jobs_of(account, watches), **jobs}
     files = parse_files(output, marker, watches)
     return Poll(jobs, files, warning, clock, gone, silent, others)
-
-
-def _words(text: str) -> str:
-    return " ".join(text.split())[:300]
 
 
 def _jobs_of(jobs: Iterable[JobStatus], watches: Sequence[Watch]) -> dict[str, JobStatus]:

@@ -120,8 +120,4 @@ class Partition(Facts):
         limit = next(sizes, self.max_time)
         if self.max_node_minutes is None:
             return limit
-        return min(limit, str(max(1, self.max_node_minutes // nodes)), key=_seconds)
-
-
-def _seconds(limit: str) -> int:
-    return walltime.seconds_of(limit)
+        return min(limit, str(max(1, self.max_node_minutes // nodes)), key=walltime.seconds_of)

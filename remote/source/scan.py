@@ -62,7 +62,10 @@ def scan(
     project.check()
     guard = guard or ScanGuard()
     hashing = _ScanReader(source_of(root, {**(extra or {}), **follow.taken}), hashes)
-    behind = {path: _behind(root, path, real) for path, real in follow.taken.items()}
+    behind = {  # further names of a followed link's file
+        path: ["/".join(real.parts[-3:]), *names_of(root / path)]
+        for path, real in follow.taken.items()
+    }
     links = _linked_secrets(root, project, guard)
     entries = []
     for path, info in project.files.items():
@@ -82,11 +85,6 @@ def source_of(root: Path, extra: Mapping[str, Path] | None = None) -> Callable[[
     added = {path: Path(os.path.realpath(place)) for path, place in (extra or {}).items()}
     top = Path(os.path.realpath(root))
     return lambda path: added[path] if path in added else top / path
-
-
-def _behind(root: Path, path: str, real: Path) -> list[str]:
-    """Return further names of a followed link's file besides its own `path`."""
-    return ["/".join(real.parts[-3:]), *names_of(root / path)]
 
 
 def _linked_secrets(

@@ -4,7 +4,7 @@ Formats: `scontrol … -o`, sacctmgr(1) with -n -P. What cannot be read is left 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -218,11 +218,7 @@ def reserved(listed: str, cores: int, threads: int) -> frozenset[int]:
         return frozenset()
     in_a_row = frozenset(cpu // threads for cpu in cpus)
     whole = all(core * threads + thread in cpus for core in in_a_row for thread in range(threads))
-    return _existing(in_a_row if whole else (cpu for cpu in cpus if cpu < cores), cores)
-
-
-def _existing(cores: Iterable[int], count: int) -> frozenset[int]:
-    return frozenset(core for core in cores if core < count)
+    return frozenset(core for core in (in_a_row if whole else cpus) if core < cores)
 
 
 def preempts(partition: Mapping[str, str], every: Sequence[Mapping[str, str]]) -> bool:

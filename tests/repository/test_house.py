@@ -11,11 +11,11 @@ from tests.support.places import ROOT
 
 LINES = {
     "app/cli": 5150, "app/tui": 14320, "app/runs": 2850, "app/scale": 3380, "app/follow": 4410,
-    "app/survey": 1920, "app/launch": 9830, "app/explain": 3070, "app/history": 5060,
+    "app/survey": 1920, "app/launch": 9830, "app/explain": 3070, "app/history": 4370,
     "app/mcp": 970,
-    "app/job": 2620, "app/knowledge": 16660, "remote/site": 3270, "remote/ssh": 3220,
-    "remote/transport": 1120, "remote/scheduler": 2590, "remote/source": 1620,
-    "remote/transfer": 4160, "remote/survey": 3240, "remote/laptop": 1480, "trainers": 8570,
+    "app/job": 2620, "app/knowledge": 16660, "remote/site": 3260, "remote/ssh": 3210,
+    "remote/transport": 1120, "remote/scheduler": 2570, "remote/source": 1620,
+    "remote/transfer": 4150, "remote/survey": 3240, "remote/laptop": 1470, "trainers": 8560,
 }  # fmt: skip
 """Most lines of Python in each package. Who needs more removes some first."""
 FEWEST = 3

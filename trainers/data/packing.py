@@ -312,7 +312,8 @@ def pack_text(where: Path, out: Path) -> Text:
     Raises:
         BadData: `where` has no text.
     """
-    paths = [where] if where.is_file() else sorted(_texts(where))
+    found = (path for path in where.rglob("*") if path.suffix in ENDINGS and path.is_file())
+    paths = [where] if where.is_file() else sorted(found)
     tokens = array("H")
     for path in paths:
         tokens.extend(path.read_bytes())
@@ -329,7 +330,3 @@ def pack_text(where: Path, out: Path) -> Text:
         write_whole((out / name).with_suffix(".json"), says.encode() + b"\n")
         write_whole(out / name, part.tobytes())
     return Text(len(paths), len(tokens))
-
-
-def _texts(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.suffix in ENDINGS and path.is_file()]

@@ -87,7 +87,8 @@ class Checkpoints:
     def newest_first(self) -> list[Saved]:
         """Return all complete checkpoints, newest first."""
         found = map(Saved.at, self.folder.glob("start-*"))
-        return sorted((one for one in found if one), key=_age, reverse=True)
+        whole = (one for one in found if one)
+        return sorted(whole, key=lambda one: (one.start, one.step), reverse=True)
 
     def lost(self) -> list[str]:
         """Return the names of complete saves whose manifest is missing."""
@@ -232,10 +233,6 @@ def _lacks_manifest(folder: Path) -> bool:
     if (folder / MANIFEST).is_file() or (folder / UNFINISHED).exists():
         return False
     return folder.is_dir() and any(folder.iterdir())
-
-
-def _age(one: Saved) -> tuple[int, int]:
-    return one.start, one.step
 
 
 def _number(token: Path) -> int:

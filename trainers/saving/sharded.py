@@ -59,7 +59,10 @@ class Sharded:
         Raises:
             UsageError: the save cannot be read, or is of another model.
         """
-        groups = [_settings(group) for group in self._optimizer.param_groups]
+        groups = [
+            {name: value for name, value in group.items() if name != "params"}
+            for group in self._optimizer.param_groups
+        ]
         model, optimizer = get_state_dict(self._model, self._optimizer)
         state: dict[str, Any] = {"model": model, "optimizer": optimizer}
         try:
@@ -77,10 +80,6 @@ class Sharded:
         )
         for group, settings in zip(self._optimizer.param_groups, groups, strict=True):
             group.update(settings)
-
-
-def _settings(group: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in group.items() if name != "params"}
 
 
 def _reason(error: CheckpointException) -> str:

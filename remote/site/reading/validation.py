@@ -59,7 +59,7 @@ def mistake_words(detail: Mapping[str, object]) -> str:
         limit = limits.get(name)
         if limit == 1 and name == "min_length":
             return "it is empty"
-        return f"{value} {words.format(_number(limit))}"
+        return f"{value} {words.format(f'{limit:,}' if isinstance(limit, int) else limit)}"
     if kind in ("literal_error", "enum"):
         return f"{value} is not one of {str(limits.get('expected', '')).replace(chr(39), '')}"
     if kind == "string_pattern_mismatch":
@@ -89,10 +89,6 @@ def given(value: object) -> str:
     if not text.strip():
         return "an empty text"
     return repr(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…")
-
-
-def _number(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 Model = TypeVar("Model", bound=BaseModel)

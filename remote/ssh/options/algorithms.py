@@ -40,7 +40,7 @@ def algorithms(host: str, table: Table) -> Algorithms:
         for keyword, ours in _OURS.items()
     }
     with_gcm = tuple(name for name in usable["Ciphers"] if name in GCM)
-    if _is_usual("Ciphers", table):  # the user has not set an order
+    if table.values.get("ciphers") == defaults().get("ciphers"):  # the user has not set an order
         usable["Ciphers"] = tuple(dict.fromkeys((*with_gcm, *usable["Ciphers"])))
     for keyword, names in usable.items():
         if not names and not (keyword == "MACs" and with_gcm):
@@ -70,10 +70,6 @@ def _in_openssh_s_order(table: Table) -> bool:
     names = _listed("HostKeyAlgorithms", table)
     kept = [name for name in _own("HostKeyAlgorithms") if name in names]
     return names[: len(kept)] == kept
-
-
-def _is_usual(keyword: str, table: Table) -> bool:
-    return table.values.get(keyword.lower()) == defaults().get(keyword.lower())
 
 
 def _own(keyword: str) -> list[str]:

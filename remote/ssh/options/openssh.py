@@ -171,14 +171,11 @@ def aliases(login: Login) -> list[str]:
             if login.host in names:
                 return []
         elif keyword == "hostname" and words:
-            plain = [name for name in names if not set(name) & set("*?!%")]
-            matches += [name for name in plain if _leads(words[0], name, login.host)]
+            for name in names:
+                leads_to = words[0].replace("%h", name).replace("%n", name)
+                if not set(name) & set("*?!%") and leads_to.lower() == login.host.lower():
+                    matches.append(name)
     return list(dict.fromkeys(matches))
-
-
-def _leads(written: str, alias: str, host: str) -> bool:
-    """Return whether HostName, as written for an alias, is the host."""
-    return written.replace("%h", alias).replace("%n", alias).lower() == host.lower()
 
 
 def _lines(file: Path, depth: int = 0) -> Iterator[tuple[str, list[str]]]:

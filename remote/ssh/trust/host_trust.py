@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from lumitui.remote.site.errors import LinkError
-from lumitui.remote.ssh.config import HostConfig, Trust
+from lumitui.remote.ssh.config import HostConfig
 from lumitui.remote.ssh.prompts import Ask, LoginQuestion
 from lumitui.remote.ssh.trust.known_hosts import HostKey, KnownKey, keys_in_files, remember
 
@@ -89,9 +89,10 @@ def _accept(
     unknown = " ".join([*remarks, unknown])
     if trust.strict == "yes":
         advice = "This is" if published else "First compare it with"
+        file = trust.files[0] if trust.files else "a file of known host keys"
         raise LinkError(
             f"{unknown}, and StrictHostKeyChecking is yes.",
-            f"{advice} the key that the site publishes. To add it to {_first_file(trust)}, log in "
+            f"{advice} the key that the site publishes. To add it to {file}, log in "
             "once with ssh and -o StrictHostKeyChecking=ask.",
         )
     if published or (trust.strict == "accept-new" and trust.files):
@@ -107,10 +108,6 @@ def _accept(
             f"Compare it with the key that the site publishes, and add it to {trust.files[0]}.",
         )
     _ask(host, shown, ask, remarks)
-
-
-def _first_file(trust: Trust) -> str:
-    return str(trust.files[0]) if trust.files else "a file of known host keys"
 
 
 def _refuse_marked(known: list[KnownKey], name: str, shown: HostKey) -> None:

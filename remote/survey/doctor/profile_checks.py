@@ -182,7 +182,8 @@ def _partitions(site: Site, document: Document) -> Iterator[Found]:
         larger = site.partitions.get(item.grows_to or "")
         if larger and larger.max_nodes < item.max_nodes:
             yield (*at, "grows_to"), f"{item.grows_to} is smaller than {name}; choose a larger one"
-        if site.scheduler == "slurm" and _bills_nothing(item.billing.model_dump()):
+        rates = [rate for key, rate in item.billing.model_dump().items() if key.startswith("per_")]
+        if site.scheduler == "slurm" and not any(rates):
             yield (
                 (*at, "billing"),
                 f"has no rates, so lumitui cannot show prices; {_RATES[item.billing.kind]}",
@@ -198,11 +199,6 @@ def _partitions(site: Site, document: Document) -> Iterator[Found]:
                 (*at, "max_time_of"),
                 "allows a longer time than max_time; set max_time to the longest",
             )
-
-
-def _bills_nothing(billing: dict[str, object]) -> bool:
-    rates = [value for key, value in billing.items() if key.startswith("per_")]
-    return not any(rates)
 
 
 def _host(site: Site, document: Document) -> Iterator[Found]:

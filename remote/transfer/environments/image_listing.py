@@ -1,7 +1,7 @@
 """The container images of a site and their contents, in one request."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from lumitui.remote.site.answer_fields import count, json_of, last_words, short
@@ -109,8 +109,9 @@ def find_images(transport: Transport, site: Site, keys: Collection[str]) -> list
         )
     images: dict[str, Image] = {}
     answers: dict[str, ImageContents] = {}
-    for kind, *words, content in _records(result.out, marker):
-        path, _, rest = content.partition("\n")
+    for record in parse_records(result.out, marker):
+        kind, *words = record.words or [""]
+        path, _, rest = record.content.decode("utf-8", "replace").partition("\n")
         if kind == "image":
             image = _image(site, words, path, rest.strip())
             if image and len(images) < _MOST_IMAGES:
@@ -120,12 +121,6 @@ def find_images(transport: Transport, site: Site, keys: Collection[str]) -> list
         elif kind == "contents":
             answers[path] = _contents(rest)
     return [replace(image, contents=answers.get(image.real)) for image in images.values()]
-
-
-def _records(out: bytes, marker: str) -> Iterator[list[str]]:
-    for record in parse_records(out, marker):
-        if record.words:
-            yield [*record.words, record.content.decode("utf-8", "replace")]
 
 
 def _image(site: Site, words: list[str], path: str, real: str) -> Image | None:

@@ -9,7 +9,6 @@ import pytest
 
 from lumitui.app.follow.left_secrets import LeftSecrets
 from lumitui.app.history.run import Run
-from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import LinkLost, RefusedError
@@ -81,7 +80,9 @@ def test_a_lost_link_leaves_the_note_for_the_next_time(
         def run(self, script: str, **rest: Any) -> Result:
             raise LinkLost("The link was lost.", "Try again.")
 
-    wait_until(lambda: not (Path(run.folder) / ".secrets").exists() or ended(run), 60, "the end")
+    folder = Path(run.folder)
+    secrets, ends = folder / ".secrets", "attempt-*.exit"
+    wait_until(lambda: not secrets.exists() or any(folder.glob(ends)), 60, "the end")
     runs.history.update(run.id, state=State.FAILED)
     swept = keep.sweep(runs.history, "laptop", Cut())
     assert swept.requests == 1 and run.id in swept.warnings[0]
@@ -99,7 +100,7 @@ def test_an_answer_that_does_not_say_so_removes_no_note(
     runs: Runs, home: Home, out: bytes, code: int, words: str
 ) -> None:
     run = a_run("r1", site="laptop", state=State.FAILED, job_id="7")
-    run = replace(run, spec=replace_secrets(run.spec))
+    run = replace(run, spec=run.spec.model_copy(update={"secrets": ("MY_TOKEN",)}))
     runs.history.begin(run)
     keep = LeftSecrets(home.data / "secrets-left")
     keep.expect(run)
@@ -108,14 +109,6 @@ def test_an_answer_that_does_not_say_so_removes_no_note(
         assert (swept.requests, len(swept.warnings)) == (1, 1) and words in swept.warnings[0]
     assert keep.sweep(runs.history, "laptop", FixedAnswer(b"done\n")).warnings == ()
     assert keep.sweep(runs.history, "laptop", FixedAnswer(b"done\n")).requests == 0
-
-
-def replace_secrets(spec: JobSpec) -> JobSpec:
-    return spec.model_copy(update={"secrets": ("MY_TOKEN",)})
-
-
-def ended(run: Run) -> bool:
-    return any(Path(run.folder).glob("attempt-*.exit"))
 
 
 def test_those_of_a_refused_run_are_gone_at_once(

@@ -19,7 +19,7 @@ from tests.support.servers.transports import FixedAnswer
 # Real answers of the mini cluster (Slurm 22.05), shortened to the keys that are read.
 PARTITIONS = """\
 PartitionName=standard-g AllowGroups=ALL Default=NO MaxNodes=1024 MaxTime=2-00:00:00 \
-Nodes=nid[005001-005008] OverSubscribe=EXCLUSIVE State=UP TotalNodes=8
+PriorityTier=2 Nodes=nid[005001-005008] OverSubscribe=EXCLUSIVE State=UP TotalNodes=8
 PartitionName=small-g AllowGroups=ALL MaxNodes=4 MaxTime=3-00:00:00 OverSubscribe=NO State=UP \
 TotalNodes=8
 PartitionName=dev-g AllowGroups=ALL MaxNodes=8 MaxTime=03:00:00 OverSubscribe=NO State=UP \
@@ -65,6 +65,21 @@ def test_whole_nodes_are_understood_as_slurm_26_writes_them(site: Site) -> None:
             "State=DOWN\nPartitionName=small-g",
             "is D",
         ),
+        (
+            "PartitionName=small-g",
+            "PartitionName=small-g PreemptMode=REQUEUE PriorityTier=1 Nodes=nid005002",
+            "preempts true; the profile has false",
+        ),
+        (
+            "Default=NO",
+            "Default=YES",
+            "a partition is the default; the profile has partition_required: true",
+        ),
+        (  # 4 nodes are all
+            "MaxNodes=8 MaxTime=03:00:00 OverSubscribe=NO State=UP TotalNodes=49",
+            "MaxNodes=1024 MaxTime=03:00:00 OverSubscribe=NO State=UP TotalNodes=4",
+            "max_nodes 4; the profile has 8",
+        ),
     ],
 )
 def test_another_limit_of_a_partition_is_shown(site: Site, old: str, new: str, found: str) -> None:
@@ -90,24 +105,6 @@ def test_all_nodes_or_a_qos_may_limit_a_job_below_its_partition(
     text = PARTITIONS.replace("MaxNodes=8", limit).replace("TotalNodes=49", total)
     checks = {check.rule: check for check in cluster_checks.partitions(text, site)}
     assert checks["partition dev-g"].severity == severity
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "found"),
-    [
-        ("PartitionName=small-g", "PartitionName=small-g PreemptMode=REQUEUE PriorityTier=1 "
-         "Nodes=nid005002", "preempts true; the profile has false"),
-        ("Default=NO", "Default=YES", "a partition is the default; the profile has "
-         "partition_required: true"),
-        ("MaxNodes=8", "MaxNodes=1024", "max_nodes 4; the profile has 8"),  # 4 nodes are all
-    ],
-)  # fmt: skip
-def test_preemption_the_default_and_the_size_of_a_partition_are_compared(
-    site: Site, old: str, new: str, found: str
-) -> None:
-    text = PARTITIONS.replace("Default=NO", "Default=NO PriorityTier=2").replace(old, new)
-    checks = list(cluster_checks.partitions(text.replace("TotalNodes=49", "TotalNodes=4"), site))
-    assert found in [check.message for check in checks if check.severity == "warning"]
 
 
 def test_a_partition_that_is_not_there_fails_and_the_others_are_named(site: Site) -> None:
