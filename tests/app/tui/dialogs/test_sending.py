@@ -5,7 +5,7 @@ import pytest
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.sending import SendingDialog
-from tests.support.program.driven_tui import shown, until
+from tests.support.program.driven_tui import sees
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
@@ -16,4 +16,4 @@ async def test_a_send_shows_all_its_steps(settings: Settings, size: tuple[int, i
         await app.push_screen(dialog)
         dialog.report("sync", "sending the code")
         for step in ("done  begin", "now   sync  sending the code", "prepare", "submit", "record"):
-            await until(pilot, lambda step=step: step in shown(pilot), step, 5)
+            await sees(pilot, step)
