@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lumitui.app.cli.output import warn
-from lumitui.app.runs import InputError, LinkError, LumiError
+from lumitui.app.runs import HistoryError, InputError, LinkError, LumiError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -268,9 +268,13 @@ def refuse_silence(sites: Collection[str], failed: Mapping[str, LumiError]) -> N
     Raises:
         LinkError: no site could be reached.
         LumiError: a site answered, but not with the states of its jobs.
+        HistoryError: the answer could not be recorded.
     """
     if not sites or set(sites) - set(failed):
         return
+    for error in failed.values():
+        if isinstance(error, HistoryError):
+            raise error
     reasons = sorted(failed.values(), key=lambda error: isinstance(error, LinkError))
     raise type(reasons[0])(
         f"No answer from {', '.join(failed)}.",

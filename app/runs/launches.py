@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from lumitui.app.survey.inquiry.start_places import StartPlace
 
 _FRESH = 60.0
-"""Seconds for which an awaited run's state counts; by default, Slurm remembers jobs for 300. A
-state from the future is of a clock that was set back."""
+"""Seconds for which an awaited run's state counts by any clock; Slurm remembers jobs for 300."""
 
 
 class Launches(RunsCore):

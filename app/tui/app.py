@@ -4,7 +4,9 @@ Screens only draw and send requests. Slow work runs in a thread (asking.py), cha
 confirmation (flows/), and errors are shown in one place (terminal.py).
 """
 
+import asyncio
 import gc
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -208,6 +210,9 @@ class LumiApp(OrderedKeysApp):
         self.set_interval(TICK, self.tick)
         self.set_interval(TICK, self._warn)
         if self.owns_process:
+            # By default, the signal would leave the terminal as a full screen needs it.
+            ended = 128 + signal.SIGTERM
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.exit, ended)
             gc.set_threshold(*gc.get_threshold()[:2], _TOO_MANY)
             self.call_after_refresh(gc.freeze)  # modules and classes are never garbage
             self.call_after_refresh(gc.enable)

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.cli.session import refuse_silence
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.app.history.history import History
-from lumitui.app.runs import Runs
+from lumitui.app.runs import HistoryError, Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.endings import accident
 from tests.support.jobs.made_runs import a_run
@@ -126,3 +127,9 @@ def test_a_note_is_kept_found_and_removed(
     assert kept.get("vit-ended").note == "the wärm baseline"
     assert envelope(here("note", "vit-ended", "", "--json"))["data"]["note"] == ""
     assert kept.get("vit-ended").note == ""
+
+
+def test_a_history_that_cannot_be_written_is_not_a_site_that_does_not_answer() -> None:
+    full = HistoryError("The history cannot grow: the disk is full.", "Free some space.")
+    with pytest.raises(HistoryError, match="the disk is full"):
+        refuse_silence({"away"}, {"away": full})

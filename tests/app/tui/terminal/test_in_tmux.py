@@ -1,8 +1,10 @@
 """The program as a person runs it: in tmux at 80x24, against a real Slurm, from a job to quit."""
 
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -158,3 +160,21 @@ def test_a_shell_in_the_job_has_the_terminal_and_its_end_leads_back(
         wait_until(lambda: is_gone(pid), 20, "the end of lumitui")
     finally:
         lt(home, "cancel", run_id, "--yes")
+
+
+def test_a_killed_program_leaves_the_terminal_as_before(
+    home: Home, tmp_path: Path, tmux: Tmux
+) -> None:
+    write(tmp_path / "job.yaml", LAPTOP)
+    variables = environ(home) | {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    for name in ("COLUMNS", "LINES", "TMUX"):
+        variables.pop(name, None)
+    program = shlex.join([sys.executable, *PROGRAM[1:]])
+    shell = SHELL.format(program=f"sh -c 'echo $$ >pid; exec {program} tui job.yaml' #")
+    tmux("new-session", "-d", "-x", "80", "-y", "24", "-c", str(tmp_path), shell, **variables)
+    tmux.sees("requests 1 node")
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+    tmux.sees("ended with 143")
+    wait_until((tmp_path / "after").exists)
+    assert (tmp_path / "before").read_text() == (tmp_path / "after").read_text()
+    assert "requests" not in tmux.screen(), "the full screen is closed"
