@@ -147,8 +147,10 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 severity="warning",
             )
             continue
-        meant = nearest(name, own)
-        sure = site.other_partitions is not None or meant is not None
+        complete, gpus = site.other_partitions is not None, asks_for_gpus(job)
+        fits = own if gpus else {*own, *(site.other_partitions or ())}
+        meant = nearest(name, fits) if complete or gpus else None
+        sure = complete or meant is not None
         yield Hit(
             f"{site.name} has no partition {name!r}: for GPUs it has {one_of(sorted(own))}."
             if sure
@@ -156,7 +158,7 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
             f"Write --partition={meant}." if meant else f"Write {one_of(sorted(own))}.",
             option.at,
             rewrite(option, f"--partition={meant}") if meant else None,
-            severity=None if sure else "warning",
+            severity=None if sure else "warning" if gpus else "note",
         )
 
 

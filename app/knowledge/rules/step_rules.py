@@ -175,7 +175,8 @@ def _no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if any(step.srun is not None for step in job.training):
         return
     for step in job.training:
-        if step.launcher == "plain" and step.python and tasks > 1:
+        beside = step.repeated and step.background  # each round starts a program of its own
+        if step.launcher == "plain" and step.python and tasks > 1 and not beside:
             yield Hit(
                 f"The job requests {tasks} tasks, but without srun the program starts once, on "
                 "the first node.",

@@ -22,6 +22,23 @@ def said(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
+    ("site", "partition", "gpus", "fix"),
+    [
+        ("karolina", "qcpu", "", None), ("mahti", "medium", "", None),
+        ("lumi", "standrd", "", "--partition=standard"),
+        ("karolina", "qgpuu", "--gpus=8", "--partition=qgpu"),
+        ("lumi", "standrd-g", "--gpus-per-node=8", "--partition=standard-g"),
+    ],
+)  # fmt: skip
+def test_a_job_without_gpus_is_not_moved_to_nodes_with_gpus(
+    site: str, partition: str, gpus: str, fix: str | None
+) -> None:
+    text = f"#!/bin/bash\n#SBATCH --partition={partition} {gpus}\n./program\n"
+    (one,) = [one for one in findings_in(text, site) if one.rule == "partition-unknown"]
+    assert (one.severity, one.fix and one.fix.value) == ("error" if fix else "note", fix)
+
+
+@pytest.mark.parametrize(
     ("rule", "text"),
     [
         ("heredoc-open", f"cat <<EOF >x && echo made\na\nEOF\n{RUN}"),
@@ -41,6 +58,7 @@ def said(text: str) -> set[str]:
         ("rank-set-in-batch", "#SBATCH -n 8 --gpus-per-task=1\n"
          f"export CUDA_VISIBLE_DEVICES=$SLURM_LOCALID\n{RUN}"),
         ("launcher-nodes", ONE_EACH),
+        ("no-srun", "#SBATCH -n 8\nfor i in 0 1 2 3; do python train.py --seed $i & done\nwait\n"),
         ("misspelt-variable", f"export WANDB__SERVICE_WAIT=300 HF_HOME=/x\n{RUN}"),
         ("misspelt-variable", "echo $SLURMD_NODENAME ${SLURM_NTASKS_PER_NODE:-1} $SLURM_JOBID\n"),
         ("misspelt-variable", "export MASTER_ADR=n1\nsrun python train.py --addr $MASTER_ADR\n"),
