@@ -53,15 +53,17 @@ def _billed(queue: NamedPartition, amount: float, share: str) -> str:
     "ml-multi.md",
 )
 def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    part, asked = _part(job, site), cores_of_node(job)
+    part, asked = _part(job, site), cores_of_node(job, site)
     if part is None or asked is None or site.cores_fixed or job.options.has("hint"):
         return
     queue, gpus = part
     share = site.cores_per_gpu * gpus
     if share < asked <= len(site.node.usable_cores):
         option = job.options.get("cpus-per-task")
-        tasks = max(1, asked // (job.resources.cpus_per_task or 1))
+        tasks = job.tasks_per_node
         right = f"--cpus-per-task={share // tasks}"
+        if job.options.has("cpus-per-gpu"):
+            option, right = job.options.get("cpus-per-gpu"), f"--cpus-per-gpu={site.cores_per_gpu}"
         yield Hit(
             f"The job takes {asked} cores of each node for {some(gpus, 'GPU')}, whose share is "
             f"{share}{_billed(queue, asked, 'cores')}.",

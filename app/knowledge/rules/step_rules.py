@@ -8,7 +8,7 @@ from lumitui.app.knowledge.program.step_program import one_gpu_of, runs
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import INHERIT, some
 from lumitui.app.knowledge.script_job import CommandOptions, JobStep, ScriptJob
-from lumitui.app.knowledge.site_facts.allocation import whole_nodes
+from lumitui.app.knowledge.site_facts.allocation import cores_of_node, whole_nodes
 from lumitui.app.knowledge.site_facts.process_counts import (
     PER_NODE_LAUNCHERS,
     amount,
@@ -45,23 +45,26 @@ def _ranges(job: ScriptJob) -> bool:
 )
 def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     each, cores = job.tasks_per_node, job.resources.cpus_per_task or 1
-    whole = whole_nodes(job, site) is True
-    if _ranges(job) or (whole and not job.options.has("ntasks", "ntasks-per-node")):
+    whole, has = whole_nodes(job, site) is True, cores_of_node(job, site)
+    if _ranges(job) or has is None or (whole and not job.options.has("ntasks", "ntasks-per-node")):
         return
+    own, total = job.options.has("cpus-per-task"), has * job.nodes
+    even = f" with {some(cores, 'core')} each"
+    given = even if own or has == each else f" and gets {total} cores with its GPUs"
     for options in _steps(job):
         option, asked = options.get("ntasks"), options.number("ntasks")
         if option is None or asked is None or asked <= each * job.nodes:
             continue
         used = options.number("cpus-per-task") or (cores if site.srun_has_cpus else 1)
-        fits = asked * used <= each * cores * job.nodes
-        if fits and options.has("cpus-per-task"):
+        fits = asked * used <= total
+        if fits and (options.has("cpus-per-task") or not own):
             continue  # it divides the job's cores differently
         too_many = not fits and not whole
         right = math.ceil(asked / job.nodes)
         yield Hit(
             f"srun starts {some(asked, 'task')}, but the job requests {each * job.nodes}"
             + (
-                f" with {some(cores, 'core')} each: no cores are left for the rest."
+                f"{given}: no cores are left for the rest."
                 if too_many
                 else ", so tasks share cores."
             ),
