@@ -54,6 +54,8 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     asked, usable, option = cores_of_node(job, site), len(site.node.usable_cores), job.options.get
     if asked is None or asked <= usable or _threads(job) or site.scheduler != "slurm":
         return
+    if (gpus_of_node(job) or 0) > site.node.gpus:  # another rule reports it
+        return
     if job.resources.partition and queue_of(job, site) is None and not job.options.has("qos"):
         return
     tasks, given = job.tasks_per_node, option("cpus-per-task")

@@ -16,6 +16,7 @@ from lumitui.app.knowledge.site_facts.allocation import (
     queue_of,
     whole_nodes,
 )
+from lumitui.app.knowledge.site_facts.process_counts import PER_NODE_LAUNCHERS
 from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE
@@ -138,14 +139,22 @@ def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     total, whole = gpus * job.nodes, site.node.gpus
     least = -(-total // whole)
+    if least == job.nodes:
+        return
     billing = queue.partition.billing
     paid = billing.kind == "sum" and job.nodes >= (billing.whole_nodes_from or math.inf)
-    fits = total % least == 0
+    each = total // least if total % least == 0 else whole
+    ranks = ""
+    launched = any(step.launcher in PER_NODE_LAUNCHERS for step in job.training)
+    if job.tasks_per_node == gpus and not launched:
+        ranks = f" and {each} tasks"
+    elif job.tasks_per_node == 1 and job.options.has("cpus-per-task"):
+        ranks = f" and {each * site.cores_per_gpu} cores"
     yield Hit(
         f"The job takes {gpus} of {whole} GPUs on each of {job.nodes} nodes, but "
         f"{some(total, 'GPU')} fit on {some(least, 'node')}."
         + (f" {site.name} bills {job.nodes} whole nodes for it." if paid else ""),
-        f"Write --nodes={least}, and request {total // least if fits else whole} GPUs per node.",
+        f"Write --nodes={least}, and request {each} GPUs{ranks} per node.",
         option.at if option else NOWHERE,
         cure=Cure("gpus-per-node", str(whole)),
     )

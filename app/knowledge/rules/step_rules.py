@@ -8,7 +8,7 @@ from lumitui.app.knowledge.program.step_program import one_gpu_of, runs
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import INHERIT, some
 from lumitui.app.knowledge.script_job import CommandOptions, JobStep, ScriptJob
-from lumitui.app.knowledge.site_facts.allocation import cores_of_node, whole_nodes
+from lumitui.app.knowledge.site_facts.allocation import cores_of_node, gpu_option, whole_nodes
 from lumitui.app.knowledge.site_facts.process_counts import (
     PER_NODE_LAUNCHERS,
     amount,
@@ -149,7 +149,7 @@ def _more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 severity="warning" if alone == "yes" else "note",
             )
         elif step.srun and step.python and tasks > gpus:
-            yield Hit(
+            yield _in_total(job, gpus, tasks) or Hit(
                 f"Each node starts {tasks} tasks, but has {some(gpus, 'GPU')}.",
                 f"Write --ntasks-per-node={gpus}.",
                 step.at,
@@ -163,6 +163,19 @@ def _more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 step.at,
                 severity="warning",
             )
+
+
+def _in_total(job: ScriptJob, gpus: int, ranks: int) -> Hit | None:
+    """Return the finding if a total of GPUs was meant for each node; None otherwise."""
+    option = gpu_option(job)
+    if not job.resources.gpus_total or ranks != gpus * job.nodes or option is None:
+        return None
+    return Hit(
+        f"{option.raw} is for all {job.nodes} nodes together: each starts {ranks} ranks, but has "
+        f"{some(gpus, 'GPU')}.",
+        f"Write --gpus={ranks * job.nodes}, or --gpus-per-node={ranks}.",
+        option.at,
+    )
 
 
 @rule(
@@ -388,7 +401,7 @@ def _torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
             )
         elif option is not None and told is not None and told != gpus:
             more = told > gpus
-            yield Hit(
+            yield _in_total(job, gpus, told) or Hit(
                 f"torchrun starts {some(told, 'rank')} per node, but each node has "
                 f"{some(gpus, 'GPU')}" + ("." if more else f", and uses only {told} of them."),
                 f"Write --nproc_per_node={gpus}.",
