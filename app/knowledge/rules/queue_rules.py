@@ -125,6 +125,7 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if option is None or not option.value or "$" in option.value or site.scheduler != "slurm":
         return
     own = {each.slurm_partition or name for name, each in site.partitions.items()}
+    on_gpus = asks_for_gpus(job) or not site.gpu_request
     for name in option.value.split(","):
         if name in own or (job.origin == "job file" and name in site.partitions):
             continue
@@ -147,16 +148,18 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 severity="warning",
             )
             continue
-        meant = nearest(name, own)
+        # A job that requests no GPUs must not move to a partition whose GPUs are billed.
+        meant = nearest(name, own if on_gpus else site.other_partitions or ())
         sure = site.other_partitions is not None or meant is not None
+        near = one_of(sorted(own)) if on_gpus else "a partition that `sinfo` lists"
         yield Hit(
             f"{site.name} has no partition {name!r}: for GPUs it has {one_of(sorted(own))}."
             if sure
             else f"The profile of {site.name} has no partition {name!r}, but does not list all.",
-            f"Write --partition={meant}." if meant else f"Write {one_of(sorted(own))}.",
+            f"Write --partition={meant}." if meant else f"Write {near}.",
             option.at,
             rewrite(option, f"--partition={meant}") if meant else None,
-            severity=None if sure else "warning",
+            severity=None if sure else "warning" if on_gpus else "note",
         )
 
 
