@@ -332,10 +332,14 @@ def _gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     most = most or site.node.gpus
     if asked is None or asked <= most or (queue is None and job.resources.partition):
         return
+    nodes, do = -(-asked * job.nodes // most), f"Request at most {most} per node."
+    if queue and nodes > queue.partition.max_nodes:
+        do = f"{do} {queue.name} allows {some(queue.partition.max_nodes, 'node')} for a job."
+    elif asked * job.nodes == most * nodes:
+        do = f"Write --nodes={nodes}, and request {some(most, 'GPU')} per node."
     yield Hit(
         f"The job requests {asked} GPUs per node, but may have at most {most}.",
-        f"Request {most} per node"
-        + (f" and for {-(-asked * job.nodes // most)} nodes." if asked % most == 0 else "."),
+        do,
         option.at if option else NOWHERE,
         cure=Cure("gpus-per-node", str(most)),
     )

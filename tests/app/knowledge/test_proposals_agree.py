@@ -62,3 +62,18 @@ def test_gpus_on_fewer_nodes_keep_their_tasks_or_cores() -> None:
 def test_gpus_that_need_all_nodes_are_not_scattered() -> None:
     assert of("-N 2 --gpus=12 --ntasks-per-node=6") == {}
     assert "scattered" in rules_in(f"{HEAD}#SBATCH -N 3 --gpus=12\nsrun python3 t.py\n", "karolina")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "nodes", "do"),
+    [
+        (16, 2, "Write --nodes=4, and request 8 GPUs per node."),
+        (12, 2, "Write --nodes=3, and request 8 GPUs per node."),
+        (9, 1, "Request at most 8 per node."),
+        (16, 16, "Request at most 8 per node. qgpu allows 16 nodes for a job."),
+    ],
+)
+def test_gpus_that_no_node_has_are_requested_on_as_many_nodes_as_the_partition_allows(
+    gpus: int, nodes: int, do: str
+) -> None:
+    assert of(f"-N {nodes} --gpus-per-node={gpus} --ntasks-per-node={gpus}")["gpus"] == do
