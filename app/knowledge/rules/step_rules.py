@@ -6,9 +6,15 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.program.step_program import one_gpu_of, runs
 from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.rules.network_rules import how_to_set, listed, missing_variables
 from lumitui.app.knowledge.rules.phrases import INHERIT, some
 from lumitui.app.knowledge.script_job import CommandOptions, JobStep, ScriptJob
-from lumitui.app.knowledge.site_facts.allocation import cores_of_node, gpu_option, whole_nodes
+from lumitui.app.knowledge.site_facts.allocation import (
+    cores_of_node,
+    gpu_option,
+    has_unknown_sources,
+    whole_nodes,
+)
 from lumitui.app.knowledge.site_facts.process_counts import (
     PER_NODE_LAUNCHERS,
     amount,
@@ -192,6 +198,17 @@ def _no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     for step in job.training:
         if step.launcher == "plain" and step.python and tasks > 1:
+            known = () if has_unknown_sources(job) else runs(job)
+            own = next((run for run in known if run.step is step), None)
+            if own and (missing := missing_variables(job, own)):
+                yield Hit(
+                    f"The job requests {tasks} tasks, but without srun {own.program.file} starts "
+                    f"once, on the first node, and fails: nothing sets {listed(missing)}.",
+                    how_to_set(missing),
+                    step.at,
+                    severity="error",
+                )
+                continue
             yield Hit(
                 f"The job requests {tasks} tasks, but without srun the program starts once, on "
                 "the first node.",
