@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.bash.expand import evaluate
 from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.rules.phrases import listed
 from lumitui.app.knowledge.script_job import CommandOptions, JobStep, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import cores_of_node
 from lumitui.remote.site.profile import Site
@@ -67,7 +68,7 @@ def _background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
         takes = _takes_all(job, site, step.srun) if step.srun else []
         if together and takes:
             yield Hit(
-                f"The step should run beside another one, but takes all {_both(takes)} of the "
+                f"The step should run beside another one, but takes all {listed(takes)} of the "
                 "job: one waits for the other.",
                 f"Set the resources of each step: srun {_cure(job, takes)}.",
                 step.at,
@@ -110,11 +111,6 @@ def _divides_gpus(job: ScriptJob, srun: CommandOptions) -> bool:
     if asked == "gpus-per-node":
         return own in ("gpus-per-node", "gres")
     return asked == "gres" or own == asked
-
-
-def _both(words: list[str]) -> str:
-    """Return `a, b and c`."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _cure(job: ScriptJob, takes: list[str]) -> str:

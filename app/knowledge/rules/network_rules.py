@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from lumitui.app.knowledge.program.program_facts import Call
 from lumitui.app.knowledge.program.step_program import StepProgram, runs
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.rules.phrases import setting
+from lumitui.app.knowledge.rules.phrases import listed, setting
 from lumitui.app.knowledge.script_job import ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import (
     generations_of,
@@ -391,11 +391,6 @@ def _by_environment(call: Call) -> bool:
     if any(call.get(name) for name in ("rank", "world_size", "store")):
         return False
     return method is None or method.value == "env://"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return `a, b and c`."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 @rule(

@@ -1,6 +1,6 @@
 """Shared phrases of findings: numbers, names and changes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from lumitui.app.knowledge.script_job import Option, ScriptJob, Variable
@@ -20,6 +20,11 @@ def one_of(names: Iterable[str]) -> str:
     """Return `a, b or c`."""
     words = list(names)
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.program.step_program import one_gpu_of, runs
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.rules.network_rules import how_to_set, listed, missing_variables
-from lumitui.app.knowledge.rules.phrases import INHERIT, some
+from lumitui.app.knowledge.rules.network_rules import how_to_set, missing_variables
+from lumitui.app.knowledge.rules.phrases import INHERIT, listed, some
 from lumitui.app.knowledge.script_job import CommandOptions, JobStep, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import (
     cores_of_node,
