@@ -30,7 +30,8 @@ _PROFILE = "the site's profile, partitions"
     "error",
     "no account, or one that does not exist at the site",
     why="sbatch refuses the job: `Invalid account or account/partition combination` or "
-    "`AssocMaxSubmitJobLimit`.",
+    "`AssocMaxSubmitJobLimit`. In a script, a missing account is a warning, because SBATCH_ACCOUNT "
+    "or your default account may replace it.",
     source="sbatch(1) --account; the site's profile, account",
 )
 def _account(job: ScriptJob, site: Site) -> Iterator[Hit]:
