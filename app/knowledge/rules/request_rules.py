@@ -190,7 +190,7 @@ def _wrong_type(job: ScriptJob, site: Site) -> Iterator[Hit]:
         has = f"its nodes have {site.node.gpu}" if types != () else "Slurm knows no types there"
         yield Hit(
             f"{site.name} has no GPUs of the type {kind}: {has}.",
-            f"Write {right or one_of(types)}." if right or types else "Omit the type.",
+            f"Write {right or one_of(types or ())}." if right or types else "Omit the type.",
             option.at,
             rewrite(option, right) if right and "," not in (option.value or "") else None,
             severity="warning" if types is None else None,

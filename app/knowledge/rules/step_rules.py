@@ -177,7 +177,7 @@ def _in_total(job: ScriptJob, gpus: int, ranks: int) -> Hit | None:
     if not job.resources.gpus_total or ranks != gpus * job.nodes or option is None:
         return None
     return Hit(
-        f"{option.raw} is for all {job.nodes} nodes together: each starts {ranks} ranks, but has "
+        f"{option.raw} is the total of the {job.nodes} nodes: each starts {ranks} ranks, but has "
         f"{some(gpus, 'GPU')}.",
         f"Write --gpus={ranks * job.nodes}, or --gpus-per-node={ranks}.",
         option.at,
