@@ -121,7 +121,7 @@ def github_lines(checked: CheckedScript) -> Iterator[str]:
             values["endLine"] = str(at.end_line)
         elif at.end_column > at.column:
             values["endColumn"] = str(at.end_column)
-        values["title"] = item.rule
+        values["title"] = f"{item.rule} ({checked.site})" if checked.site else item.rule
         texts = (f"{key}={_data(value)}" for key, value in values.items())
         named = ",".join(text.replace(":", "%3A").replace(",", "%2C") for text in texts)
         yield f"::{_LEVELS[item.severity]} {named}::{_data(masked(f'{item.message} {item.do}'))}"

@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from lumitui.app.knowledge.bash.directives import read_directives
 from lumitui.app.knowledge.bash.resource_options import gpus_of
+from lumitui.app.knowledge.rules.phrases import one_of
 from lumitui.app.knowledge.script_job import CommandOptions
 from lumitui.remote.site.profile import Site
 
@@ -66,7 +67,7 @@ def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[st
     others = [name for name in as_well if name != fits[0].name]
     whose = "your profile" if {*others} & {*own} else "the profile"
     more = f" ({whose} {' or '.join(others)} also fits: pass --site to choose)" if others else ""
-    return Guess(fits[0], f"{' and '.join(words)}{more}")
+    return Guess(fits[0], f"{one_of(words, 'and')}{more}")
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,26 @@ from lumitui.remote.site.profile import Site
 
 _FOLLOWS = {"omp-threads": "srun-cores", "workers-argument": "srun-cores"}
 """Rules by consequence: fixing a finding of the second rule also resolves one of the first."""
+_FIRST = {"more-tasks-than-gpus", "launcher-tasks", "torchrun-processes", "scattered", "gpus"}
+"""Rules that propose another number of tasks or GPUs per node."""
+_THEN = {"scattered", "share-cores", "idle-cores", "few-cores"}
+"""Rules whose proposal depends on those numbers: they wait, so that all proposals agree."""
 _UNREAD = ("directive-after-command", "nearly-a-directive")
 _ON_NODE = "first-node-only"
 
 
 def without_consequences(found: Iterable[Finding]) -> list[Finding]:
-    """Return the findings without those that the fix of another one resolves."""
+    """Return the findings without those that the fix of another one resolves or changes."""
     held = list(found)
     rules = {each.rule for each in held}
     gpus_unread = any(each.rule in _UNREAD and "gpu" in each.message for each in held)
+    first = {each.rule for each in held if each.severity != "note"} & _FIRST
     unpacked = any(each.rule == _ON_NODE and each.severity == "error" for each in held)
     return [
         each
         for each in held
         if _FOLLOWS.get(each.rule) not in rules
+        and not (each.rule in _THEN and first - {each.rule})
         and not (each.rule == "gpus-missing" and gpus_unread)
         and not (each.rule == _ON_NODE and each.severity == "warning" and unpacked)
     ]

@@ -86,8 +86,9 @@ class NodeShape(Facts):
     """The site's name for one GPU."""
     gpu_vendor: Literal["amd", "nvidia", ""] = ""
     """The GPUs' vendor; "": no GPUs, or unknown."""
-    gres_types: tuple[OneWord, ...] = ()
-    """Slurm's names of the GPUs' type, as in `--gres=gpu:TYPE:4`; empty: unknown."""
+    gres_types: tuple[OneWord, ...] | None = None
+    """Slurm's names of the GPUs' type, as in `--gres=gpu:TYPE:4`; `[]`: sbatch refuses any type, as
+    Slurm counts the GPUs without one. None: unknown."""
     on_cpu: bool = False
     """The node has no GPUs: each of its `gpus` is a rank on CPU cores."""
     this_machine: bool = False

@@ -13,7 +13,7 @@ LINES = {
     "app/cli": 5150, "app/tui": 14320, "app/runs": 2850, "app/scale": 3380, "app/follow": 4410,
     "app/survey": 1920, "app/launch": 9830, "app/explain": 3070, "app/history": 4370,
     "app/mcp": 970,
-    "app/job": 2620, "app/knowledge": 16660, "remote/site": 3260, "remote/ssh": 3210,
+    "app/job": 2620, "app/knowledge": 21050, "remote/site": 3260, "remote/ssh": 3210,
     "remote/transport": 1120, "remote/scheduler": 2570, "remote/source": 1620,
     "remote/transfer": 4150, "remote/survey": 3240, "remote/laptop": 1470, "trainers": 8560,
 }  # fmt: skip

@@ -65,7 +65,7 @@ def _background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
         together = before is not None and not _waits(job, before, step)
         if step.repeated and not _waits_in_loop(job, step):
             together = True
-        takes = _takes_all(job, step.srun) if step.srun else []
+        takes = _takes_all(job, site, step.srun) if step.srun else []
         if together and takes:
             yield Hit(
                 f"The step should run beside another one, but takes all {one_of(takes, 'and')} "
@@ -76,13 +76,13 @@ def _background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
         before = step
 
 
-def _takes_all(job: ScriptJob, srun: CommandOptions) -> list[str]:
+def _takes_all(job: ScriptJob, site: Site, srun: CommandOptions) -> list[str]:
     """Return the resources that a step takes completely, in words; "" if it has its own nodes."""
     several = job.nodes > 1 or not job.options.has("nodes")
     if srun.has(*_ELSEWHERE) or (several and srun.has("nodes")):
         return []
     own = srun.has(*_OWN_CORES) or job.variable("SRUN_CPUS_PER_TASK") is not None
-    asked, has = srun.number("cpus-per-task") or 0, cores_of_node(job)
+    asked, has = srun.number("cpus-per-task") or 0, cores_of_node(job, site)
     if has and has > 1 and asked * (srun.number("ntasks") or 1) >= has:
         own = False
     found = [] if own else ["cores"]

@@ -51,8 +51,10 @@ def _threads(job: ScriptJob) -> bool:
     source="the site's profile, node.cores and node.reserved_cores",
 )
 def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    asked, usable, option = cores_of_node(job), len(site.node.usable_cores), job.options.get
+    asked, usable, option = cores_of_node(job, site), len(site.node.usable_cores), job.options.get
     if asked is None or asked <= usable or _threads(job) or site.scheduler != "slurm":
+        return
+    if (gpus_of_node(job) or 0) > site.node.gpus:  # another rule reports it
         return
     if on_other_nodes(job, site):
         return
@@ -86,7 +88,11 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="the site's profile, cores_fixed and cores_per_gpu",
 )
 def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    asked, gpus, option = cores_of_node(job), gpus_of_node(job), job.options.get("cpus-per-task")
+    asked, gpus, option = (
+        cores_of_node(job, site),
+        gpus_of_node(job),
+        job.options.get("cpus-per-task"),
+    )
     if not site.cores_fixed or asked is None or not gpus or _threads(job):
         return
     if gpus > site.node.gpus:  # no node has so many; another rule reports it
@@ -116,11 +122,11 @@ def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="sbatch(1) --cpus-per-task; the site's profile, cores_per_gpu",
 )
 def _few(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    cores, gpus, queue = cores_of_node(job), gpus_of_node(job), queue_of(job, site)
+    cores, gpus, queue = cores_of_node(job, site), gpus_of_node(job), queue_of(job, site)
     if queue is None or cores is None or not gpus or site.cores_fixed or is_exclusive(job):
         return
     given = job.options.has("cpus-per-gpu", "mincpus") or cores >= 2 * gpus or _binds(job)
-    if given or (site.cores_with_gpus and not job.options.has("cpus-per-task")):
+    if given:
         return
     srun = [step.srun for step in job.training if step.srun is not None]
     own = any(options.has("cpus-per-task") for options in srun)
@@ -150,7 +156,7 @@ def _binds(job: ScriptJob) -> bool:
     source="the site's profile, cores_per_gpu; docs.it4i.cz, resources-allocation-policy",
 )
 def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    asked, gpus, queue = cores_of_node(job), gpus_of_node(job), queue_of(job, site)
+    asked, gpus, queue = cores_of_node(job, site), gpus_of_node(job), queue_of(job, site)
     if queue is None or asked is None or gpus != site.node.gpus or site.cores_fixed:
         return
     lone = gpus > 1 and any(one_gpu_of(job, step) != "no" for step in job.training)
@@ -397,7 +403,7 @@ def _numa_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
         cores = _cores_of_task(job, step, site)
         if option is None:
             continue
-        if not whole and (cores_of_node(job) or 0) < usable:
+        if not whole and (cores_of_node(job, site) or 0) < usable:
             yield Hit(
                 "--numa-binding needs cores near each GPU, but on shared nodes Slurm gives the "
                 "job arbitrary cores.",

@@ -1,10 +1,10 @@
 """Rules about rendezvous, NCCL and RCCL, and nodes without internet access."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lumitui.app.knowledge.program.program_facts import Call
-from lumitui.app.knowledge.program.step_program import runs
+from lumitui.app.knowledge.program.step_program import StepProgram, runs
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import one_of, setting
 from lumitui.app.knowledge.script_job import ScriptJob, Variable
@@ -337,42 +337,52 @@ _MAKES_ENVIRONMENT = ("lightning", "pytorch_lightning", "accelerate", "deepspeed
 
 def _without_rank(job: ScriptJob) -> Iterator[Hit]:
     """Find `srun python train.py` of a program that reads the variables of torchrun."""
-    needed = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
     for run in runs(job):
         step, tasks = run.step, tasks_of(job, run.step)
-        if step.srun is None or step.launcher not in ("srun", "plain") or step.mpirun:
+        if step.srun is None or not tasks or tasks < 2:
             continue
-        if not run.closed or not tasks or tasks < 2 or step.srun.has("task-prolog", "export"):
-            continue
-        if "python-distributed" in job.text:  # in LUMI's images; sets all of them
-            continue
-        if run.uses(*_MAKES_ENVIRONMENT) or run.has("spawn") or run.has("setdefault", "putenv"):
-            continue
-        texts = {name for one in run.files for name in one.reads | one.asks}
-        own = any(name.startswith(_OTHER_WAYS) for name in texts)
-        if own or any(True for _ in run.environment(*needed, "LOCAL_RANK")):
-            continue
-        groups = [call for _program, call in run.calls("init_process_group")]
-        plain = [one for one in groups if not one.open and _by_environment(one)]
-        if not plain:
-            continue
-        read = [name for name in ("LOCAL_RANK",) if any(name in one.reads for one in run.files)]
-        missing = [name for name in (*needed, *read) if job.variable(name) is None]
-        if not missing:
-            continue
-        exports = " ".join(f"{name}={_RANKS[name]}" for name in _RANKS if name in missing)
-        inside = f"Start it with srun bash -c 'export {exports}; exec python …'" if exports else ""
-        masters = [name for name in missing if name.startswith("MASTER")]
-        outside = f"export {one_of(masters, 'and')} before srun" if masters else ""
-        first, *rest = [part for part in (inside, outside) if part]
-        yield Hit(
-            f"srun starts {tasks} ranks of {run.program.file}, which need "
-            f"{one_of(missing, 'and')}, but nothing sets {'it' if len(missing) == 1 else 'them'}.",
-            f"{', and '.join((first[0].upper() + first[1:], *rest))}; or start torchrun once on "
-            "each node.",
-            step.at,
-        )
-        return
+        if missing := missing_variables(job, run):
+            yield Hit(
+                f"srun starts {tasks} ranks of {run.program.file}, which need "
+                f"{one_of(missing, 'and')}, but nothing sets {'it' if len(missing) == 1 else 'them'}.",
+                how_to_set(missing),
+                step.at,
+            )
+            return
+
+
+def missing_variables(job: ScriptJob, run: StepProgram) -> list[str]:
+    """Return torchrun's variables that a program reads, but nothing sets; none if not sure."""
+    needed = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    step = run.step
+    if step.launcher not in ("srun", "plain") or step.mpirun or not run.closed:
+        return []
+    if step.srun and step.srun.has("task-prolog", "export"):
+        return []
+    if "python-distributed" in job.text:  # in LUMI's images; sets all of them
+        return []
+    if run.uses(*_MAKES_ENVIRONMENT) or run.has("spawn") or run.has("setdefault", "putenv"):
+        return []
+    texts = {name for one in run.files for name in one.reads | one.asks}
+    own = any(name.startswith(_OTHER_WAYS) for name in texts)
+    if own or any(True for _ in run.environment(*needed, "LOCAL_RANK")):
+        return []
+    groups = [call for _program, call in run.calls("init_process_group")]
+    if all(one.open or not _by_environment(one) for one in groups):
+        return []
+    read = [name for name in ("LOCAL_RANK",) if any(name in one.reads for one in run.files)]
+    return [name for name in (*needed, *read) if job.variable(name) is None]
+
+
+def how_to_set(missing: Sequence[str]) -> str:
+    """Return the sentence on how a script sets torchrun's variables for each rank."""
+    exports = " ".join(f"{name}={_RANKS[name]}" for name in _RANKS if name in missing)
+    inside = f"Start it with srun bash -c 'export {exports}; exec python …'" if exports else ""
+    masters = [name for name in missing if name.startswith("MASTER")]
+    outside = f"export {one_of(masters, 'and')} before srun" if masters else ""
+    first, *rest = [part for part in (inside, outside) if part]
+    words = ", and ".join((first[0].upper() + first[1:], *rest))
+    return f"{words}; or start torchrun once on each node."
 
 
 def _by_environment(call: Call) -> bool:

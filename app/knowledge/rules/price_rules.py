@@ -16,6 +16,7 @@ from lumitui.app.knowledge.site_facts.allocation import (
     queue_of,
     whole_nodes,
 )
+from lumitui.app.knowledge.site_facts.process_counts import PER_NODE_LAUNCHERS
 from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE
@@ -53,15 +54,17 @@ def _billed(queue: NamedPartition, amount: float, share: str) -> str:
     "ml-multi.md",
 )
 def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    part, asked = _part(job, site), cores_of_node(job)
+    part, asked = _part(job, site), cores_of_node(job, site)
     if part is None or asked is None or site.cores_fixed or job.options.has("hint"):
         return
     queue, gpus = part
     share = site.cores_per_gpu * gpus
     if share < asked <= len(site.node.usable_cores):
         option = job.options.get("cpus-per-task")
-        tasks = max(1, asked // (job.resources.cpus_per_task or 1))
+        tasks = job.tasks_per_node
         right = f"--cpus-per-task={share // tasks}"
+        if job.options.has("cpus-per-gpu"):
+            option, right = job.options.get("cpus-per-gpu"), f"--cpus-per-gpu={site.cores_per_gpu}"
         yield Hit(
             f"The job takes {asked} cores of each node for {some(gpus, 'GPU')}, whose share is "
             f"{share}{_billed(queue, asked, 'cores')}.",
@@ -136,14 +139,22 @@ def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     total, whole = gpus * job.nodes, site.node.gpus
     least = -(-total // whole)
+    if least == job.nodes:
+        return
     billing = queue.partition.billing
     paid = billing.kind == "sum" and job.nodes >= (billing.whole_nodes_from or math.inf)
-    fits = total % least == 0
+    each = total // least if total % least == 0 else whole
+    ranks = ""
+    launched = any(step.launcher in PER_NODE_LAUNCHERS for step in job.training)
+    if job.tasks_per_node == gpus and not launched:
+        ranks = f" and {each} tasks"
+    elif job.tasks_per_node == 1 and job.options.has("cpus-per-task"):
+        ranks = f" and {each * site.cores_per_gpu} cores"
     yield Hit(
         f"The job takes {gpus} of {whole} GPUs on each of {job.nodes} nodes, but "
         f"{some(total, 'GPU')} fit on {some(least, 'node')}."
         + (f" {site.name} bills {job.nodes} whole nodes for it." if paid else ""),
-        f"Write --nodes={least}, and request {total // least if fits else whole} GPUs per node.",
+        f"Write --nodes={least}, and request {each} GPUs{ranks} per node.",
         option.at if option else NOWHERE,
         cure=Cure("gpus-per-node", str(whole)),
     )

@@ -30,7 +30,8 @@ _PROFILE = "the site's profile, partitions"
     "error",
     "no account, or one that does not exist at the site",
     why="sbatch refuses the job: `Invalid account or account/partition combination` or "
-    "`AssocMaxSubmitJobLimit`.",
+    "`AssocMaxSubmitJobLimit`. In a script, a missing account is a warning, because SBATCH_ACCOUNT "
+    "or your default account may replace it.",
     source="sbatch(1) --account; the site's profile, account",
 )
 def _account(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -125,6 +126,7 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if option is None or not option.value or "$" in option.value or site.scheduler != "slurm":
         return
     own = {each.slurm_partition or name for name, each in site.partitions.items()}
+    on_gpus = asks_for_gpus(job) or not site.gpu_request
     for name in option.value.split(","):
         if name in own or (job.origin == "job file" and name in site.partitions):
             continue
@@ -147,18 +149,18 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 severity="warning",
             )
             continue
-        complete, gpus = site.other_partitions is not None, asks_for_gpus(job)
-        fits = own if gpus else {*own, *(site.other_partitions or ())}
-        meant = nearest(name, fits) if complete or gpus else None
-        sure = complete or meant is not None
+        # A job that requests no GPUs must not move to a partition whose GPUs are billed.
+        meant = nearest(name, own if on_gpus else site.other_partitions or ())
+        sure = site.other_partitions is not None or meant is not None
+        near = one_of(sorted(own)) if on_gpus else "a partition that `sinfo` lists"
         yield Hit(
             f"{site.name} has no partition {name!r}: for GPUs it has {one_of(sorted(own))}."
             if sure
             else f"The profile of {site.name} has no partition {name!r}, but does not list all.",
-            f"Write --partition={meant}." if meant else f"Write {one_of(sorted(own))}.",
+            f"Write --partition={meant}." if meant else f"Write {near}.",
             option.at,
             rewrite(option, f"--partition={meant}") if meant else None,
-            severity=None if sure else "warning" if gpus else "note",
+            severity=None if sure else "warning" if on_gpus else "note",
         )
 
 
@@ -331,10 +333,14 @@ def _gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     most = most or site.node.gpus
     if asked is None or asked <= most or (queue is None and job.resources.partition):
         return
+    nodes, do = -(-asked * job.nodes // most), f"Request at most {most} per node."
+    if queue and nodes > queue.partition.max_nodes:
+        do = f"{do} {queue.name} allows {some(queue.partition.max_nodes, 'node')} for a job."
+    elif asked * job.nodes == most * nodes:
+        do = f"Write --nodes={nodes}, and request {some(most, 'GPU')} per node."
     yield Hit(
         f"The job requests {asked} GPUs per node, but may have at most {most}.",
-        f"Request {most} per node"
-        + (f" and for {-(-asked * job.nodes // most)} nodes." if asked % most == 0 else "."),
+        do,
         option.at if option else NOWHERE,
         cure=Cure("gpus-per-node", str(most)),
     )

@@ -183,16 +183,17 @@ def _wrong_type(job: ScriptJob, site: Site) -> Iterator[Hit]:
     kind, types = (_type(option).lower() if option else ""), site.node.gres_types
     if option is None or not kind or site.node.on_cpu:
         return
-    if kind not in (types or site.node.gpu.lower()):
+    if kind not in (site.node.gpu.lower() if types is None else types):
         queue = queue_of(job, site)
         request = (queue.partition.gpu_request if queue else None) or site.gpu_request
         right = request.format(gpus=_count(option) or _gres_count(option) or 1)
+        has = f"its nodes have {site.node.gpu}" if types != () else "Slurm knows no types there"
         yield Hit(
-            f"{site.name} has no GPUs of the type {kind}: its nodes have {site.node.gpu}.",
-            f"Write {right}." if right else f"Write {one_of(types)}.",
+            f"{site.name} has no GPUs of the type {kind}: {has}.",
+            f"Write {right or one_of(types or ())}." if right or types else "Omit the type.",
             option.at,
             rewrite(option, right) if right and "," not in (option.value or "") else None,
-            severity=None if types else "warning",
+            severity="warning" if types is None else None,
         )
 
 

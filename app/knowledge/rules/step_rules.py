@@ -6,9 +6,15 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.program.step_program import one_gpu_of, runs
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.rules.phrases import INHERIT, some
+from lumitui.app.knowledge.rules.network_rules import how_to_set, missing_variables
+from lumitui.app.knowledge.rules.phrases import INHERIT, one_of, some
 from lumitui.app.knowledge.script_job import CommandOptions, JobStep, ScriptJob
-from lumitui.app.knowledge.site_facts.allocation import whole_nodes
+from lumitui.app.knowledge.site_facts.allocation import (
+    cores_of_node,
+    gpu_option,
+    has_unknown_sources,
+    whole_nodes,
+)
 from lumitui.app.knowledge.site_facts.process_counts import (
     PER_NODE_LAUNCHERS,
     amount,
@@ -45,23 +51,26 @@ def _ranges(job: ScriptJob) -> bool:
 )
 def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     each, cores = job.tasks_per_node, job.resources.cpus_per_task or 1
-    whole = whole_nodes(job, site) is True
-    if _ranges(job) or (whole and not job.options.has("ntasks", "ntasks-per-node")):
+    whole, has = whole_nodes(job, site) is True, cores_of_node(job, site)
+    if _ranges(job) or has is None or (whole and not job.options.has("ntasks", "ntasks-per-node")):
         return
+    own, total = job.options.has("cpus-per-task"), has * job.nodes
+    even = f" with {some(cores, 'core')} each"
+    given = even if own or has == each else f" and gets {total} cores with its GPUs"
     for options in _steps(job):
         option, asked = options.get("ntasks"), options.number("ntasks")
         if option is None or asked is None or asked <= each * job.nodes:
             continue
         used = options.number("cpus-per-task") or (cores if site.srun_has_cpus else 1)
-        fits = asked * used <= each * cores * job.nodes
-        if fits and options.has("cpus-per-task"):
+        fits = asked * used <= total
+        if fits and (options.has("cpus-per-task") or not own):
             continue  # it divides the job's cores differently
         too_many = not fits and not whole
         right = math.ceil(asked / job.nodes)
         yield Hit(
             f"srun starts {some(asked, 'task')}, but the job requests {each * job.nodes}"
             + (
-                f" with {some(cores, 'core')} each: no cores are left for the rest."
+                f"{given}: no cores are left for the rest."
                 if too_many
                 else ", so tasks share cores."
             ),
@@ -146,7 +155,7 @@ def _more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 severity="warning" if alone == "yes" else "note",
             )
         elif step.srun and step.python and tasks > gpus:
-            yield Hit(
+            yield _in_total(job, gpus, tasks) or Hit(
                 f"Each node starts {tasks} tasks, but has {some(gpus, 'GPU')}.",
                 f"Write --ntasks-per-node={gpus}.",
                 step.at,
@@ -160,6 +169,19 @@ def _more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 step.at,
                 severity="warning",
             )
+
+
+def _in_total(job: ScriptJob, gpus: int, ranks: int) -> Hit | None:
+    """Return the finding if a total of GPUs was meant for each node; None otherwise."""
+    option = gpu_option(job)
+    if not job.resources.gpus_total or ranks != gpus * job.nodes or option is None:
+        return None
+    return Hit(
+        f"{option.raw} is the total of the {job.nodes} nodes: each starts {ranks} ranks, but has "
+        f"{some(gpus, 'GPU')}.",
+        f"Write --gpus={ranks * job.nodes}, or --gpus-per-node={ranks}.",
+        option.at,
+    )
 
 
 @rule(
@@ -177,6 +199,17 @@ def _no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in job.training:
         beside = step.repeated and step.background  # each round starts a program of its own
         if step.launcher == "plain" and step.python and tasks > 1 and not beside:
+            known = () if has_unknown_sources(job) else runs(job)
+            own = next((run for run in known if run.step is step), None)
+            if own and (missing := missing_variables(job, own)):
+                yield Hit(
+                    f"The job requests {tasks} tasks, but without srun {own.program.file} starts "
+                    f"once, on the first node, and fails: nothing sets {one_of(missing, 'and')}.",
+                    how_to_set(missing),
+                    step.at,
+                    severity="error",
+                )
+                continue
             yield Hit(
                 f"The job requests {tasks} tasks, but without srun the program starts once, on "
                 "the first node.",
@@ -386,7 +419,7 @@ def _torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
             )
         elif option is not None and told is not None and told != gpus:
             more = told > gpus
-            yield Hit(
+            yield _in_total(job, gpus, told) or Hit(
                 f"torchrun starts {some(told, 'rank')} per node, but each node has "
                 f"{some(gpus, 'GPU')}" + ("." if more else f", and uses only {told} of them."),
                 f"Write --nproc_per_node={gpus}.",

@@ -67,8 +67,8 @@ def whole_nodes(job: ScriptJob, site: Site) -> bool | None:
     if not queue.partition.whole_when_full:
         # On a node that only one user's jobs share, a job may have all cores or not.
         return None if job.options.has("exclusive") else False
-    # If the job requests all GPUs and cores of its nodes, no other job fits on them.
-    cores = cores_of_node(job) if gpus_of_node(job) == site.node.gpus else None
+    # If the job gets all GPUs and cores of its nodes, no other job fits on them.
+    cores = cores_of_node(job, site) if gpus_of_node(job) == site.node.gpus else None
     return cores is not None and cores >= len(site.node.usable_cores)
 
 
@@ -77,12 +77,19 @@ def gpus_of_node(job: ScriptJob) -> int | None:
     return job.resources.gpus_per_node
 
 
-def cores_of_node(job: ScriptJob) -> int | None:
-    """Return the requested cores per node; None if unknown."""
-    cores = job.resources.cpus_per_task
-    if cores is None and job.options.has("cpus-per-task"):
-        return None
-    return job.tasks_per_node * (cores or 1)
+def cores_of_node(job: ScriptJob, site: Site) -> int | None:
+    """Return the cores per node that a job gets for its request; None if unknown.
+
+    Without `--cpus-per-task`, Slurm may give cores with each GPU: `--cpus-per-gpu`, DefCpuPerGPU.
+    """
+    cores, tasks, gpus = job.resources.cpus_per_task, job.tasks_per_node, gpus_of_node(job)
+    if job.options.has("cpus-per-task"):
+        return None if cores is None else tasks * cores
+    own = job.options.has("cpus-per-gpu")
+    if not own and not (site.cores_with_gpus and asks_for_gpus(job)):
+        return tasks
+    each = job.options.number("cpus-per-gpu") if own else site.cores_per_gpu
+    return None if each is None or gpus is None else max(tasks, each * gpus)
 
 
 def asks_for_gpus(job: ScriptJob) -> bool:

@@ -277,9 +277,9 @@ def _node(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
     given = f"{sinfo}: Gres" if shown else "given by you"
     yield ProfileLine(("node", "gpus"), gpus.number, given)
     yield ProfileLine(("node", "gpu"), gpus.kind or "GPU", f"{sinfo}: Gres", guess=not gpus.kind)
-    if gpus.kind:
-        groups = (group for queue in choice.queues for group in queue.groups)
-        kinds = {one.kind for group in groups for one in group.gpus if one.kind}
+    groups = (group for queue in choice.queues for group in queue.groups)
+    kinds = {one.kind for group in groups for one in group.gpus if one.kind}
+    if gpus.kind or (shown and not kinds):
         yield ProfileLine(("node", "gres_types"), tuple(sorted(kinds)), f"{sinfo}: Gres")
     if kind:
         sizes = kind.memories

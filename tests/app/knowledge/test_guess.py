@@ -116,3 +116,10 @@ def test_a_closed_site_loses_to_an_open_one_that_fits_as_well() -> None:
     closed = karolina.model_copy(update={"name": "closed", "retired": "2026-01-01"})
     text = "#!/bin/bash\n#SBATCH -A OPEN-28-55\n"
     assert guess_site(text, [closed, karolina], date(2026, 11, 23)).site is karolina
+
+
+def test_several_clues_are_listed_with_one_and() -> None:
+    text = "#SBATCH -p standard-g -A project_462000123\nsrun /appl/local/laifs/containers/x.sif\n"
+    found = guess_site(f"#!/bin/bash\n{text}", SITES, date(2026, 11, 23))
+    clues = "the partition standard-g, the account project_462000123 and its paths and modules"
+    assert found.because == clues

@@ -169,7 +169,10 @@ def _site(checks: "Scripts", text: str, path: str, options: _LintOptions) -> "Si
         return checks.sites.load(options["site_name"])
     guess = checks.guess(text)
     if guess.site is not None:
-        say(f"{comment(path)}: checked for {guess.site.name}, because of {guess.because}.")
+        say(
+            f"{comment(path)}: checked for {guess.site.name}, because of {guess.because}. "
+            "If it is for another site, pass --site."
+        )
         return guess.site
     if options["cluster"]:
         raise InputError(

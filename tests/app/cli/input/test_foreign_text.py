@@ -105,7 +105,7 @@ def test_lint_prints_names_and_values_harmlessly(
         for line in done.stdout.rstrip("\n").split("\n"):
             assert re.fullmatch(
                 r"::(error|warning|notice) file=[^:,\n]*,line=\d+,col=\d+(,end\w+=\d+)?,"
-                r"title=[a-z-]+::.*",
+                r"title=[a-z-]+( \(\w+\))?::.*",
                 line,
             ), line
             # As the runner reads it back.

@@ -51,6 +51,7 @@ def test_a_finding_is_printed_with_its_place_and_the_exit_code_is_1(
     assert done.returncode == 1
     assert done.stdout.startswith(f"{script}:8:1: warning {RULE} `# SBATCH")
     assert "checked for lumi, because of the partition small-g" in done.stderr
+    assert "If it is for another site, pass --site." in done.stderr
     assert "Found 1 warning in 1 script. --fix changes 1 of them." in done.stderr
 
 

@@ -72,10 +72,11 @@ def test_the_summary_counts_and_names_what_can_be_fixed() -> None:
 def test_github_gets_one_line_a_finding_with_its_signs_escaped() -> None:
     whole, time, other = github_lines(CHECKED)
     assert whole == (
-        "::error file=jobs/a.sh,line=1,col=1,title=account::No account:%0A50%25, none. Name one."
+        "::error file=jobs/a.sh,line=1,col=1,title=account (lumi)::No account:%0A50%25, none. "
+        "Name one."
     )
     assert time == (
-        "::warning file=jobs/a.sh,line=2,col=9,endColumn=18,title=time-limit::15 minutes. "
+        "::warning file=jobs/a.sh,line=2,col=9,endColumn=18,title=time-limit (lumi)::15 minutes. "
         "Write hours."
     )
     assert other.startswith("::notice file=jobs/é%2C a.py,line=1,")

@@ -193,7 +193,9 @@ def test_a_site_that_hides_its_gpus_is_described_with_the_number_that_a_person_s
     text = text_from(with_changes((GRES, "(null)")), gpus=4)
     site = site_of(text)
     assert (site.node.gpus, site.gpu_request) == (4, "") and "given by you" in text
-    assert "given by you" not in text_from(with_changes((GRES, "gpu:4"))), "Slurm shows them"
+    shown = text_from(with_changes((GRES, "gpu:4")))
+    assert "given by you" not in shown, "Slurm shows them"
+    assert "gres_types: []" in shown and "gres_types" not in text
 
 
 @pytest.mark.parametrize("count", [80, pytest.param(1000, marks=pytest.mark.slow)])
