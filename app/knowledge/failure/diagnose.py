@@ -33,6 +33,7 @@ from lumitui.app.knowledge.failure.hangs import HANG, HUNG, WAITING, ended, hung
 from lumitui.app.knowledge.failure.matching import (
     SAYS_NOT_WHY,
     STEP_WAITED,
+    TIMED_OUT,
     Evidence,
     diagnosis_of,
     matches,
@@ -236,7 +237,11 @@ def _follows(one: Diagnosis, reasons: Sequence[Diagnosis], *, chained: bool) -> 
     if one.id == STATE_RULES[State.PREEMPTED].id:
         return chained and "DUE TO JOB REQUEUE" in one.line  # a chain requeues its own job
     if one.id == "aborted" or (one.id == _BY_SIGNAL and _ABORT.search(one.line)):
-        return any(other.id == "exit-abort" for other in reasons)
+        # After a timeout, PyTorch's watchdog aborts its own process.
+        before = reasons[: reasons.index(one)]
+        return any(other.id == "exit-abort" for other in reasons) or any(
+            other.id == TIMED_OUT for other in before
+        )
     if one.id == _VERSION:
         return any(other.id == _CHANGED for other in reasons)
     return one.id == "launch-failed" and any(other.id.startswith("cpu-bind") for other in reasons)
