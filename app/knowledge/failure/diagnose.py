@@ -153,6 +153,7 @@ def _reasons(ending: RunEnd) -> list[Diagnosis]:
         reasons += _of_code(known_rc, failed_rank, reasons)
     reasons = [one for one in reasons if not _follows(one, reasons, chained=chained)]
     reasons.sort(key=lambda one: one.id != STEP_WAITED)
+    reasons = [_of_task(one, evidence) for one in reasons]
     reasons = [_with_option(_of_one_rank(one, evidence), evidence.lines) for one in reasons]
     if ending.spec is not None:
         reasons = [_with_keys(one, ending.spec) for one in reasons]
@@ -230,6 +231,19 @@ def _of_one_rank(one: Diagnosis, evidence: Evidence) -> Diagnosis:
     meaning = IMPORT_OF_ONE
     sentence = meaning.sentence.replace("One rank", f"Rank {one.rank} alone", 1)
     return replace(one, id=meaning.id, sentence=sentence, do=meaning.do)
+
+
+_TASK = re.compile(r"^srun: error: ([\w.-]+): tasks? ([\d,-]+): (?!Terminated|.*exit code 143\b)")
+_OF_MEMORY = ("gpu-memory", STATE_RULES[State.OUT_OF_MEMORY].id)
+
+
+def _of_task(one: Diagnosis, evidence: Evidence) -> Diagnosis:
+    """Return a cause with the only task that srun reports as failed, if no label names its rank."""
+    if one.rank is not None or one.id not in _OF_MEMORY or not evidence.log.label_is_rank:
+        return one
+    tasks = {match.groups() for line in evidence.lines if (match := _TASK.match(line.text))}
+    node, task = tasks.pop() if len(tasks) == 1 else ("", "")
+    return replace(one, rank=int(task), node=node) if task.isdecimal() else one
 
 
 def _follows(one: Diagnosis, reasons: Sequence[Diagnosis], *, chained: bool) -> bool:
