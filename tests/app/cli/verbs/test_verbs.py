@@ -318,3 +318,9 @@ def test_runs_beyond_the_limit_are_told(home: Home, here: Here, count: int, more
         told = "More than 50 runs match; --limit N lists more." in done.stderr
         assert (done.returncode, told) == (0, more)
     assert len(envelope(here("history", "--json", "--limit", "60"))["data"]) == count
+
+
+def test_a_check_that_warns_exits_with_1(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LUMITUI_PYTHON", "/bin/false")
+    shown = here("site", "check", "laptop")
+    assert "warning  python" in shown.stdout and (shown.returncode, shown.stderr) == (1, "")
