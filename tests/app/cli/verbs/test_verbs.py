@@ -152,6 +152,15 @@ def test_sites_schema_and_binding_are_printed(
     assert "mask-reserved" in [one["id"] for one in envelope(reserved)["data"]["mistakes"]]
 
 
+def test_bind_takes_the_file_of_a_profile(here: Here, tmp_path: Path) -> None:
+    profile = tmp_path / "breeze.yaml"
+    profile.write_text("extends: lumi\n")
+    assert "0x00fe000000000000" in here("bind", str(profile)).stdout
+    # Cores near no GPU have a domain, but the profile does not name it.
+    apart = here("bind", "lumi", "--explain", "map_cpu:200", "--ranks", "1").stdout
+    assert " 200        -      none" in apart and "?" not in apart
+
+
 # -- runs, on this machine
 
 
