@@ -67,6 +67,12 @@ def profiles() -> Iterator["Sites"]:
             warn(warning)
 
 
+def profile_file(site: str | None) -> Path | None:
+    """Return the path given instead of a site's name, or None if it is a name or missing."""
+    path = Path(site or "")
+    return path if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 else None
+
+
 def _terminal_state() -> Callable[[], None]:
     """Return a function that restores the terminal's current settings.
 

@@ -29,6 +29,7 @@ _ONE_BY_ONE = {False: "AMD_SERIALIZE_KERNEL=3", True: "CUDA_LAUNCH_BLOCKING=1"}
 _NVIDIA = re.compile(r"(?i)cuda|\bxid\b|nvrm|nvidia")
 _UTC = "%Y-%m-%d %H:%M:%S UTC"
 _LINES = 10
+_NO_LINE = "no line that shows the cause"
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,6 @@ def letter(causes: Sequence[Diagnosis], run: Run) -> str:
     the environment or the code.
     """
     first = next(iter(causes), None)
-    node = first.node if first and first.node else "not named in the log"
-    # A node is not bad because a program ran out of memory there.
-    label = "Bad node:" if first and first.id in _OF_A_NODE else "Ended on:"
-    lines = [plain(line.strip(), 300) for line in log_lines(causes, run)]
-    shown = list(dict.fromkeys(lines))[:_LINES]
     said = (run.word or str(run.state), run.reason)
     times = (("submitted", run.submitted), ("started", run.started), ("ended", run.ended))
     known = ", ".join(f"{word} {time.strftime(_UTC, time.gmtime(at))}" for word, at in times if at)
@@ -113,9 +109,34 @@ def letter(causes: Sequence[Diagnosis], run: Run) -> str:
         f"Nodes:      {run.nodes_used or 'unknown'}",
         f"Folder:     {run.folder}",
         f"Times:      {known or 'unknown'}",
-        f"{label:<12}{node}",
+        _bad_node(first),
         f"Exit code:  {'unknown' if run.rc is None else run.rc}",
-        "",
-        "From the log:",
-        *(f"  {line}" for line in shown or ["no line that shows the cause"]),
+        *_from_the_log(log_lines(causes, run)),
     ])  # fmt: skip
+
+
+def letter_of_log(causes: Sequence[Diagnosis], log: str) -> str:
+    """Return a text for the site's helpdesk about a job of which only the log is known."""
+    first = next(iter(causes), None)
+    job = re.search(r"\d{3,}", log.rpartition("/")[2])
+    lines = [text for item in causes for text in (item.line, *item.telling) if text.strip()]
+    return "\n".join([
+        f"Subject: a job failed: {first.sentence if first else 'the cause is unknown'}",
+        "",
+        f"Job:        {job[0] if job else 'write its ID here'}",
+        f"Log:        {log}",
+        _bad_node(first),
+        *_from_the_log(lines),
+    ])  # fmt: skip
+
+
+def _bad_node(first: Diagnosis | None) -> str:
+    node = first.node if first and first.node else "not named in the log"
+    # A node is not bad because a program ran out of memory there.
+    label = "Bad node:" if first and first.id in _OF_A_NODE else "Ended on:"
+    return f"{label:<12}{node}"
+
+
+def _from_the_log(lines: Sequence[str]) -> list[str]:
+    shown = list(dict.fromkeys(plain(line.strip(), 300) for line in lines))[:_LINES]
+    return ["", "From the log:", *(f"  {line}" for line in shown or [_NO_LINE])]

@@ -63,9 +63,12 @@ def share(run: Run, now: float) -> float | None:
 
 
 def cost(run: Run, now: float) -> str:
-    """Return the cost of a run so far, without its unit; '' for none."""
-    spent = run.billed(now)
-    return f"{spent:,.2f}" if spent else ""
+    """Return the cost of a run so far, in GPU-hours without the unit; '' for none.
+
+    A table may list runs of several sites, and a site may change its unit.
+    """
+    unit = "" if run.price.unit == "GPU-hours" else f" {run.price.unit}"
+    return f"{spent:,.2f}{unit}" if (spent := run.billed(now)) else ""
 
 
 def in_column(value: float, decimals: int) -> str:

@@ -1,9 +1,12 @@
 """Diagnoses a failed job from its log file, for `lumitui why --log`; needs no run."""
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+from lumitui.app.knowledge.causes.own_causes import OWN
+from lumitui.app.knowledge.causes.script_words import in_script_words
 from lumitui.app.knowledge.failure.diagnose import diagnose
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
 from lumitui.app.knowledge.log_lines import log_end
@@ -15,6 +18,8 @@ def why_of_log(
     log: Path | BinaryIO, state: str = "failed", rc: int | None = None
 ) -> list[Diagnosis]:
     """Return why a job failed, the likeliest cause first, without history and sites.
+
+    The fixes name options of sbatch, because such a job usually has no job file.
 
     Args:
         log: its log's path, or an open stream.
@@ -36,7 +41,9 @@ def why_of_log(
         raise InputError(
             f"The log {name} is empty.", "Check the job's other files, such as the file of --error."
         )
-    return diagnose(RunEnd(State(state), rc=rc, log=text, before=before))
+    causes = diagnose(RunEnd(State(state), rc=rc, log=text, before=before))
+    own = {rule.id for rule in OWN}  # lumitui wrote these lines, so the job has a job file
+    return [one if one.id in own else replace(one, do=in_script_words(one.do)) for one in causes]
 
 
 def _end(path: Path) -> tuple[str, int | None]:

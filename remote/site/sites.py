@@ -154,9 +154,9 @@ class Sites:
     ) -> tuple[Document, dict[str, object], float]:
         """Return a profile's document, its data with those it inherits, and its least pause.
 
-        The `poll_seconds` of a profile in the system's folder is the least for those that extend
-        or hide it (for those with its host, see `_least_at`): the administrator, not each user,
-        decides how often a login node is polled.
+        The `poll_seconds` of a profile in the system's folder, also its default, is the least for
+        those that extend or hide it (for those with its host, see `_least_at`): the administrator,
+        not each user, decides how often a login node is polled.
         """
         from lumitui.remote.site.reading.yaml_document import Document, read_document
 
@@ -189,8 +189,7 @@ class Sites:
             with suppress(InputError):  # what is hidden may be broken
                 least = max(least, self._merged(name, (*seen, path))[2])
         _keep_pause(data, least)
-        sets = "poll_seconds" in data and self._is_system(path)
-        return document, data, max(least, _pause(data)) if sets else least
+        return document, data, max(least, _pause(data)) if self._is_system(path) else least
 
     def _least_at(self, own: Mapping[str, object]) -> float:
         """Return the least pause that the system's profiles set for the login node of `own`."""

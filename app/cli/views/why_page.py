@@ -17,7 +17,7 @@ class WhyReply:
     command: str = ""
     """The resubmission that may help; "" if the job or its code must change."""
     letter: str = ""
-    """A text for the site's helpdesk; "" for a log alone."""
+    """A text for the site's helpdesk."""
     code: Sequence[str] = ()
     """The lines around the one that raised the first cause, with their numbers; () if unknown."""
     idle: str = ""

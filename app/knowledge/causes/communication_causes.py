@@ -129,7 +129,8 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|(?i:(?:(?<!store based )(?<!store_based_)barrier|all_?gather|all_?reduce|broadcast"
         r"|reduce_scatter|all_?to_?all)\w*\b.{0,60}\btimed out)",
         "A collective operation timed out: some ranks waited for one that did not join.",
-        "Read that rank's lines before the timeout; the cause is usually uneven data or a crash.",
+        "Read the lines before the timeout of a rank that reports none; the cause is usually "
+        "uneven data or a crash.",
     ),
     _rule(
         "rendezvous",

@@ -33,6 +33,7 @@ from lumitui.app.knowledge.failure.hangs import HANG, HUNG, WAITING, ended, hung
 from lumitui.app.knowledge.failure.matching import (
     SAYS_NOT_WHY,
     STEP_WAITED,
+    TIMED_OUT,
     Evidence,
     diagnosis_of,
     matches,
@@ -152,6 +153,7 @@ def _reasons(ending: RunEnd) -> list[Diagnosis]:
         reasons += _of_code(known_rc, failed_rank, reasons)
     reasons = [one for one in reasons if not _follows(one, reasons, chained=chained)]
     reasons.sort(key=lambda one: one.id != STEP_WAITED)
+    reasons = [_of_task(one, evidence) for one in reasons]
     reasons = [_with_option(_of_one_rank(one, evidence), evidence.lines) for one in reasons]
     if ending.spec is not None:
         reasons = [_with_keys(one, ending.spec) for one in reasons]
@@ -231,12 +233,29 @@ def _of_one_rank(one: Diagnosis, evidence: Evidence) -> Diagnosis:
     return replace(one, id=meaning.id, sentence=sentence, do=meaning.do)
 
 
+_TASK = re.compile(r"^srun: error: ([\w.-]+): tasks? ([\d,-]+): (?!Terminated|.*exit code 143\b)")
+_OF_MEMORY = ("gpu-memory", STATE_RULES[State.OUT_OF_MEMORY].id)
+
+
+def _of_task(one: Diagnosis, evidence: Evidence) -> Diagnosis:
+    """Return a cause with the only task that srun reports as failed, if no label names its rank."""
+    if one.rank is not None or one.id not in _OF_MEMORY or not evidence.log.label_is_rank:
+        return one
+    tasks = {match.groups() for line in evidence.lines if (match := _TASK.match(line.text))}
+    node, task = tasks.pop() if len(tasks) == 1 else ("", "")
+    return replace(one, rank=int(task), node=node) if task.isdecimal() else one
+
+
 def _follows(one: Diagnosis, reasons: Sequence[Diagnosis], *, chained: bool) -> bool:
     """Return whether a reason is normal for its job or follows from another reason."""
     if one.id == STATE_RULES[State.PREEMPTED].id:
         return chained and "DUE TO JOB REQUEUE" in one.line  # a chain requeues its own job
     if one.id == "aborted" or (one.id == _BY_SIGNAL and _ABORT.search(one.line)):
-        return any(other.id == "exit-abort" for other in reasons)
+        # After a timeout, PyTorch's watchdog aborts its own process.
+        before = reasons[: reasons.index(one)]
+        return any(other.id == "exit-abort" for other in reasons) or any(
+            other.id == TIMED_OUT for other in before
+        )
     if one.id == _VERSION:
         return any(other.id == _CHANGED for other in reasons)
     return one.id == "launch-failed" and any(other.id.startswith("cpu-bind") for other in reasons)

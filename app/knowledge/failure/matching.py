@@ -84,6 +84,7 @@ SAYS_NOT_WHY = {
 }
 """Rules whose lines do not show the reason, and the causes that precede them."""
 _STEP_REFUSED = "step-refused"
+TIMED_OUT = "collective-timeout"
 STEP_WAITED = "step-waited"
 """The cause of a reached time limit or of a cancel, which it precedes."""
 _WAITS = re.compile(
@@ -286,11 +287,12 @@ def diagnosis_of(
     if len(what) > _WHAT:
         what = f"{what[:_WHAT].rpartition(' ')[0] or what[:_WHAT]} …"
     sentence = rule.sentence.replace("{what}", what)
-    if rule.id == "collective-timeout" and (
-        late := hung(evidence.lines) or straggler(evidence.lines, evidence.world_size)
-    ):
-        rank = late.rank
-        sentence = f"{sentence} {late.sentence}"
+    if rule.id == TIMED_OUT:
+        late = hung(evidence.lines) or straggler(evidence.lines, evidence.world_size)
+        if late is None:  # the rank that reports it, on its node, is one of those that waited
+            at = evidence.log.number_of(line)
+            return Diagnosis(rule.id, sentence, do, line.text, number=at)
+        rank, sentence = late.rank, f"{sentence} {late.sentence}"
     at = evidence.log.number_of(line)
     node = node_of(line, rank, evidence)
     return Diagnosis(rule.id, sentence, do, line.text, rank, node=node, number=at)

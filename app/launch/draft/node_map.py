@@ -420,7 +420,7 @@ def _table(masks: Explained, node: NodeShape) -> list[str]:
         text = f"{row.task:4d}  {row.cores or 'any':<{wide}}"
         if not node.on_cpu:
             near = format_cores(row.near_gpus) or ("none" if node.gpu_cores and row.cores else "?")
-            numa = format_cores(row.numa) or "?"
+            numa = format_cores(row.numa) or ("-" if node.gpu_numa and row.cores else "?")
             text += f"  {numa:>4}  {near:>8}  {format_cores(row.gpus) or '?':>8}"
         lines.append(f"{text}  {'<- ' + ', '.join(row.wrong) if row.wrong else ''}".rstrip())
     return lines

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lumitui.app.explain.words import clock, count, number
 from lumitui.app.survey.inquiry.job_paths import InquiryNeeds, JobPath
@@ -23,8 +24,10 @@ _OF_SLURM = ("cluster-account", "cluster-partition", "cluster-jobs")
 _BUSY = ("unable to contact", "timed out", "connection refused", "try again", "communication")
 
 
-def findings(needs: InquiryNeeds, replies: Answers, now: float) -> tuple[Finding, ...]:
-    """Return the findings from a site's answers at `now`, in epoch seconds."""
+def findings(
+    needs: InquiryNeeds, replies: Answers, now: float, site: str = "SITE"
+) -> tuple[Finding, ...]:
+    """Return the findings from the answers of `site` at `now`, in epoch seconds."""
     findings_ = [
         *_of_paths(needs, replies),
         *_of_environment(needs, replies),
@@ -35,7 +38,9 @@ def findings(needs: InquiryNeeds, replies: Answers, now: float) -> tuple[Finding
         *_of_budget(needs, replies),
     ]
     explained = any(one.rule in _OF_SLURM and one.severity == "error" for one in findings_)
-    return (*findings_, *_trial(replies, now, explained=explained), *_silent(replies))
+    every = (*findings_, *_trial(replies, now, explained=explained), *_silent(replies))
+    # The fixes' commands name the site.
+    return tuple(replace(one, do=re.sub(r"\bSITE\b", site, one.do)) for one in every)
 
 
 def _trial(replies: Answers, now: float, *, explained: bool) -> Iterator[Finding]:

@@ -153,7 +153,7 @@ class Inquiries:
             answers, at = kept or self._ask(site, request, attended=attended)
         except LumiError as error:
             return _unanswered(error)
-        return _inquired(needs, answers, at)
+        return _inquired(needs, answers, at, site.name)
 
     def _fresh(self, site: "Site", request: InquiryRequest) -> tuple[Answers, float] | None:
         kept = self._kept.get((site.name, request))
@@ -193,11 +193,11 @@ def _request_of(site: "Site", needs: InquiryNeeds, script: str) -> InquiryReques
     )
 
 
-def _inquired(needs: InquiryNeeds, answers: Answers, at: float) -> Inquired:
+def _inquired(needs: InquiryNeeds, answers: Answers, at: float, site: str) -> Inquired:
     account = needs.account.lower()
     row = next((one for one in answers.budgets if one.account.lower() == account), None)
     start = answers.trial.start if answers.trial else None
-    return Inquired(findings(needs, answers, at), at, row, start)
+    return Inquired(findings(needs, answers, at, site), at, row, start)
 
 
 def _unanswered(error: LumiError) -> Inquired:

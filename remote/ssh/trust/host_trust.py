@@ -168,8 +168,8 @@ def _ask(host: HostConfig, shown: HostKey, ask: Ask, remarks: list[str]) -> None
     ]
     answer = ask(LoginQuestion("\n".join(lines), secret=False, kind="host-key"))
     if (answer or "").strip().lower() not in ("yes", "y"):
-        message = f"You did not accept the host key of {name}, {shown.fingerprint}."
+        who = "Nobody accepted" if answer is None else "You did not accept"
         raise LinkError(
-            " ".join([message, *remarks]),
-            "Compare it with the key that the site publishes, and connect again.",
+            " ".join([f"{who} the host key of {name}, {shown.fingerprint}.", *remarks]),
+            "Compare it with the key that the site publishes, and connect again in a terminal.",
         )

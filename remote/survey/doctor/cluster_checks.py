@@ -1,5 +1,6 @@
 """Checks a cluster against its profile: the login node, and what Slurm reports. Pure."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -165,6 +166,9 @@ def partitions(text: str, site: Site) -> Iterator[Finding]:
         if wrong:
             real = ", ".join(f"{key} {value}" for key, value, _ in wrong)
             planned = ", ".join(value for _, _, value in wrong)
+            if all(_stricter(*row) for row in wrong) and state == "UP":  # a policy, not a mistake
+                yield Finding(title, "note", f"{real}; the profile allows less: {planned}")
+                continue
             do = f"Set them in your own profile, {site.name}.yaml (see `lumitui docs sites`)."
             yield Finding(title, "warning", f"{real}; the profile has {planned}", do)
         elif state != "UP":
@@ -265,6 +269,18 @@ def _most_nodes(record: Mapping[str, str], planned: int) -> str:
 _NO_LIMIT = 100 * 86_400
 """A profile's limit of this many seconds or more means no limit: no site lets a job run that
 long."""
+
+
+def _stricter(key: str, real: str, planned: str) -> bool:
+    """Return whether the profile's limit is below Slurm's: its jobs still run."""
+    if key == "max_time":
+        try:
+            most = math.inf if real == "UNLIMITED" else walltime.seconds_of(real)
+            return walltime.seconds_of(planned) < most
+        except ValueError:
+            return False
+    least, most = count(planned), math.inf if real == "none" else count(real)
+    return key in ("max_nodes", "max_gpus") and None not in (least, most) and least < most
 
 
 def _same(key: str, real: str, planned: str) -> bool:

@@ -66,7 +66,7 @@ def end_of_shell(server: Sshd, folder: Path) -> None:
 
 
 FAILURES: dict[Callable[[Sshd, Path], None], str] = {
-    unknown: "did not accept",
+    unknown: "Nobody accepted",
     nobody: "Connection refused",
     circle: "forms a circle",
     dead_proxy: "the VPN is down",

@@ -76,11 +76,11 @@ def test_a_persons_profile_hides_the_built_in_one_and_may_extend_it(
     folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     own = tmp_path_factory.mktemp("own")
-    (own / "small.yaml").write_text("extends: small\npoll_seconds: 7\n")
+    (own / "small.yaml").write_text("extends: small\npoll_seconds: 70\n")
     sites = Sites([own, folder])
     assert sites.names() == ["small"]
     assert sites.path("small") == own / "small.yaml"
-    assert (sites.load("small").poll_seconds, sites.load("small").title) == (7, "Small")
+    assert (sites.load("small").poll_seconds, sites.load("small").title) == (70, "Small")
 
 
 @pytest.mark.parametrize("loose", ["system", "system/small.yaml"])
@@ -161,6 +161,15 @@ def test_no_user_polls_more_often_than_the_systems_profile_allows(
     (system / "small.yaml").write_text("broken: [\n")
     (user / "small.yaml").write_text(f"{SMALL}poll_seconds: 5\n")
     assert sites.load("small").poll_seconds == 5
+
+
+def test_the_pause_that_the_systems_profile_has_by_default_counts(tmp_path: Path) -> None:
+    user, system = tmp_path / "user", tmp_path / "system"
+    user.mkdir()
+    system.mkdir()
+    (system / "small.yaml").write_text(SMALL)
+    (user / "mine.yaml").write_text("extends: small\npoll_seconds: 15\n")
+    assert Sites([user, system, BUILT_IN]).load("mine").poll_seconds == 60
 
 
 def test_the_pause_of_a_bundled_or_an_own_profile_may_be_shortened(folder: Path) -> None:

@@ -62,15 +62,17 @@ def why(
 ) -> None:
     """Explain why a run, or any job with a log, failed.
 
+    A path of a file as RUN is the same as --log FILE.
+
     Prints the likeliest cause first, with the log line that shows it and the fix. For a run, also
     prints the command to use, and what its GPUs waited for.
     """
+    if log is None and run_id and {"/", "."} & set(run_id) and Path(run_id).is_file():
+        run_id, log = None, Path(run_id)
     if (run_id is None) == (log is None):
         raise InputError("Give either RUN or --log FILE.", "`lumitui history` lists the runs.")
     if log is None and (state is not None or code is not None):
         raise InputError("--state and --exit work only with --log.", "Omit them.")
-    if log is not None and helpdesk:
-        raise InputError("--helpdesk works only with a RUN.", "Pass the run instead of its log.")
     if log is not None and user:
         raise InputError("--log and --of cannot be combined.", "Omit one of them.")
     whose = (user, site_name, account)
@@ -113,7 +115,9 @@ def _of_run(run_id: str, user: str, site_name: str | None, account: str) -> tupl
 
 
 def _of_log(path: Path, state: str, code: int | None) -> WhyReply:
+    from lumitui.app.explain.actions import letter_of_log
     from lumitui.app.runs.log_file import why_of_log
 
     diagnoses = why_of_log(sys.stdin.buffer if str(path) == "-" else path, state, code)
-    return WhyReply(diagnoses, diagnoses[0].telling if diagnoses else ())
+    telling = diagnoses[0].telling if diagnoses else ()
+    return WhyReply(diagnoses, telling, letter=letter_of_log(diagnoses, str(path)))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lumitui.app.cli.output import Reply
-from lumitui.app.cli.session import json_option, own_settings, site_argument
+from lumitui.app.cli.session import json_option, own_settings, profile_file, site_argument
 from lumitui.app.runs import InputError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def bind(
     reply: Reply, site_name: str, ranks: int | None, masks: str | None, launcher: "Starter"
 ) -> int:
-    """Draw which cores each rank gets, or explain masks.
+    """Draw which cores each rank gets, or explain masks. SITE may be a profile's file.
 
     With --explain, exits with 1 if a job with these masks would fail, or if its ranks would share
     cores or GPUs. Pass several lists, such as --cpu-bind and --gpu-bind, in one argument:
@@ -48,7 +48,8 @@ def bind(
     """  # noqa: D301 - click needs the backspace itself, or it wraps the line
     from lumitui.app.runs import Sites, bind_text, rank_bindings
 
-    site = Sites(own_settings().profiles).load(site_name)
+    sites, file = Sites(own_settings().profiles), profile_file(site_name)
+    site = sites.load(site_name) if file is None else sites.with_file(file).load(file.stem)
     if masks is not None:
         return _explain(reply, site, masks, ranks, launcher)
     if launcher != "srun":

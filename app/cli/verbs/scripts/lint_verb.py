@@ -10,7 +10,14 @@ import click
 from lumitui.app.cli.inquiry import cluster_option
 from lumitui.app.cli.output import Reply, put, put_bytes, say, show
 from lumitui.app.cli.script_file import script_bytes, scripts_of
-from lumitui.app.cli.session import core, json_option, profiles, refuse_options, sites_beginning
+from lumitui.app.cli.session import (
+    core,
+    json_option,
+    profile_file,
+    profiles,
+    refuse_options,
+    sites_beginning,
+)
 from lumitui.app.explain import words
 from lumitui.app.runs import InputError, LumiError, comment
 
@@ -87,7 +94,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
     chosen = {"select": _names(options["select"]), "ignore": _names(options["ignore"])}
     asks, fixes = options["cluster"], options["fix"] or options["diff"]
     with _scripts(options) as checks:
-        if (file := _profile_file(options["site_name"])) is not None:
+        if (file := profile_file(options["site_name"])) is not None:
             checks, options["site_name"] = checks.with_profile(file), file.stem
         checks.refuse_unknown([*chosen["select"], *chosen["ignore"]])
         for path in scripts_of(scripts):
@@ -139,12 +146,6 @@ def _scripts(options: _LintOptions) -> "Iterator[Scripts]":
 
     with profiles() as sites:
         yield Scripts(sites)
-
-
-def _profile_file(site: str | None) -> Path | None:
-    """Return the path given with --site, or None if it is a site's name or missing."""
-    path = Path(site or "")
-    return path if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 else None
 
 
 def _refuse_other(file: str) -> None:

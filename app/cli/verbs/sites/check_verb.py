@@ -67,7 +67,8 @@ def check(
 ) -> int:
     """Compare a profile with its cluster, or check a profile file.
 
-    With --file, contacts no cluster, and exits with 1 for warnings and with 2 for errors.
+    Exits with 1 if a check failed or gives a warning. With --file, contacts no cluster, and exits
+    with 2 for errors.
 
     With --probe, shows the price and, after you confirm, measures the cores, GPUs, disks and
     network of one node. Prints the result as a change to the profile.
@@ -89,7 +90,7 @@ def check(
     reply.give(checks, tables.check_text(checks))
     if failed:
         raise LumiError(f"{len(failed)} of {len(checks)} checks failed.", "See the fix under each.")
-    return 0
+    return int(any(one.severity == "warning" for one in checks))
 
 
 def _of_file(reply: Reply, profile: Path) -> int:

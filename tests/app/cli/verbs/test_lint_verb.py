@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lumitui.app.cli.main import lumitui
 from lumitui.app.cli.process import run_verb
@@ -12,6 +13,7 @@ from lumitui.app.knowledge.finding_text import CheckedScript
 from lumitui.app.knowledge.script_check import Checking
 from lumitui.remote.site.errors import InternalError
 from lumitui.remote.site.masked_text import masked
+from tests.support.places import ROOT
 from tests.support.program.command_line import PROGRAM, Here, envelope, environ, lt, told
 from tests.support.program.home import Home
 
@@ -328,3 +330,10 @@ def test_a_script_with_only_cr_line_endings_is_named_and_fixed(here: Here, tmp_p
     assert "a single line.\n" in here("lint", "--site", "lumi", str(path)).stdout
     assert here("lint", "--site", "lumi", "--fix", str(path)).returncode == 0
     assert path.read_bytes() == CLEAN.encode()
+
+
+def test_the_hooks_of_pre_commit_run_once_for_all_scripts() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    page = (ROOT / "docs" / "lint.md").read_text()
+    assert all(hook["require_serial"] for hook in hooks)
+    assert "require_serial: true" in page

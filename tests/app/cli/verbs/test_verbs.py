@@ -152,6 +152,15 @@ def test_sites_schema_and_binding_are_printed(
     assert "mask-reserved" in [one["id"] for one in envelope(reserved)["data"]["mistakes"]]
 
 
+def test_bind_takes_the_file_of_a_profile(here: Here, tmp_path: Path) -> None:
+    profile = tmp_path / "breeze.yaml"
+    profile.write_text("extends: lumi\n")
+    assert "0x00fe000000000000" in here("bind", str(profile)).stdout
+    # Cores near no GPU have a domain, but the profile does not name it.
+    apart = here("bind", "lumi", "--explain", "map_cpu:200", "--ranks", "1").stdout
+    assert " 200        -      none" in apart and "?" not in apart
+
+
 # -- runs, on this machine
 
 
@@ -318,3 +327,9 @@ def test_runs_beyond_the_limit_are_told(home: Home, here: Here, count: int, more
         told = "More than 50 runs match; --limit N lists more." in done.stderr
         assert (done.returncode, told) == (0, more)
     assert len(envelope(here("history", "--json", "--limit", "60"))["data"]) == count
+
+
+def test_a_check_that_warns_exits_with_1(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LUMITUI_PYTHON", "/bin/false")
+    shown = here("site", "check", "laptop")
+    assert "warning  python" in shown.stdout and (shown.returncode, shown.stderr) == (1, "")

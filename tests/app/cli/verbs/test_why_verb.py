@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.history.history import History
+from lumitui.app.knowledge.causes.cause_table import EVERY
+from lumitui.app.knowledge.causes.meanings import EXIT_CODES, OF_THE_FIRST, STATE_RULES
+from lumitui.app.knowledge.causes.own_causes import OWN
+from lumitui.app.knowledge.causes.script_words import in_script_words
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.command_line import PROGRAM, Here, envelope, environ, told
@@ -165,3 +169,37 @@ def test_the_code_that_raised_the_first_cause_comes_before_the_second_cause(
     code = next(at for at, line in enumerate(lines) if "4  import nothing_here" in line)
     second = answer["why"][1]["line"].strip()
     assert code < next(at for at, line in enumerate(lines) if line.endswith(second))
+
+
+def test_a_path_instead_of_a_run_is_read_and_a_log_alone_gives_a_letter(
+    here: Here, tmp_path: Path
+) -> None:
+    log = tmp_path / "slurm-1234.out"
+    log.write_text(LOG)
+    shown = here("why", str(log))
+    assert shown.returncode == 0 and shown.stdout.startswith("The program saw no GPU (rank 3")
+    letter = here("why", "--log", str(log), "--helpdesk").stdout
+    assert letter.startswith("Subject: a job failed: The program saw no GPU.\n\nJob:        1234\n")
+    assert "Ended on:   nid005001" in letter and "  RuntimeError: No HIP GPUs" in letter
+
+
+def test_a_log_without_a_job_file_gets_advice_for_sbatch_and_its_failed_task(
+    here: Here, tmp_path: Path
+) -> None:
+    log = tmp_path / "job.out"
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    end = "srun: error: acn01: task 3: {}\nsrun: error: acn01: tasks 0-2: Terminated\n"
+    log.write_text(oom + end.format("Exited with exit code 1"))
+    shown = here("why", "--log", str(log)).stdout
+    assert "(rank 3, on acn01)" in shown and "(FSDP or DeepSpeed)" in shown
+    log.write_text("slurmstepd: error: Detected 1 oom_kill event in StepId=9.0.\n")
+    log.write_text(log.read_text() + end.format("Out Of Memory"))
+    shown = here("why", "--log", str(log)).stdout
+    assert "(rank 3, on acn01)" in shown and "memory (`--mem`)" in shown
+
+
+def test_no_fix_for_a_script_names_a_key_of_a_job_file() -> None:
+    of_lumitui = {*OWN, EXIT_CODES[78]}
+    tables = (*EVERY, *STATE_RULES.values(), *EXIT_CODES.values(), *OF_THE_FIRST.values())
+    fixes = [in_script_words(rule.do) for rule in tables if rule not in of_lumitui]
+    assert [fix for fix in fixes if re.search(r"`[a-z_]+:[ `]|job file", fix)] == []

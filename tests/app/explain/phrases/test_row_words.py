@@ -1,6 +1,7 @@
 """What a row says of a run, in the few cells it has."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -69,7 +70,10 @@ def test_a_waiting_run_says_when_it_starts() -> None:
 
 def test_a_row_has_sizes_shares_costs_and_ages() -> None:
     run = a_run(
-        state=State.RUNNING, started=NOW - 1800, created=NOW - 7200, price=Price(32, "h", 16)
+        state=State.RUNNING,
+        started=NOW - 1800,
+        created=NOW - 7200,
+        price=Price(32, "GPU-hours", 16),
     )
     assert row_words.size(run) == "2x8"
     assert row_words.size(a_run(layout=RankLayout(4, 2, 2, 1, 0, False))) == "4x2r"
@@ -77,9 +81,11 @@ def test_a_row_has_sizes_shares_costs_and_ages() -> None:
     assert row_words.share(run, NOW + 1e6) == 1.0
     assert row_words.share(a_run(state=State.DONE, started=1.0), NOW) is None
     assert row_words.cost(run, NOW) == "8.00" and row_words.cost(a_run(), NOW) == ""
+    other = replace(run, price=replace(run.price, unit="CU"))
+    assert row_words.cost(other, NOW) == "8.00 CU"
     assert (
         row_words.cost(
-            a_run(state=State.RUNNING, started=NOW - 1e6, price=Price(12345, "h", 1e6)), NOW
+            a_run(state=State.RUNNING, started=NOW - 1e6, price=Price(12345, "GPU-hours", 1e6)), NOW
         )
         == "12,345.00"
     )

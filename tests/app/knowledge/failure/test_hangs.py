@@ -58,6 +58,14 @@ def test_a_collective_that_timed_out_names_the_rank_that_hung() -> None:
     assert SENTENCE not in why(moved, spec=BUNDLED)[0].sentence
 
 
+def test_a_rank_that_reports_a_timeout_is_not_blamed_and_its_abort_is_no_second_cause() -> None:
+    abort = "5: Fatal Python error: Aborted\nsrun: error: acn01: task 5: Aborted (core dumped)\n"
+    report = f"5: {TIMEOUT.format(5)}\n"
+    (found,) = why(report + abort, rank=5, world_size=8, spec=BUNDLED)
+    assert (found.id, found.rank, found.node) == ("collective-timeout", None, "")
+    assert [one.id for one in why(abort + report)] == ["killed-by-signal", "collective-timeout"]
+
+
 def test_a_rank_that_moved_again_is_no_reason_for_a_later_failure() -> None:
     log = f"0: {SENTENCE}\n0: Rank 9 on nid005002 moves again.\n3: ValueError: no\n"
     assert all(found.id != "hung" for found in why(log, rank=3, spec=BUNDLED))

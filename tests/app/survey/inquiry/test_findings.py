@@ -62,6 +62,12 @@ def test_all_runs_of_a_grid_count_for_the_budget_and_the_number_of_jobs() -> Non
     )
 
 
+def test_the_fix_of_a_refusal_names_the_site() -> None:
+    refused = replace(ANSWERS, trial=Trial(False, None, "Node count specification invalid"))
+    (only,) = findings(WANTED, refused, NOW, "breeze")
+    assert "`lumitui site show breeze` shows" in only.do
+
+
 def test_a_job_that_the_cluster_has_nothing_against_is_told_when_it_would_start() -> None:
     (only,) = findings(WANTED, ANSWERS, NOW)
     assert (only.rule, only.severity) == ("cluster-start", "note")

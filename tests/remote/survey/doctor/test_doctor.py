@@ -56,9 +56,7 @@ def test_whole_nodes_are_understood_as_slurm_26_writes_them(site: Site) -> None:
     ("old", "new", "found"),
     [
         ("MaxTime=03:00:00", "MaxTime=02:00:00", "max_time 02:00:00"),
-        ("MaxTime=03:00:00", "MaxTime=UNLIMITED", "max_time UNLIMITED"),
-        ("MaxNodes=8", "MaxNodes=16", "max_nodes 16"),
-        ("MaxNodes=8", "MaxNodes=UNLIMITED", "max_nodes 49"),
+        ("MaxNodes=8", "MaxNodes=4", "max_nodes 4"),
         ("OverSubscribe=EXCLUSIVE", "OverSubscribe=NO", "allocation shared"),
         (
             "State=UP TotalNodes=8\nPartitionName=small-g",
@@ -89,6 +87,23 @@ def test_another_limit_of_a_partition_is_shown(site: Site, old: str, new: str, f
     assert wrong.severity == "warning"
     assert wrong.message.startswith(found)
     assert wrong.do
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("MaxTime=03:00:00", "MaxTime=UNLIMITED", "max_time UNLIMITED"),
+        ("MaxTime=03:00:00", "MaxTime=1-00:00:00", "max_time 1-00:00:00"),
+        ("MaxNodes=8", "MaxNodes=16", "max_nodes 16"),
+        ("MaxNodes=8", "MaxNodes=UNLIMITED", "max_nodes 49"),
+    ],
+)
+def test_a_limit_stricter_than_slurms_is_a_policy(
+    site: Site, old: str, new: str, found: str
+) -> None:
+    checks = list(cluster_checks.partitions(PARTITIONS.replace(old, new), site))
+    assert states(checks) == {"note"}
+    assert any(one.message.startswith(f"{found}; the profile allows less: ") for one in checks)
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_an_unknown_host_key_is_asked_for_and_never_taken_unseen(
 ) -> None:
     known = tmp_path / "known_hosts"
     reach(home, cluster, tmp_path, UserKnownHostsFile=str(known))
-    err = told(lt(home, "site", "check", "other"), 3, "SHA256:", "did not accept")
+    err = told(lt(home, "site", "check", "other"), 3, "SHA256:", "Nobody accepted")
     assert "there is no terminal" in err
     assert not known.exists()
     code, shown = on_terminal(home, ["site", "check", "other"], "no\n", "(yes/no)")
