@@ -344,7 +344,8 @@ def _without_rank(job: ScriptJob) -> Iterator[Hit]:
         if missing := missing_variables(job, run):
             yield Hit(
                 f"srun starts {tasks} ranks of {run.program.file}, which need "
-                f"{one_of(missing, 'and')}, but nothing sets {'it' if len(missing) == 1 else 'them'}.",
+                f"{one_of(missing, 'and')}, but nothing sets "
+                f"{'it' if len(missing) == 1 else 'them'}.",
                 how_to_set(missing),
                 step.at,
             )
