@@ -10,7 +10,7 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5150, "app/tui": 14310, "app/runs": 2890, "app/scale": 3360, "app/follow": 4380,
+    "app/cli": 5150, "app/tui": 14310, "app/runs": 2890, "app/scale": 3520, "app/follow": 4380,
     "app/survey": 1920, "app/launch": 9850, "app/explain": 3050, "app/history": 4370,
     "app/mcp": 970,
     "app/job": 2620, "app/knowledge": 16590, "remote/site": 3240, "remote/ssh": 3220,

@@ -91,7 +91,9 @@ def page_text(page: ShownRun, now: float, columns: int) -> str:
     rows = run_overview.rows(run, now, proof, summary, overview.comparison)
     rows = run_overview.with_grid(rows, overview.advice)
     rows = [row for row in rows if row[0] != "proof"]  # the value has its own section
-    metrics = run_facts.metrics(summary, overview.figures.broken, run.global_batch)
+    metrics = run_facts.metrics(
+        summary, overview.figures.broken, run.global_batch, resumed=run.resumed_from is not None
+    )
     parts = [
         pairs([*first, *rows, *run_facts.facts(run, now)]),
         section("why", "\n".join(map(_cause, page.why))),

@@ -134,7 +134,7 @@ def training_of(
     epoch, epochs = _count(start.extra.get("train_samples")), _count(start.extra.get("epochs"))
     batch = total.global_batch or (given_batch if total.unit == "step" else None)
     steps = _timed(points)
-    trained = total.steps - (_steps_before(points) if resumed else 0)
+    trained = total.steps - (total.before if resumed else 0)
     at = start.extra.get("time")
     took = (steps[-1] - steps[0]) / (len(steps) - 1) if len(steps) > 1 else 0.0
     told, epoch = epoch, epoch or _epoch_steps(points) * max(0, batch or 0) or None
@@ -298,13 +298,6 @@ def _percentile(ordered: Sequence[float], percent: int) -> float:
 
 def _count(value: object) -> int | None:
     return int(value) if isinstance(value, int | float) and 1 <= value <= FASTEST else None
-
-
-def _steps_before(points: Sequence[MetricPoint]) -> int:
-    """Return the steps before a run's first: it may report only every tenth, say."""
-    steps = [one.step for one in points if one.event == "step" and one.step is not None]
-    stride = steps[1] - steps[0] if len(steps) > 1 else 1
-    return max(0, steps[0] - max(1, stride)) if steps else 0
 
 
 def _epoch_steps(points: Sequence[MetricPoint]) -> int:

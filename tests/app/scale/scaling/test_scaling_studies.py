@@ -181,7 +181,10 @@ def test_a_run_has_trained_its_steps_times_the_batch_of_its_arguments(runs: Runs
     assert two.whole and two.whole.price.middle < runs.history.get("r2").billed(0.0)
     notes = list(scaling_words.notes(found))
     assert "r2 was billed 0.22 GPU-hours for 61,440 samples." in notes
-    assert "An hour of one GCD, which Slurm calls a GPU, costs 0.5 GPU-hours." in notes
+    assert (
+        "LUMI bills a card of two GCDs as one GPU, so an hour on one GCD costs 0.5 GPU-hours."
+        in notes
+    )
     assert "GPU-h" not in scaling_words.table(found).titles
 
 
