@@ -56,11 +56,11 @@ def gather(runs: Runs, run_id: str, *, refreshed: bool = False) -> ShownRun:
             why = runs.why(run.id)
         except LumiError as error:
             warnings.append(f"cannot read the log: {error}")
-    overview, series = runs.overviews.of(run.id), dict[str, Sequence[float]]()
+    series = dict[str, Sequence[float]]()
     if run.has_metrics:
         log = runs.log_figures(run.id)
         series, warnings = dict(log.series), [*warnings, *filter(None, [log.warning])]
-    return ShownRun(overview, series, why, warnings)
+    return ShownRun(runs.overviews.of(run.id), series, why, warnings)
 
 
 def page_data(page: ShownRun) -> dict[str, object]:

@@ -262,8 +262,8 @@ def why_unmeasured(family: Sequence[MeasuredRun]) -> str:
             )
         if metrics and item.run.state is State.RUNNING and not item.training.missing:
             return (
-                f"{item.run.id} is running: for a prediction, lumitui reads the samples/s in its "
-                "log when it ends. Until then, see its speed so far under Metrics."
+                f"{item.run.id} is running, and lumitui has read no samples/s in its log yet. "
+                "Wait until it has trained some steps."
             )
     return NOTHING
 

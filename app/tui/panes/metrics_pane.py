@@ -40,7 +40,7 @@ class MetricsPane(Scroll):
 
     def __init__(self) -> None:
         super().__init__(id="metrics")
-        self._points_at = -1  # bytes of metrics.jsonl that the pane shows
+        self._points_at: int | None = None  # the run's `metrics_offset` that the pane shows
         self._figures: Figures | None = None
         self._logged: LogFigures | None = None  # what `metrics:` of the job file found in the log
         self._none = run_facts.NO_METRICS
@@ -89,9 +89,14 @@ class MetricsPane(Scroll):
 
     @property
     def _series(self) -> Sequence[FigureSeries]:
-        own = self._figures.series if self._figures else ()
+        own = self._figures.series if self._figures and not self._is_newer else ()
         logged = self._logged.figures.series if self._logged else ()
         return (*own, *(one for one in logged if one.name not in {each.name for each in own}))
+
+    @property
+    def _is_newer(self) -> bool:
+        """Whether the followed log has newer values than the last poll of it."""
+        return (self._points_at or 0) < 0 and bool(self._logged and self._logged.figures.points)
 
     def _want(self, run: Run, *, with_log: bool) -> None:
         self._points_at = run.metrics_offset
@@ -122,7 +127,7 @@ class MetricsPane(Scroll):
         if self._several != (len(series) > 1):
             self._several = len(series) > 1
             self.refresh_bindings()
-        if self._logged and not figures.points:
+        if self._logged and (self._is_newer or not figures.points):
             figures = self._logged.figures
         chosen = (one for one in series if one.name == self._chosen)
         drawn = next(chosen, series[0] if series else None)

@@ -199,7 +199,7 @@ def test_a_run_whose_patterns_find_no_speed_is_not_said_to_write_a_file(state: S
     assert point
     found = scaling_of(run, [MeasuredRun(run, training_of([point] * 9))], [])
     words = " ".join((scaling_words.heading(found), *scaling_words.notes(found)))
-    assert "metrics.jsonl" not in words and "when it ends" not in words
+    assert "metrics.jsonl" not in words and "yet" not in words
     assert "r1 has no pattern for samples/s under `metrics:`" in words
     assert "r1 is left out: no pattern under its `metrics:` finds samples/s." in words
 

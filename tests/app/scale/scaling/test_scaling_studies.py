@@ -212,7 +212,7 @@ def test_a_lineage_without_a_prediction_says_why_and_what_to_do(runs: Runs) -> N
     going = trained("going", 1, state=State.RUNNING, ended=None, spec=spec)
     runs.history.begin(going)
     basis = rungs.basis(runs.scaling.of("going"))
-    assert basis.startswith("going is running: for a prediction, lumitui reads")
+    assert basis.startswith("going is running, and lumitui has read no samples/s in its log yet.")
     runs.history.metrics.add("going", lines_of([50.0] * 9, 1, 50, 100))
     runs.history.update("going", metrics_offset=2)
     assert rungs.basis(runs.scaling.of("going")) == (
