@@ -10,10 +10,10 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5150, "app/tui": 14310, "app/runs": 2890, "app/scale": 3520, "app/follow": 4380,
-    "app/survey": 1920, "app/launch": 9850, "app/explain": 3050, "app/history": 4370,
+    "app/cli": 5150, "app/tui": 14320, "app/runs": 2890, "app/scale": 3520, "app/follow": 4410,
+    "app/survey": 1920, "app/launch": 9850, "app/explain": 3060, "app/history": 4370,
     "app/mcp": 970,
-    "app/job": 2620, "app/knowledge": 16590, "remote/site": 3240, "remote/ssh": 3220,
+    "app/job": 2630, "app/knowledge": 16590, "remote/site": 3240, "remote/ssh": 3220,
     "remote/transport": 1120, "remote/scheduler": 2580, "remote/source": 1620,
     "remote/transfer": 4160, "remote/survey": 3240, "remote/laptop": 1470, "trainers": 8580,
 }  # fmt: skip

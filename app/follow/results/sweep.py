@@ -92,8 +92,8 @@ class Sweep:
     @property
     def titles(self) -> tuple[str, ...]:
         """The title of each column."""
-        speed = "mean" if any(row.pace.is_mean for row in self.rows) else "median"
-        first = ("setting", "s/epoch", f"{speed} samples/s", "waits for data", "loss")
+        mean = "mean " if any(row.pace.is_mean for row in self.rows) else ""
+        first = ("setting", "s/epoch", f"{mean}samples/s", "waits for data", "loss")
         return (*first, *self.metrics, "state", "run")
 
 
