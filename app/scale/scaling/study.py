@@ -115,7 +115,7 @@ class ScalingSize:
     start_up_of: int | None = None
     """The nodes of the measured size that `start_up` comes from."""
     ran: bool = False
-    """Whether one of its runs trained just this work, so that its time is measured as well."""
+    """Whether one of its runs trained just this work: then its time is measured."""
 
     @property
     def refused(self) -> str:
