@@ -314,8 +314,10 @@ def _start_up(size: MeasuredSize, of: Run) -> float | None:
     the median. Of runs that did not succeed, the time until the first step counts first.
     """
     done = [item for item in size.runs if _is_whole(item.run)]
-    own = [item for item in done if item.run.id == of.id]
     cut = [item for item in size.runs if item.run.state.is_final and item.run.attempt == 1]
+    # A run that was cut short of a known goal does not measure the way to it.
+    own = [item for item in cut if item.run.id == of.id]
+    own = [item for item in own if item in done or not item.training.planned]
     rest = (
         _outside(own, size.speed)
         or _outside(done, size.speed)

@@ -165,7 +165,13 @@ def test_a_resumed_run_has_not_trained_the_steps_of_its_parent(runs: Runs) -> No
     runs.history.begin(trained("resumed", 1, resumed_from="earlier"))
     lines = [b'{"step": %d, "samples_per_s": 512}' % at for at in range(510, 601, 10)]
     runs.history.metrics.add("resumed", lines)
-    assert runs.scaling.of("resumed").whole.samples == 100 * 256
+    runs.history.begin(trained("cut", 1, "resumed", state=State.CANCELLED, ended=1070.0))
+    runs.history.metrics.add("cut", [line.replace(b'"step": 5', b'"step": 1') for line in lines])
+    found = runs.scaling.of("resumed")
+    assert found.whole.samples == 100 * 256
+    # 100 s, of which 25,600 samples at 512 a second are 50: what it took, not a median.
+    (size,) = found.measured
+    assert size.start_up == 50.0 and size.whole and size.whole.seconds.middle == 100.0
 
 
 def test_a_run_has_trained_its_steps_times_the_batch_of_its_arguments(runs: Runs) -> None:
