@@ -217,17 +217,22 @@ def differences(verdict: Verdict, most: int = 10) -> list[str]:
     return lines[:most] + ([f"{more} more ranks differ, see below"] if more else [])
 
 
-def metrics(totals: Summary, broken: int, planned: int | None = None) -> list[Row]:
+def metrics(
+    totals: Summary, broken: int, planned: int | None = None, *, resumed: bool = False
+) -> list[Row]:
     """Return a summary of a run's metrics; `broken` lines of metrics.jsonl were unreadable.
 
     `planned` is the global batch that the job file gives, which the row of another one names.
+    `resumed`: the run counts on from its parent's steps.
     """
     if not totals.steps:
         return []
     speed = run_phrases.samples(totals.samples_per_s, totals.throughput)
     lines = f"{words.count(broken, 'line')} of metrics.jsonl cannot be read"
+    before = totals.before if resumed else 0
+    after = f", after {before:,} of an earlier run" if before else ""
     rows = (
-        (f"{totals.unit}s", totals.steps, f"{totals.steps:,}"),
+        (f"{totals.unit}s", totals.steps, f"{totals.steps - before:,}{after}"),
         ("last loss", totals.last_loss, words.number(totals.last_loss)),
         ("throughput", totals.samples_per_s, speed),
         *run_phrases.compute(totals.throughput),

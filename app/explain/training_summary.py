@@ -45,6 +45,8 @@ class Summary:
     """Seconds."""
     unit: str = "step"
     """What `steps` counts: `line` or `epoch` if the values come from a log without steps."""
+    before: int = 0
+    """Number of steps before the first reported one: those of its parent, if the run resumed."""
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 RECENT_SECONDS = 3600.0
 """How long to keep checking the queue for an abandoned run if no other run is polled."""
+_MOST_LOGS = 4
+"""Maximum number of running runs' logs to read in a poll, 256 KiB each."""
 _MOST = 50
 """Maximum number of runs of each state to compare with the queue."""
 _OURS = re.compile(r"lumitui:[0-9a-f]|(?:^|\|)[a-z0-9.-]+-[0-9a-f]{6}\|")
@@ -236,7 +238,8 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
                 asking = False
                 requests += polled.requests
                 changed += polled.changed
-                requests += _keep_log_figures(watcher, connection, polled.changed)
+                watched = due if attended else ()
+                requests += _keep_log_figures(watcher, connection, polled.changed, watched)
                 warnings += [f"{name}: {words}" for words in polled.warnings]
                 warnings += _tell_silent_ends(watcher, polled.changed)
                 if polled.clock and name not in watcher.clocks:
@@ -272,23 +275,31 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
     )
 
 
-def _keep_log_figures(watcher: Watcher, connection: "Connection", changed: Sequence[str]) -> int:
-    """Store the `metrics:` values from the logs of ended runs; return the number of requests.
+def _keep_log_figures(
+    watcher: Watcher, connection: "Connection", changed: Sequence[str], due: Sequence[Run]
+) -> int:
+    """Store the `metrics:` values from logs; return the number of requests.
 
-    Each log is read once, so that grids, scaling and comparisons query no site.
+    An ended run's log is read once, so that grids, scaling and comparisons query no site. Of the
+    runs in `due`, the running ones whose logs grew most are read, for lists and overviews.
     """
-    from lumitui.app.follow.results.log_patterns import keep_log_figures, log_figures_of
+    from lumitui.app.follow.results.log_patterns import keep_log_figures, log_bytes, log_figures_of
     from lumitui.remote.scheduler import run_log
 
-    requests = 0
-    for run in map(watcher.history.get, changed):
-        logged = run.state.is_final and run.log_sizes and run.has_metrics
-        if logged and not run.metrics_offset:
-            path = f"{run.folder}/{attempt_log(run.attempt)}"
-            end = partial(run_log.read_end, connection.transport, path)
-            keep_log_figures(watcher.history, run, log_figures_of(run, end))
-            requests += 1
-    return requests
+    runs = [run for run in map(watcher.history.get, changed) if run.state.is_final]
+    grown = {
+        run.id: log_bytes(run) + run.metrics_offset
+        for run in map(watcher.history.get, [one.id for one in due if one.has_metrics])
+        if run.state is State.RUNNING and run.metrics_offset <= 0
+    }
+    most = sorted((key for key in grown if grown[key] > 0), key=lambda key: -grown[key])
+    runs += map(watcher.history.get, most[:_MOST_LOGS])
+    read = [run for run in runs if run.log_sizes and run.has_metrics and run.metrics_offset <= 0]
+    for run in read:
+        path = f"{run.folder}/{attempt_log(run.attempt)}"
+        end = partial(run_log.read_end, connection.transport, path)
+        keep_log_figures(watcher.history, run, log_figures_of(run, end))
+    return len(read)
 
 
 def _tell_silent_ends(watcher: Watcher, changed: Sequence[str]) -> list[str]:

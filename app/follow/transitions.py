@@ -42,7 +42,7 @@ def watch_of(run: Run) -> Watch:
         folder=run.folder,
         job_id=run.job_id or "",
         token=run.token,
-        metrics_offset=run.metrics_offset,
+        metrics_offset=max(0, run.metrics_offset),
         has_binding=run.binding is not None,
         attempt=run.attempt,
         exits=run.exits,

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 from lumitui.app.job.spec import JobSpec, changed
@@ -31,6 +32,16 @@ def with_argument(args: tuple[str, ...], name: str, value: str) -> tuple[str, ..
             words[index] = f"{name}={value}"
             return tuple(words)
     return (*args, name, value)
+
+
+def without_arguments(args: tuple[str, ...], names: Collection[str]) -> tuple[str, ...]:
+    """Return `args` without the options `names` and their values."""
+    kept, skips = list[str](), False
+    for word in args:
+        if not skips and word.partition("=")[0] not in names:
+            kept.append(word)
+        skips = not skips and word in names
+    return tuple(kept)
 
 
 def with_value(spec: JobSpec, name: str, value: str) -> JobSpec:

@@ -68,7 +68,7 @@ def with_unnamed(
 
     An argument that was missing had the default of `program`.
     """
-    spec, defaults = before.spec, _defaults(program)
+    spec, defaults = before.spec, option_defaults(program)
     spec = spec.model_copy(update={"scale": spec.scale or after.scale})
     for name in (batch_argument(spec), rate_argument(spec)):
         if name and argument_value(spec.args, name) is None and name in defaults:
@@ -87,7 +87,7 @@ def with_unnamed(
     )
 
 
-def _defaults(program: str) -> dict[str, str]:
+def option_defaults(program: str) -> dict[str, str]:
     """Return the constant defaults of a program's options, by each of their names."""
     return {
         flag: str(one.default.value)

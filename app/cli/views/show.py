@@ -56,11 +56,11 @@ def gather(runs: Runs, run_id: str, *, refreshed: bool = False) -> ShownRun:
             why = runs.why(run.id)
         except LumiError as error:
             warnings.append(f"cannot read the log: {error}")
-    overview, series = runs.overviews.of(run.id), dict[str, Sequence[float]]()
+    series = dict[str, Sequence[float]]()
     if run.has_metrics:
         log = runs.log_figures(run.id)
         series, warnings = dict(log.series), [*warnings, *filter(None, [log.warning])]
-    return ShownRun(overview, series, why, warnings)
+    return ShownRun(runs.overviews.of(run.id), series, why, warnings)
 
 
 def page_data(page: ShownRun) -> dict[str, object]:
@@ -91,7 +91,9 @@ def page_text(page: ShownRun, now: float, columns: int) -> str:
     rows = run_overview.rows(run, now, proof, summary, overview.comparison)
     rows = run_overview.with_grid(rows, overview.advice)
     rows = [row for row in rows if row[0] != "proof"]  # the value has its own section
-    metrics = run_facts.metrics(summary, overview.figures.broken, run.global_batch)
+    metrics = run_facts.metrics(
+        summary, overview.figures.broken, run.global_batch, resumed=run.resumed_from is not None
+    )
     parts = [
         pairs([*first, *rows, *run_facts.facts(run, now)]),
         section("why", "\n".join(map(_cause, page.why))),

@@ -20,6 +20,7 @@ from lumitui.app.history.metric_points import parse_line
 from lumitui.app.history.run import Run
 from lumitui.app.launch.draft.printed_series import logged_speed
 from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.remote.site.states import State
 
 SECONDS = 3.0
 """Time limit for all patterns of a job on one piece of its log, in seconds; usually they take
@@ -82,10 +83,20 @@ def log_figures_of(run: Run, read: Callable[[int], tuple[int, bytes] | None]) ->
 
 
 def keep_log_figures(history: History, run: Run, figures: LogFigures) -> None:
-    """Store the values found in an ended run's log, unless it wrote metrics.jsonl."""
-    if (lines := figures.lines) and run.state.is_final:
-        # The offset ensures that only one of two processes adds them.
-        history.metrics.add(run.id, lines, (0, sum(map(len, lines))))
+    """Store the values found in a run's log, unless it wrote metrics.jsonl.
+
+    Those of a running run are replaced by the next ones, or by its metrics.jsonl.
+    """
+    # The offset ensures that only one of two processes adds them.
+    if run.state.is_final and figures.lines:
+        history.metrics.add(run.id, figures.lines, (0, sum(map(len, figures.lines))))
+    elif run.state is State.RUNNING and not figures.warning and (size := log_bytes(run)):
+        history.metrics.add(run.id, figures.lines, (0, -size))
+
+
+def log_bytes(run: Run) -> int:
+    """Return the bytes of a run's logs at the last poll."""
+    return sum(run.log_sizes.values())
 
 
 def series_of(

@@ -128,7 +128,14 @@ def summarize(points: Iterable[MetricPoint]) -> Summary:
         throughput=throughput_of(points, middle),
         slowest_save=slowest_save(points),
         unit=_unit_of(points),
+        before=_steps_before(list(losses)),
     )
+
+
+def _steps_before(steps: Sequence[int]) -> int:
+    """Return the steps before a run's first: it may report only every tenth, say."""
+    stride = steps[1] - steps[0] if len(steps) > 1 else 1
+    return max(0, steps[0] - max(1, stride)) if steps else 0
 
 
 @dataclass(frozen=True)

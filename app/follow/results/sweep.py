@@ -22,7 +22,6 @@ ENOUGH = 0.05
 runs differ by as much."""
 STARVED = 0.2
 """Minimum share of a step's time spent waiting for data that lumitui reports."""
-_TITLES = ("setting", "s/epoch", "mean samples/s", "waits for data", "loss")
 _OVER = frozenset(state.value for state in State if state.is_final)
 _WORKERS = re.compile(r"^-{1,2}(?:num[-_])?workers=(\d+)$|^-j=(\d+)$")
 
@@ -36,7 +35,9 @@ class StepPace:
     waiting: float | None = None
     """The share of these steps' time spent waiting for data, 0 to 1."""
     samples_per_s: float | None = None
-    """The mean, with steps that wait; a run's own speed is the median step's."""
+    """The median step's, like a run's own speed."""
+    is_mean: bool = False
+    """Whether it is the mean instead, with steps that wait: only bundled trainers report them."""
     loss: float | None = None
     """The last one."""
     others: Mapping[str, float] = field(default_factory=dict)
@@ -91,7 +92,9 @@ class Sweep:
     @property
     def titles(self) -> tuple[str, ...]:
         """The title of each column."""
-        return (*_TITLES, *self.metrics, "state", "run")
+        mean = "mean " if any(row.pace.is_mean for row in self.rows) else ""
+        first = ("setting", "s/epoch", f"{mean}samples/s", "waits for data", "loss")
+        return (*first, *self.metrics, "state", "run")
 
 
 class Sweeps:
@@ -189,7 +192,8 @@ def pace_of(points: Sequence[MetricPoint]) -> StepPace:
     told = [pair for pair in zip(waits, seconds, strict=True) if isinstance(pair[0], float)]
     waited = math.fsum(wait for wait, _ in told if isinstance(wait, float))
     share = waited / math.fsum(spent for _, spent in told) if told else None
-    return StepPace(whole * mean if whole else None, share, batch / mean, loss, others)
+    epoch_s = whole * mean if whole else None
+    return StepPace(epoch_s, share, batch / mean, True, loss, others)
 
 
 def _epoch_steps(steps: Sequence[MetricPoint]) -> float | None:

@@ -9,7 +9,8 @@ from lumitui.app.explain import words
 from lumitui.app.follow.results.summary import SPEEDS, WIRE, summarize
 from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint, speeds_of
 from lumitui.app.history.run import Run
-from lumitui.app.job.setting import fixed_arguments
+from lumitui.app.job.setting import batch_argument, rate_argument, without_arguments
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.scale.scaling.model import FASTEST, SLOWEST, Point
 from lumitui.app.scale.scaling.step_time import Wire
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -65,6 +66,8 @@ class Training:
     """When the first step of the last attempt began, in epoch seconds."""
     missing: str = ""
     """The key missing from metrics.jsonl, if steps without speed are reported."""
+    assumed: str = ""
+    """The argument that lumitui counts as the batch of each rank; '' if the batch is known."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +120,13 @@ class MeasuredSize:
         return ", ".join(map(_source, self.runs))
 
 
-def training_of(points: Sequence[MetricPoint], given_batch: int | None = None) -> Training:
+def training_of(
+    points: Sequence[MetricPoint], given_batch: int | None = None, *, resumed: bool = False
+) -> Training:
     """Return a run's speed and work from its points, in the order written.
 
-    `given_batch` is the global batch that its arguments give, if it reports none.
+    `given_batch` is the global batch that its arguments give, if it reports none. `resumed`: the
+    run counts on from its parent's steps, which it did not train.
     """
     speeds, total = speeds_of(points), summarize(points)
     values = sorted(speed for speed in speeds.values if SLOWEST <= speed <= FASTEST)
@@ -128,6 +134,7 @@ def training_of(points: Sequence[MetricPoint], given_batch: int | None = None) -
     epoch, epochs = _count(start.extra.get("train_samples")), _count(start.extra.get("epochs"))
     batch = total.global_batch or (given_batch if total.unit == "step" else None)
     steps = _timed(points)
+    trained = total.steps - (total.before if resumed else 0)
     at = start.extra.get("time")
     took = (steps[-1] - steps[0]) / (len(steps) - 1) if len(steps) > 1 else 0.0
     told, epoch = epoch, epoch or _epoch_steps(points) * max(0, batch or 0) or None
@@ -138,7 +145,7 @@ def training_of(points: Sequence[MetricPoint], given_batch: int | None = None) -
         steps=len(values),
         warm=speeds.warm,
         ranks=total.world_size,
-        samples=total.steps * batch if batch and total.steps > 0 and batch > 0 else None,
+        samples=trained * batch if batch and trained > 0 and batch > 0 else None,
         epoch=epoch,
         rounded=told is None and epoch is not None,
         planned=epoch * epochs if epoch and epochs else None,
@@ -229,13 +236,20 @@ def doubts(sizes: Sequence[MeasuredSize], of: Run) -> list[LeftOut]:
     base = of if of.id in [run.id for run in measured] or not sizes else sizes[0].runs[-1].run
     for run in measured:
         other = {
-            "arguments": fixed_arguments(run.spec) != fixed_arguments(base.spec),
+            "arguments": _other_arguments(run.spec, base.spec),
             "code": run.snapshot != base.snapshot,
             "launcher": run.spec.launcher != base.spec.launcher,
         }
         if what := " and ".join(f"its {name}" for name, differs in other.items() if differs):
             doubtful.append(LeftOut(run.id, what))
     return doubtful
+
+
+def _other_arguments(one: JobSpec, other: JobSpec) -> bool:
+    """Return whether two jobs differ in arguments that `scale:` of neither changes."""
+    both = {batch_argument(one), rate_argument(one), batch_argument(other), rate_argument(other)}
+    names = [name for name in both if name]
+    return without_arguments(one.args, names) != without_arguments(other.args, names)
 
 
 def _source(item: MeasuredRun) -> str:
@@ -261,8 +275,8 @@ def why_unmeasured(family: Sequence[MeasuredRun]) -> str:
             )
         if metrics and item.run.state is State.RUNNING and not item.training.missing:
             return (
-                f"{item.run.id} is running: for a prediction, lumitui reads the samples/s in its "
-                "log when it ends. Until then, see its speed so far under Metrics."
+                f"{item.run.id} is running, and lumitui has read no samples/s in its log yet. "
+                "Wait until it has trained some steps."
             )
     return NOTHING
 

@@ -40,7 +40,10 @@ def basis(scaling: Scaling) -> str:
     if not scaling.measured:
         return " ".join((scaling.unmeasured, *scaling_words.omissions(scaling)))
     if not scaling.knows_work:
-        sentence = "The number of samples is unknown, so lumitui cannot predict a time."
+        sentence = (
+            "The number of samples is unknown, so lumitui cannot predict a time. If an argument "
+            "sets the batch size, name it: `scale: {batch: {arg: --batch-size}}`."
+        )
         return f"{sentence} {scaling_words.basis(scaling)}"
     return f"Time and price are for {scaling.whole.words}. {scaling_words.basis(scaling)}"
 
@@ -52,11 +55,11 @@ def _cells(size: ScalingSize, scaling: Scaling) -> tuple[str, ...]:
         return (*start, "-", "-", "-", f"refused: {size.refused}")
     efficiency = scaling_words.efficiency(size).removesuffix(" %")
     so_far = " so far" if size.source.endswith(f", {State.RUNNING})") else ""
-    origin = f"measured{so_far}" if size.measured else scaling_words.PREDICTED
+    told = "measured" if size.ran or not scaling.knows_work else "from its speed"
+    origin = f"{told}{so_far}" if size.measured else scaling_words.PREDICTED
     if size.whole is None or not scaling.knows_work:
         limit = f"at most {most(offer.most)}" if offer.most else "nothing"
-        told = size.whole is not None
-        return (*start, "-", efficiency, limit, origin if told else "")
+        return (*start, "-", efficiency, limit, origin if size.whole is not None else "")
     paid = scaling_words.middle(size.whole.price, price)
     return (
         *start,

@@ -156,7 +156,7 @@ def recommendation(scaling: Scaling, advice: SizeAdvice) -> str:
     takes = f"On {nodes}, {'the work takes' if chosen.measured else 'the prediction is'}"
     late = " That is longer than the time limit." * (chosen.over_limit and scaling.knows_work)
     # The steps of a short trial may scale well without making the whole faster.
-    idle = scaling.overhead > 0.5 * chosen.whole.seconds.middle
+    idle = (chosen.start_up or 0.0) > 0.5 * chosen.whole.seconds.middle
     little = (
         " Most of this is start, evaluation and checkpoints: this many nodes pay off only "
         "for longer training."
@@ -194,11 +194,11 @@ def _moves(scaling: Scaling) -> Iterator[str]:
 def notes(scaling: Scaling) -> Iterator[str]:
     """Yield further remarks, one sentence each."""
     yield from _moves(scaling)
-    if scaling.overhead >= 1:
-        took = words.length(scaling.overhead)
+    yield from _start_ups(scaling)
+    for argument in scaling.assumed:
         yield (
-            f"Times include start, tests and checkpoints: {took} in the median run, or what the "
-            "size's own runs took."
+            f"lumitui counts `{argument}` as the samples of each rank. If it counts those of all "
+            "ranks, set `scale.batch.arg_is: global`."
         )
     yield from _bills(scaling)
     if scaling.epoch and scaling.whole.samples != scaling.epoch:
@@ -218,18 +218,37 @@ def notes(scaling: Scaling) -> Iterator[str]:
     yield from omissions(scaling)
 
 
+def _start_ups(scaling: Scaling) -> Iterator[str]:
+    """Yield how long start, tests and checkpoints take, and which other sizes are given whose."""
+    own = [size for size in scaling.measured if size.start_up_of == size.nodes]
+    told = [(words.count(size.nodes, "node"), size.start_up or 0.0) for size in own]
+    if not told:
+        if scaling.measured:
+            yield "No run tells its start-up yet, so times are those of the training steps alone."
+        return
+    if max(seconds for _, seconds in told) < 1:
+        return
+    each = ", ".join(f"{length(seconds)} on {nodes}" for nodes, seconds in told)
+    text = f"Times include start, tests and checkpoints: {each}."
+    for nodes in dict.fromkeys(size.start_up_of for size in scaling.sizes):
+        others = [f"{size.nodes:,}" for size in scaling.sizes
+                  if size.start_up_of == nodes and size.nodes != nodes]  # fmt: skip
+        if nodes and others:
+            noun = "node is" if others == ["1"] else "nodes are"
+            of = f"that of {words.count(nodes, 'node')}" if told[1:] else "the same"
+            text += f" {', '.join(others)} {noun} given {of}."
+    yield text
+
+
 def _bills(scaling: Scaling) -> Iterator[str]:
     """Yield how the site counts, and the bills of measured runs that differ from their rows."""
     if scaling.billing_note and any(size.offer and size.offer.per_hour for size in scaling.sizes):
         yield scaling.billing_note
-    bills = list[str]()
     for size in scaling.measured:
         bill, row = size.bill, size.whole.price.middle if size.whole else 0.0
         if bill and row and words.price(bill.amount) != words.price(row):
             work = f" for {bill.samples:,} samples" if bill.samples else ""
-            bills.append(f"{bill.run} {words.price(bill.amount)}{work}")
-    if bills:
-        yield f"The runs' own bills in {scaling.unit}, which differ: {', '.join(bills)}."
+            yield f"{bill.run} was billed {words.price(bill.amount)} {scaling.unit}{work}."
 
 
 def omissions(scaling: Scaling) -> Iterator[str]:

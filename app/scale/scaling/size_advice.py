@@ -152,9 +152,15 @@ def _too_dear(size: ScalingSize | None, base: ScalingSize) -> str:
     if size is None or size.whole is None or base.whole is None or not _paid(base):
         return ""
     saved = base.whole.seconds.middle - size.whole.seconds.middle
-    of = f"of the {length(base.whole.seconds.middle + 0.5)} on {count(base.nodes, 'node')}"
-    saves = f"save {length(saved + 0.5)} {of}" if saved >= 1 else f"save nothing {of}"
-    kept = f"keep {_at_least(size):.0f} % efficiency in their steps, but would"
+    took = f"the {length(base.whole.seconds.middle + 0.5)} on {count(base.nodes, 'node')}"
+    differs = length(abs(saved) + 0.5)
+    if abs(saved) < 1:
+        saves = f"would take as long as {took},"
+    else:
+        saves = (
+            f"would save {differs} of {took}" if saved > 0 else f"would add {differs} to {took},"
+        )
+    kept = f"keep {_at_least(size):.0f} % efficiency in their steps, but"
     return (
         f"{count(size.nodes, 'node')} {kept} {saves} for {_paid(size) / _paid(base):,.1f} times "
         "the price: more nodes pay off only for longer training."

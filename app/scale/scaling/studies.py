@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.reading.plain_file import read_plain
 
 if TYPE_CHECKING:
     # Imported when a study is made, so that the program starts faster.
@@ -25,6 +27,8 @@ LADDER = (1, 2, 4, 8, 16)
 """The numbers of nodes that are always compared, if the site has them."""
 _KEPT = 256
 """Maximum number of runs with cached metrics."""
+_MOST_BYTES = 1_000_000
+"""Of a program whose defaults are read."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +91,35 @@ class Scalings:
         return scaling
 
     def _read(self, run_id: str, _offset: int) -> Training:
+        from lumitui.app.scale.scaling.assumed_batch import assumed_batch
         from lumitui.app.scale.scaling.measured import training_of
 
-        return training_of(self._history.metrics.of(run_id), self._history.get(run_id).global_batch)
+        run, points = self._history.get(run_id), self._history.metrics.of(run_id)
+        resumed = run.resumed_from is not None
+        training = training_of(points, run.global_batch, resumed=resumed)
+        if training.samples or not training.speed:
+            return training
+        assumed = assumed_batch(run.spec, run.layout, self._defaults(run))
+        if assumed is None:
+            return training
+        full = training_of(points, assumed.samples, resumed=resumed)
+        # More training than the run had time for: the argument means something else.
+        fits = full.samples and full.samples / training.speed <= run.ran(run.updated)
+        return replace(full, assumed=assumed.argument) if fits else training
+
+    def _defaults(self, run: Run) -> dict[str, str]:
+        """Return the defaults of the program's options, if it is unchanged since the run."""
+        from lumitui.app.scale.changes import option_defaults
+
+        if not run.spec.script:
+            return {}
+        path = Path(run.project) / run.spec.script
+        try:
+            if path.stat().st_mtime > run.created:
+                return {}
+            return option_defaults(read_plain(path, _MOST_BYTES).decode("utf-8"))
+        except (OSError, ValueError):
+            return {}
 
     def _site(self, run: Run) -> Site | None:
         try:

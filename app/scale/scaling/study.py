@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import log
 from statistics import median
 
 from lumitui.app.history.run import Run
@@ -36,6 +37,15 @@ class Work:
     samples: int
     words: str
     """The samples in words: `an epoch of 60,000 samples`."""
+
+
+@dataclass(frozen=True)
+class StartUp:
+    """The time of a measured size's runs outside their training steps."""
+
+    nodes: int
+    gpus: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,12 @@ class ScalingSize:
     """The site's offer; None if the profile does not contain it."""
     bill: Bill | None = None
     """The bill of its newest run that has ended."""
+    start_up: float | None = None
+    """Seconds outside the training steps (start, tests, checkpoints); None if no run tells."""
+    start_up_of: int | None = None
+    """The nodes of the measured size that `start_up` comes from."""
+    ran: bool = False
+    """Whether one of its runs trained just this work: then its time is measured."""
 
     @property
     def refused(self) -> str:
@@ -131,9 +147,6 @@ class Scaling:
     """Runs compared although they differ in more than size, with the difference."""
     part: Work
     whole: Work
-    overhead: float
-    """Seconds of a run outside its training steps (start, evaluation, checkpoints): the median of
-    the runs. A measured size has its own."""
     device: Device
     """The ranks' device, in words."""
     serial_share: float | None
@@ -152,6 +165,8 @@ class Scaling:
     """How the site counts what it bills."""
     awaited: tuple[str, ...] = ()
     """The runs that should measure further sizes, in words."""
+    assumed: tuple[str, ...] = ()
+    """The arguments that lumitui counts as the batch of each rank."""
 
     def moves_to(self, size: ScalingSize) -> str:
         """Return the partition that a job of `size` moves to; '' if it stays."""
@@ -185,27 +200,27 @@ def scaling_of(
     measured, omissions = measured_sizes(family, run)
     model = Model([point for size in measured for point in size.points]) if measured else None
     steps = _step_model(measured[0], links) if links and len(measured) == 1 else None
-    overhead = _overhead(measured)
-    part, whole = _works(run, family, samples)
+    starts = [StartUp(size.nodes, size.gpus, start) for size in measured
+              if (start := _start_up(size, run)) is not None]  # fmt: skip
+    part, whole = _works(run, family, starts, samples)
     by_nodes = {offer.nodes: offer for offer in offers}
     base = measured[0] if measured else None
-    priced = [
-        _with_costs(_measured(size, by_nodes.get(size.nodes)), base, part, whole,
-                    _overhead([size], overhead))
-        for size in measured
-    ]  # fmt: skip
-    priced += [
-        _with_costs(_predicted(offer, model, steps), base, part, whole, overhead)
+    sizes = [_measured(size, by_nodes.get(size.nodes), whole) for size in measured]
+    sizes += [
+        _predicted(offer, model, steps)
         for offer in offers
         if (offer.gpus, offer.nodes) not in {(size.gpus, size.nodes) for size in measured}
     ]
-    sizes = tuple(sorted(priced, key=lambda size: (size.gpus, size.nodes)))
+    sizes.sort(key=lambda size: (size.gpus, size.nodes))
+    priced = tuple(
+        _with_costs(size, base, part, whole, _nearest(starts, size.gpus)) for size in sizes
+    )
     doubtful, share = tuple(doubts(measured, run)), model.serial_share if model else None
     return Scaling(
-        run.id, run.site, run.price.unit, sizes, tuple(omissions), doubtful, part, whole, overhead,
+        run.id, run.site, run.price.unit, priced, tuple(omissions), doubtful, part, whole,
         run.layout.device, share, epoch_of(family), steps, run.spec.partition,
         model is not None and model.falls, "" if measured else why_unmeasured(family),
-        billing_note, awaited(family, measured, run),
+        billing_note, awaited(family, measured, run), _assumed(measured),
     )  # fmt: skip
 
 
@@ -239,7 +254,7 @@ def batch_of(spec: JobSpec, ranks: int) -> float | None:
     return given / ranks if given and is_batch_global(spec) else given
 
 
-def _measured(size: MeasuredSize, offer: Offer | None) -> ScalingSize:
+def _measured(size: MeasuredSize, offer: Offer | None, whole: Work) -> ScalingSize:
     paid = size.runs[-1].run
     if offer is None or offer.gpus != size.gpus:
         limit = float(paid.spec.chain * walltime.seconds_of(paid.spec.time))
@@ -249,7 +264,10 @@ def _measured(size: MeasuredSize, offer: Offer | None) -> ScalingSize:
     bills = (Bill(one.run.id, one.run.billed(one.run.updated), one.training.samples)
              for one in ended)  # fmt: skip
     bill = next(bills, None)
-    return ScalingSize(size.nodes, size.gpus, True, size.source, speed, offer=offer, bill=bill)
+    ran = any(one.training.samples == whole.samples for one in size.runs)
+    return ScalingSize(
+        size.nodes, size.gpus, True, size.source, speed, offer=offer, bill=bill, ran=ran
+    )
 
 
 def _predicted(offer: Offer, model: Model | None, steps: StepModel | None) -> ScalingSize:
@@ -262,7 +280,7 @@ def _predicted(offer: Offer, model: Model | None, steps: StepModel | None) -> Sc
 
 
 def _with_costs(
-    size: ScalingSize, base: MeasuredSize | None, part: Work, whole: Work, overhead: float
+    size: ScalingSize, base: MeasuredSize | None, part: Work, whole: Work, start: StartUp | None
 ) -> ScalingSize:
     """Return a size with everything that follows from its throughput."""
     if size.speed is None or base is None:
@@ -272,14 +290,17 @@ def _with_costs(
     if not size.measured and size.gpus > base.gpus:
         # A higher value would be measurement noise.
         efficiency = efficiency.each(lambda each: min(each, 100.0))
-    costs = _cost(size, part, 0.0), _cost(size, whole, overhead)
-    return replace(size, speed_up=speed_up, efficiency=efficiency, part=costs[0], whole=costs[1])
+    costs = _cost(size, part, 0.0), _cost(size, whole, start.seconds if start else 0.0)
+    return replace(
+        size, speed_up=speed_up, efficiency=efficiency, part=costs[0], whole=costs[1],
+        start_up=start.seconds if start else None, start_up_of=start.nodes if start else None,
+    )  # fmt: skip
 
 
-def _cost(size: ScalingSize, work: Work, overhead: float) -> Cost:
+def _cost(size: ScalingSize, work: Work, start_up: float) -> Cost:
     assert size.speed is not None
     speed = size.speed
-    took = speed.each(lambda each: overhead + work.samples / each)
+    took = speed.each(lambda each: start_up + work.samples / each)
     seconds = Estimate(took.high, took.low, took.likely)  # the fastest takes the least time
     per_hour = size.offer.per_hour if size.offer else 0.0
     return Cost(seconds, _times(seconds, size.gpus / 3600), _times(seconds, per_hour / 3600))
@@ -289,22 +310,47 @@ def _times(value: Estimate, factor: float) -> Estimate:
     return value.each(lambda each: each * factor)
 
 
-def _overhead(sizes: Sequence[MeasuredSize], unknown: float = 0.0) -> float:
-    """Return the median seconds of successful runs outside their steps.
+def _start_up(size: MeasuredSize, of: Run) -> float | None:
+    """Return the seconds of a size's runs outside their steps; None if unknown.
 
-    If none did succeed: of the others from their start to the first step; `unknown` without those.
+    That of `of` counts alone, so that the size's time for the work of `of` is what it took; else
+    the median. Of runs that did not succeed, the time until the first step counts first.
     """
-    items = [item for size in sizes for item in size.runs]
-    rest = [
+    done = [item for item in size.runs if _is_whole(item.run)]
+    cut = [item for item in size.runs if item.run.state.is_final and item.run.attempt == 1]
+    # A run that was cut short of a known goal does not measure the way to it.
+    own = [item for item in cut if item.run.id == of.id]
+    own = [item for item in own if item in done or not item.training.planned]
+    rest = (
+        _outside(own, size.speed)
+        or _outside(done, size.speed)
+        or [
+            item.training.began - item.run.started
+            for item in size.runs
+            if item.training.began and item.run.started and item.training.began > item.run.started
+        ]
+        or _outside(cut, size.speed)
+    )
+    return max(0.0, median(rest)) if rest else None
+
+
+def _outside(items: Sequence[MeasuredRun], speed: float) -> list[float]:
+    """Return the durations of runs without those of their steps, where these are known."""
+    return [
         item.run.elapsed(item.run.updated) - trained
         for item in items
-        if _is_whole(item.run) and (trained := _trained(item.training))
-    ] or [
-        item.training.began - item.run.started
-        for item in items
-        if item.training.began and item.run.started and item.training.began > item.run.started
+        if (trained := _trained(item.training, speed))
     ]
-    return max(0.0, median(rest)) if rest else unknown
+
+
+def _nearest(starts: Sequence[StartUp], gpus: int) -> StartUp | None:
+    """Return the start-up of the size nearest to `gpus`; of two as near, that of the larger."""
+    return min(starts, key=lambda one: (abs(log(one.gpus / gpus)), -one.gpus), default=None)
+
+
+def _assumed(sizes: Sequence[MeasuredSize]) -> tuple[str, ...]:
+    told = (item.training.assumed for size in sizes for item in size.runs)
+    return tuple(dict.fromkeys(filter(None, told)))
 
 
 def _is_whole(run: Run) -> bool:
@@ -312,11 +358,9 @@ def _is_whole(run: Run) -> bool:
     return run.state is State.DONE and run.attempt == 1 and run.resumed_from is None
 
 
-def _trained(training: Training) -> float | None:
-    """Return the seconds of a run's steps; None if unknown."""
-    if training.samples and training.speed:
-        return training.samples / training.speed
-    return training.seconds
+def _trained(training: Training, speed: float) -> float | None:
+    """Return the seconds of a run's steps at a size's `speed`; None if unknown."""
+    return training.samples / speed if training.samples else training.seconds
 
 
 def epoch_of(family: Sequence[MeasuredRun]) -> int | None:
@@ -326,7 +370,9 @@ def epoch_of(family: Sequence[MeasuredRun]) -> int | None:
     return exact or min((one.training.epoch for one in family if one.training.epoch), default=None)
 
 
-def _works(run: Run, family: Sequence[MeasuredRun], samples: int | None) -> tuple[Work, Work]:
+def _works(
+    run: Run, family: Sequence[MeasuredRun], starts: Sequence[StartUp], samples: int | None
+) -> tuple[Work, Work]:
     """Return the work for which costs are given: a part for comparison, and all of it."""
     own = next((item.training for item in family if item.run.id == run.id), None)
     part = Work(MILLION, "a million samples")
@@ -341,11 +387,10 @@ def _works(run: Run, family: Sequence[MeasuredRun], samples: int | None) -> tupl
         verb = "trained" if run.state.is_final else "has trained so far"
         return part, Work(own.samples, f"the {own.samples:,} samples that {run.id} {verb}")
     if own and own.speed and _is_whole(run):
-        # Without the times of steps, the start of the run counts as training.
         ran = run.elapsed(run.updated)
-        rough = max(1, round(own.speed * min(own.seconds or ran, ran)))
-        most, times = ("about", "its training time") if own.seconds else ("at most", "its duration")
-        start = "" if own.seconds else ", in which it also started"
-        words = f"{most} {rough:,} samples, the speed of {run.id} times {times}{start}"
-        return part, Work(rough, words)
+        start = _nearest(starts, run.layout.nodes * run.layout.gpus_per_node)
+        steps = min(own.seconds, ran) if own.seconds else ran - start.seconds if start else 0.0
+        if (rough := round(own.speed * steps)) > 0:
+            words = f"about {rough:,} samples, the speed of {run.id} times its training time"
+            return part, Work(rough, words)
     return part, part

@@ -40,10 +40,11 @@ class MetricsPane(Scroll):
 
     def __init__(self) -> None:
         super().__init__(id="metrics")
-        self._points_at = -1  # bytes of metrics.jsonl that the pane shows
+        self._points_at: int | None = None  # the run's `metrics_offset` that the pane shows
         self._figures: Figures | None = None
         self._logged: LogFigures | None = None  # what `metrics:` of the job file found in the log
         self._none = run_facts.NO_METRICS
+        self._resumed = False
         self._tail = b""  # the searched end of a followed log
         self._several = False  # whether there are metrics to choose from
         self._chosen = ""  # the name of the drawn metric; the first by default
@@ -57,6 +58,7 @@ class MetricsPane(Scroll):
 
     def draw(self, run: Run) -> None:
         """Summarise the metrics again if the history has more than the pane shows."""
+        self._resumed = run.resumed_from is not None
         self._none = run_facts.NO_MATCH if run.has_metrics else run_facts.NO_METRICS
         if run.metrics_offset != self._points_at:
             self._want(run, with_log=False)
@@ -87,9 +89,14 @@ class MetricsPane(Scroll):
 
     @property
     def _series(self) -> Sequence[FigureSeries]:
-        own = self._figures.series if self._figures else ()
+        own = self._figures.series if self._figures and not self._is_newer else ()
         logged = self._logged.figures.series if self._logged else ()
         return (*own, *(one for one in logged if one.name not in {each.name for each in own}))
+
+    @property
+    def _is_newer(self) -> bool:
+        """Whether the followed log has newer values than the last poll of it."""
+        return (self._points_at or 0) < 0 and bool(self._logged and self._logged.figures.points)
 
     def _want(self, run: Run, *, with_log: bool) -> None:
         self._points_at = run.metrics_offset
@@ -120,13 +127,13 @@ class MetricsPane(Scroll):
         if self._several != (len(series) > 1):
             self._several = len(series) > 1
             self.refresh_bindings()
-        if self._logged and not figures.points:
+        if self._logged and (self._is_newer or not figures.points):
             figures = self._logged.figures
         chosen = (one for one in series if one.name == self._chosen)
         drawn = next(chosen, series[0] if series else None)
         summary = self.query_one("#metric-summary", Static)
         summary.display = not (series and self.has_class("beside"))
-        summary.update(summary_table(figures, self.size.width, self._none))
+        summary.update(summary_table(figures, self.size.width, self._none, self._resumed))
         chart = self.query_one("#loss", Chart)
         lines = lines_of([drawn.curve], [drawn.name]) if drawn else []
         chart.show(lines, drawn.name if drawn else "")
@@ -141,12 +148,17 @@ def _is_searched(run: Run) -> bool:
     return run.has_metrics or not (run.metrics_offset or run.spec.trainer)
 
 
-def summary_table(found: Figures, width: int, none: str = run_facts.NO_METRICS) -> RenderableType:
+def summary_table(
+    found: Figures, width: int, none: str = run_facts.NO_METRICS, resumed: bool = False
+) -> RenderableType:
     """Return the summary of a run's metrics, in two columns if `width` has room; else `none`.
+
+    `resumed`: the run counts on from its parent's steps.
 
     The last loss is omitted, because the curve shows it.
     """
-    rows = [row for row in run_facts.metrics(found.summary, found.broken) if row[0] != "last loss"]
+    every = run_facts.metrics(found.summary, found.broken, resumed=resumed)
+    rows = [row for row in every if row[0] != "last loss"]
     if not rows and not found.series:
         return Text(none)
     half = (len(rows) + 1) // 2

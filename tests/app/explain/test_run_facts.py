@@ -58,6 +58,10 @@ def test_metrics_that_are_not_known_have_no_row() -> None:
     other = dict(run_facts.metrics(totals, 0, planned=2048))["global batch"]
     assert other.endswith("; the job file's arguments give 2048")
     assert run_facts.metrics(replace(totals, steps=0), 0) == []
+    later = replace(totals, steps=2810, before=500)
+    (row, *_) = run_facts.metrics(later, 0, resumed=True)
+    assert row == ("steps", "2,310, after 500 of an earlier run")
+    assert run_facts.metrics(later, 0)[0] == ("steps", "2,810")
     assert ("trained for", "1 h 30 min") in run_facts.metrics(replace(totals, seconds=5421.3), 0)
     assert run_facts.log_metrics({"speed": [1.0, 300.0], "loss": []}) == [
         ("speed", "300 (last of 2 at the end of the log)"),

@@ -14,7 +14,7 @@ from tests.support.program.command_line import CLUSTER, Here, write
 from tests.support.program.home import Home
 
 LUMI = CLUSTER | {"site": "lumi", "memory": "60G", "proof": "off", "script": "train.py"}
-NOTE = "An hour of one GCD, which Slurm calls a GPU, costs 0.5 GPU-hours."
+NOTE = "LUMI bills a card of two GCDs as one GPU, so an hour on one GCD costs 0.5 GPU-hours."
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_grid_over_several_sites_names_the_rate_of_each(
 
 
 def test_a_job_that_costs_nothing_needs_no_note(here: Here, job: Path) -> None:
-    assert "note: An hour" not in here("preview", str(job)).stderr
+    assert "note: LUMI bills" not in here("preview", str(job)).stderr
 
 
 def test_the_dialog_has_the_same_words(runs: Runs, lumi: Path) -> None:

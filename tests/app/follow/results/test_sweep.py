@@ -145,6 +145,11 @@ def test_a_grids_speed_is_called_the_mean_since_a_runs_own_is_the_median() -> No
     found = of({"--lr=1": [*told(1.0, 0), last]})
     assert found.titles[2] == "mean samples/s"
     assert (found.rows[0].pace.samples_per_s or 0) < 5, "the median is 10"
+    own = [
+        json.dumps({"step": at, "samples_per_s": speed}) for at, speed in ((1, 9), (2, 1), (3, 9))
+    ]
+    found = of({"--lr=1": own})
+    assert found.titles[2] == "samples/s" and found.rows[0].pace.samples_per_s == 9
 
 
 def test_an_epoch_is_known_from_the_logged_epochs_alone() -> None:

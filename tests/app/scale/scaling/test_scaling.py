@@ -102,7 +102,7 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
     assert four.part.price.likely == pytest.approx(16 * 20 / 3600)
     assert four.source == "r4 (50 steps)"
     assert found.part.words == "an epoch of 60,000 samples"
-    assert found.overhead == 70.0
+    assert four.start_up == 70.0 and four.start_up_of == 4
     # One basis for table and recommendation, said once.
     assert scaling_words.table(found).rows[2][6:8] == ("1m30", "0.40")
     assert scaling_words.heading(found).startswith(
@@ -114,8 +114,9 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
         "efficiency in their steps, but would save 30 s of the 2 min 10 s on 1 node for 1.5 times "
         "the price: "
     )
-    assert next(scaling_words.notes(found)).startswith(
-        "Times include start, tests and checkpoints: 1 min 10 s in the median run"
+    assert next(scaling_words.notes(found)) == (
+        "Times include start, tests and checkpoints: 1 min 10 s on 1 node, 1 min 10 s on 2 nodes, "
+        "1 min 10 s on 4 nodes."
     )
     assert four.whole and four.whole.seconds.likely == pytest.approx(90.0)
 
@@ -127,9 +128,9 @@ def test_a_measured_size_takes_what_its_own_runs_took() -> None:
     ]
     found = scaling_of(family[0].run, family, [Offer(4, 32, 16.0, 3600.0, 16.0)])
     times = [round(size.whole.seconds.middle) for size in found.sizes if size.whole]
-    # Outside the steps 4 s and 200 s; a size without a run is given the median of both.
-    assert found.overhead == 102.0
-    assert times[:2] == [64, 230] and times[2] > 102
+    # Outside the steps 4 s and 200 s; a size without a run is given that of the nearest.
+    assert [size.start_up for size in found.sizes] == [4.0, 200.0, 200.0]
+    assert times[:2] == [64, 230] and times[2] > 200
 
 
 def test_a_size_whose_steps_alone_are_efficient_is_not_called_inefficient() -> None:
@@ -198,7 +199,7 @@ def test_a_run_whose_patterns_find_no_speed_is_not_said_to_write_a_file(state: S
     assert point
     found = scaling_of(run, [MeasuredRun(run, training_of([point] * 9))], [])
     words = " ".join((scaling_words.heading(found), *scaling_words.notes(found)))
-    assert "metrics.jsonl" not in words and "when it ends" not in words
+    assert "metrics.jsonl" not in words and "yet" not in words
     assert "r1 has no pattern for samples/s under `metrics:`" in words
     assert "r1 is left out: no pattern under its `metrics:` finds samples/s." in words
 

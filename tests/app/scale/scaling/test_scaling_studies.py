@@ -1,9 +1,15 @@
 """How the runs of a history scale, with what is known of their site."""
 
+import os
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import parse_line
+from lumitui.app.history.run import Run
+from lumitui.app.job.fields.mapping_fields import BatchRule, LearningRateRule, Scale
 from lumitui.app.runs import Runs
 from lumitui.app.scale.scaling import rungs, scaling_words
 from lumitui.app.scale.scaling.measured import MeasuredRun, training_of
@@ -48,16 +54,124 @@ def test_metrics_that_came_later_count(runs: Runs) -> None:
     assert runs.scaling.of(made.id).sizes[0].source == f"{made.id} (25 steps)"
 
 
-def test_a_run_that_reports_no_batch_has_trained_as_fast_as_it_says_for_all_its_time(
+def test_the_work_of_a_run_that_reports_no_batch_is_not_guessed_from_its_start(
     runs: Runs,
 ) -> None:
     runs.history.begin(trained("done", 1, global_batch=None))
     runs.history.metrics.add("done", [b'{"step": 1, "samples_per_s": 50}'] * 9)
     found = runs.scaling.of("done")
-    assert found.whole.words == (
-        "at most 5,000 samples, the speed of done times its duration, in which it also started"
+    assert not found.knows_work and size_of(found, 1).start_up is None
+    assert [rung.cells[2] for rung in rungs.rungs_of(found)][:2] == ["-", "-"]
+    assert rungs.basis(found).startswith(
+        "The number of samples is unknown, so lumitui cannot predict a time. If an argument sets "
     )
-    assert [rung.cells[2] for rung in rungs.rungs_of(found)][:2] == ["1m40", "50s-1m40"]
+    assert "No run tells its start-up yet" in " ".join(scaling_words.notes(found))
+    # A run of the same size says how long the start takes: 100 s less 15 s of steps.
+    runs.history.begin(trained("known", 1, "done", global_batch=50))
+    lines = [b'{"step": %d, "samples_per_s": 50}' % at for at in range(1, 16)]
+    runs.history.metrics.add("known", lines)
+    found = runs.scaling.of("done")
+    assert found.whole.words == "about 750 samples, the speed of done times its training time"
+    assert size_of(found, 1).start_up == 85.0
+    assert rungs.rungs_of(found)[0].cells[2] == "1m40"
+
+
+NAMED = Scale(batch=BatchRule(arg="--batch-size"), lr=LearningRateRule(arg="--lr"))
+PROGRAM = """import argparse
+p = argparse.ArgumentParser()
+p.add_argument("--batch-size", type=int, default=32)
+p.add_argument("--steps", type=int, default=200)
+args = p.parse_args()
+"""
+
+
+def own_run(runs: Runs, project: Path, nodes: int, took: float, speed: float, **more: Any) -> Run:
+    """A run of a script of one's own that prints 200 steps; it has lasted `took` seconds."""
+    spec = RUN.spec.model_copy(update={
+        "trainer": None, "script": "train.py", "scale": None, "args": ("--steps", "200"),
+        "nodes": nodes, **more,
+    })  # fmt: skip
+    program = project / "train.py"
+    if not program.exists():
+        program.write_text(PROGRAM)
+    os.utime(program, (500, 500))
+    batch = 256 * nodes if spec.scale else None
+    run = trained(
+        f"own{nodes}", nodes, "own1" if nodes > 1 else None, spec=spec, project=str(project),
+        global_batch=batch, ended=1000 + took, updated=1000 + took,
+    )  # fmt: skip
+    runs.history.begin(run)
+    lines = [b'{"step": %d, "samples_per_s": %f}' % (at, speed) for at in range(1, 201)]
+    runs.history.metrics.add(run.id, lines)
+    return run
+
+
+def test_each_size_has_its_own_start_up_and_the_time_that_its_run_took(
+    runs: Runs, tmp_path: Path
+) -> None:
+    own_run(runs, tmp_path, 1, 183, 1124)
+    named = ("--steps", "200", "--batch-size", "32", "--lr", "0.05")
+    own_run(runs, tmp_path, 2, 264, 1730, args=named, scale=NAMED)
+    small, large = runs.scaling.of("own1"), runs.scaling.of("own2")
+    # 200 steps of 8 x 32 samples in 51,200 / 1,124 = 45.6 s, so 137.4 s of 183 s are start-up;
+    # on 2 nodes, 102,400 / 1,730 = 59.2 s of 264 s leave 204.8 s.
+    # So 1 node takes 137.4 + 102,400 / 1,124 s for the work of 2.
+    for found in (small, large):
+        assert [round(size_of(found, n).start_up or 0, 1) for n in (1, 2)] == [137.4, 204.8]
+    assert small.whole.words == "the 51,200 samples that own1 trained"
+    assert large.whole.words == "the 102,400 samples that own2 trained"
+    times = [
+        [round(size.whole.seconds.middle, 1) for size in found.measured if size.whole]
+        for found in (small, large)
+    ]
+    assert times == [[183.0, 204.8 + 29.6], [228.6, 264.0]]
+    assert [rung.cells[2] for rung in rungs.rungs_of(small)][:2] == ["3m03", "3m54"]
+    assert [rung.cells[-1] for rung in rungs.rungs_of(small)][:3] == [
+        "measured", "from its speed", "predicted"
+    ]  # fmt: skip
+    assert [rung.cells[-1] for rung in rungs.rungs_of(large)][:2] == ["from its speed", "measured"]
+    # The start-up of the nearest measured size is the floor of a prediction.
+    sixteen = size_of(large, 16)
+    assert sixteen.start_up_of == 2 and sixteen.whole and sixteen.whole.seconds.low > 204.8
+    notes = list(scaling_words.notes(large))
+    assert notes[0] == (
+        "Times include start, tests and checkpoints: 2 min 17 s on 1 node, 3 min 25 s on 2 nodes. "
+        "4, 8, 16 nodes are given that of 2 nodes."
+    )
+    assert notes[1].startswith("lumitui counts `--batch-size 32` as the samples of each rank.")
+    assert "own1 was billed 0.20 GPU-hours for 51,200 samples." in notes
+    assert not large.doubts
+    advice = advise_size(large, SizeGoal())
+    assert advice.nodes == 1
+    assert "but would add 35 s to the 3 min 49 s on 1 node, for 2.3 times" in advice.sentence
+
+
+@pytest.mark.parametrize("change", ["edited", "global", "too many", "no default"])
+def test_a_batch_that_the_run_may_not_have_had_is_not_assumed(
+    runs: Runs, tmp_path: Path, change: str
+) -> None:
+    program = tmp_path / "train.py"
+    texts = {"global": PROGRAM.replace("--batch", "--global-batch"),
+             "no default": PROGRAM.replace("default=32", "required=True")}  # fmt: skip
+    program.write_text(texts.get(change, PROGRAM))
+    # 51,200 samples would take 1,024 s at 50 samples/s: the batch is that of all ranks.
+    own_run(runs, tmp_path, 1, 183, 50 if change == "too many" else 1124)
+    if change == "edited":
+        os.utime(program, (1500, 1500))
+    assert not runs.scaling.of("own1").knows_work
+
+
+def test_a_resumed_run_has_not_trained_the_steps_of_its_parent(runs: Runs) -> None:
+    runs.history.begin(trained("resumed", 1, resumed_from="earlier"))
+    lines = [b'{"step": %d, "samples_per_s": 512}' % at for at in range(510, 601, 10)]
+    runs.history.metrics.add("resumed", lines)
+    runs.history.begin(trained("cut", 1, "resumed", state=State.CANCELLED, ended=1070.0))
+    runs.history.metrics.add("cut", [line.replace(b'"step": 5', b'"step": 1') for line in lines])
+    found = runs.scaling.of("resumed")
+    assert found.whole.samples == 100 * 256
+    # 100 s, of which 25,600 samples at 512 a second are 50: what it took, not a median.
+    (size,) = found.measured
+    assert size.start_up == 50.0 and size.whole and size.whole.seconds.middle == 100.0
 
 
 def test_a_run_has_trained_its_steps_times_the_batch_of_its_arguments(runs: Runs) -> None:
@@ -72,8 +186,11 @@ def test_a_run_has_trained_its_steps_times_the_batch_of_its_arguments(runs: Runs
     assert one.whole and one.whole.price.middle == pytest.approx(runs.history.get("r1").billed(0.0))
     assert two.whole and two.whole.price.middle < runs.history.get("r2").billed(0.0)
     notes = list(scaling_words.notes(found))
-    assert "The runs' own bills in GPU-hours, which differ: r2 0.22 for 61,440 samples." in notes
-    assert "An hour of one GCD, which Slurm calls a GPU, costs 0.5 GPU-hours." in notes
+    assert "r2 was billed 0.22 GPU-hours for 61,440 samples." in notes
+    assert (
+        "LUMI bills a card of two GCDs as one GPU, so an hour on one GCD costs 0.5 GPU-hours."
+        in notes
+    )
     assert "GPU-h" not in scaling_words.table(found).titles
 
 
@@ -84,7 +201,7 @@ def test_the_start_of_a_run_is_not_trained_again_on_another_size(runs: Runs) -> 
     runs.history.metrics.add("done", lines)
     found = runs.scaling.of("done")
     assert found.whole.words == "about 2,000 samples, the speed of done times its training time"
-    assert found.overhead == 60.0
+    assert size_of(found, 1).start_up == 60.0
     assert [rung.cells[2] for rung in rungs.rungs_of(found)][:2] == ["1m40", "1m20-1m40"]
     # One that still trains: from its start to its first step.
     runs.history.begin(trained("going", 1, state=State.RUNNING, ended=None))
@@ -92,8 +209,8 @@ def test_the_start_of_a_run_is_not_trained_again_on_another_size(runs: Runs) -> 
     timed = [b'{"step": %d, "samples_per_s": 50, "seconds": %d}' % (at, 5 + at) for at in STEPS]
     runs.history.metrics.add("going", [begun, *timed])
     going = runs.scaling.of("going")
-    assert going.overhead == 60.0
-    assert rungs.rungs_of(going)[0].cells[-1] == "measured so far"
+    assert size_of(going, 1).start_up == 60.0
+    assert rungs.rungs_of(going)[0].cells[-1] == "from its speed so far"
 
 
 def test_a_lineage_without_a_prediction_says_why_and_what_to_do(runs: Runs) -> None:
@@ -101,7 +218,7 @@ def test_a_lineage_without_a_prediction_says_why_and_what_to_do(runs: Runs) -> N
     going = trained("going", 1, state=State.RUNNING, ended=None, spec=spec)
     runs.history.begin(going)
     basis = rungs.basis(runs.scaling.of("going"))
-    assert basis.startswith("going is running: for a prediction, lumitui reads")
+    assert basis.startswith("going is running, and lumitui has read no samples/s in its log yet.")
     runs.history.metrics.add("going", lines_of([50.0] * 9, 1, 50, 100))
     runs.history.update("going", metrics_offset=2)
     assert rungs.basis(runs.scaling.of("going")) == (

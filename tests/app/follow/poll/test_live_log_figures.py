@@ -1,0 +1,94 @@
+"""A running run whose metrics are in its log shows them in lists, before it ends."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from lumitui.app.follow.poll import poll_site
+from lumitui.app.follow.refresh import Watcher, _keep_log_figures
+from lumitui.app.history.history import History
+from lumitui.app.history.metric_points import Glance
+from lumitui.app.history.run import Run
+from lumitui.remote.connect import Connection
+from lumitui.remote.scheduler.run_files import poll_files
+from lumitui.remote.scheduler.scheduler_protocol import JobStatus, Poll, State
+from lumitui.remote.transport.transport import Transport
+from tests.support.jobs.made_runs import SPEC, a_run
+
+RUN = "own-000001"
+PATTERNS = {"loss": r"loss (\S+)", "images_per_s": r"images/s (\S+)"}
+
+
+class Followed:
+    """A running run in a folder, polled as at a site."""
+
+    def __init__(self, transport: Transport, folder: Path) -> None:
+        self.folder, self.transport = folder / "run", transport
+        self.folder.mkdir()
+        self.history = History(folder / "history.db")
+        spec = SPEC.model_copy(update={"metrics": PATTERNS, "trainer": None, "script": "train.py"})
+        run = a_run(RUN, folder=str(self.folder), job_id="7", spec=spec, state=State.RUNNING,
+                    started=1000.0)  # fmt: skip
+        self.history.begin(run)
+
+    def poll(self) -> int:
+        """Poll once, and return the requests for logs."""
+        seen = {RUN: JobStatus("7", State.RUNNING, "RUNNING", started=1000.0)}
+        scheduler = SimpleNamespace(
+            poll=lambda watches: Poll(seen, poll_files(self.transport, watches))
+        )
+        connection = cast(
+            Connection, SimpleNamespace(transport=self.transport, scheduler=scheduler)
+        )
+        runs = [self.run]
+        polled = poll_site(runs, connection, self.history)
+        watcher = cast(Watcher, SimpleNamespace(history=self.history))
+        return _keep_log_figures(watcher, connection, polled.changed, runs)
+
+    @property
+    def run(self) -> Run:
+        return self.history.get(RUN)
+
+    def glance(self) -> Glance | None:
+        """Return what a row of the list shows."""
+        key = (RUN, self.run.metrics_offset)
+        self.history.glances.take([key])
+        return self.history.glances.known(key)
+
+
+@pytest.fixture
+def followed(transport: Transport, tmp_path: Path) -> Followed:
+    return Followed(transport, tmp_path)
+
+
+def log(followed: Followed, first: int, last: int) -> None:
+    with (followed.folder / "attempt-1.out").open("a") as file:
+        file.writelines(f"step {n} loss {1 / n} images/s {100 + n}\n" for n in range(first, last))
+
+
+def test_a_list_shows_the_last_loss_and_the_speed_in_the_log_of_a_running_run(
+    followed: Followed,
+) -> None:
+    log(followed, 1, 21)
+    assert followed.poll() == 1
+    shown = followed.glance()
+    assert shown and shown.last_loss == 0.05 and shown.samples_per_s == 113
+    assert followed.poll() == 0, "the log has not grown"
+    log(followed, 21, 41)
+    assert followed.poll() == 1
+    shown = followed.glance()
+    assert shown and shown.last_loss == 0.025 and shown.samples_per_s == 123
+    assert len(followed.history.metrics.of(RUN)) == 40
+
+
+def test_a_metrics_file_replaces_what_the_log_told(followed: Followed) -> None:
+    log(followed, 1, 21)
+    followed.poll()
+    (followed.folder / "metrics.jsonl").write_text('{"step": 1, "loss": 7}\n')
+    followed.poll()
+    assert [point.loss for point in followed.history.metrics.of(RUN)] == [7]
+    assert followed.run.metrics_offset == 23
+    log(followed, 21, 41)
+    assert followed.poll() == 0
