@@ -526,13 +526,31 @@ async def test_what_was_submitted_is_saved_and_its_form_comes_back(
         await sees(pilot, r"nodes +2[^$]+not saved")
         assert "These are your unsaved edits; r reads job.yaml again." in said(app)
         path.write_text(path.read_text() + "# another hand\n")
-        await pilot.press("s", "y")
-        await sees(pilot, "Another program changed")
+        await pilot.press("s")
+        await sees(pilot, "on disk +job.yaml differs. This sends the text on the screen.")
+        assert not re.search("saves +job.yaml", shown(pilot))
+        await pilot.press("y")
         await until(pilot, lambda: len(runs_of(pilot)) == 2, "the run")
         await until(pilot, lambda: not app.under_way, "the end of this send")
         assert path.read_text().endswith("# another hand\n")
         await pilot.press("escape", "1", "n")
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the first screen")
+
+
+async def test_a_file_that_another_program_changes_is_offered_again(
+    settings: Settings, project: Path
+) -> None:
+    app, path = LumiApp(settings, project / "job.yaml"), project / "job.yaml"
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: can_submit(pilot), "the check")
+        path.write_text(path.read_text().replace("hello\n", "changed\n", 1))
+        await sees(pilot, r"changed on disk \(r reloads\)")
+        assert "Another program changed job.yaml. Press r to reload it." in said(app)
+        assert not cut_off(pilot)
+        await pilot.press("s")
+        await sees(pilot, "on disk +job.yaml differs")
+        await pilot.press("n", "r")
+        await sees(pilot, r"name +changed[^$]+ saved")
 
 
 def said(app: LumiApp) -> str:
