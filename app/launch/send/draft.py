@@ -47,6 +47,11 @@ class Draft:
         """Whether it has unsaved changes."""
         return self.text != (self.saved or "")
 
+    @property
+    def differs(self) -> str:
+        """The note on a run whose text is not in the file."""
+        return f"differs from {self.name}"
+
     def changed_on_disk(self) -> bool:
         """Return whether another program changed the file since it was read or saved."""
         try:

@@ -540,15 +540,19 @@ class NewScreen(FullScreen):
             if not yes:
                 return
             tui(self).sent = checked.draft.text
-            if saves:
-                self._save(None)
+            sent = previews
+            if saves and self._save(None):
+                sent = tuple(replace(one, note="") for one in previews)
             elif self._edited_draft:
                 words = "The job file is not saved. To save it, press 2, then ctrl+w."
                 self.notify(words, timeout=15, markup=False)
+            elif changed:
+                note = checked.draft.differs
+                sent = tuple(replace(one, note=note) for one in previews)
             if several:
-                tui(self).sends.send_grid(previews)
+                tui(self).sends.send_grid(sent)
             else:
-                tui(self).sends.send(first)
+                tui(self).sends.send(sent[0])
 
         name = styled.shorten(first.launch.spec.name, 40)
         if several:

@@ -516,6 +516,7 @@ async def test_what_was_submitted_is_saved_and_its_form_comes_back(
         await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
         await until(pilot, lambda: not app.under_way, "the end of the send")
         assert "nodes: 2" in path.read_text()
+        assert not runs_of(pilot)[0].note, "the file has what was sent"
         await pilot.press("2")
         await sees(pilot, r"nodes +2[^$]+saved")
         path.write_text(path.read_text().replace("nodes: 2", "nodes: 3"))
@@ -533,6 +534,7 @@ async def test_what_was_submitted_is_saved_and_its_form_comes_back(
         await until(pilot, lambda: len(runs_of(pilot)) == 2, "the run")
         await until(pilot, lambda: not app.under_way, "the end of this send")
         assert path.read_text().endswith("# another hand\n")
+        assert runs_of(pilot)[0].note == "differs from job.yaml"
         await pilot.press("escape", "1", "n")
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the first screen")
 
