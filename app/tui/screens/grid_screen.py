@@ -14,7 +14,7 @@ from textual.widgets import DataTable, Static
 
 from lumitui.app.explain import row_words
 from lumitui.app.tui.asking import ask
-from lumitui.app.tui.screens.page import FullScreen
+from lumitui.app.tui.screens.page import RunScreenBase
 from lumitui.app.tui.widgets.chart import MARKS, METRIC_KEYS, SMOOTH, Chart, lines_of
 from lumitui.app.tui.widgets.choice_button import neighbour
 from lumitui.app.tui.widgets.plot import sparkline
@@ -84,8 +84,8 @@ def gather(runs: Runs, run_id: str) -> GridFigures:
     return GridFigures(sweep, found, {name: runs.figures(name) for name in names})
 
 
-class GridScreen(FullScreen):
-    """The runs of one grid; enter opens one of them."""
+class GridScreen(RunScreenBase):
+    """The runs of one grid; enter opens one of them, and the keys of a run act on its row."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*METRIC_KEYS, SMOOTH]
 
@@ -123,7 +123,16 @@ class GridScreen(FullScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the choice of a metric if there are two."""
-        return action != "choose" or (self._found is not None and len(self._found.metrics) > 1)
+        if action == "choose":
+            return self._found is not None and len(self._found.metrics) > 1
+        return action != "grid"
+
+    @property
+    def chosen(self) -> str | None:
+        """The run on the current row."""
+        table = self.query_one("#grid", OpeningTable)
+        at = table.cursor_coordinate
+        return table.coordinate_to_cell_key(at).row_key.value if table.row_count else None
 
     def action_choose(self, step: int) -> None:
         if (found := self._found) is not None:
@@ -162,9 +171,9 @@ class GridScreen(FullScreen):
     @on(DataTable.RowHighlighted)
     def _draw_curves(self) -> None:
         """Draw the selected run's curve over the others, which are dim."""
-        table = self.query_one("#grid", OpeningTable)
-        at = table.cursor_coordinate
-        chosen = table.coordinate_to_cell_key(at).row_key.value if table.row_count else None
+        chosen = self.chosen
+        self.seen_run = self._found.runs.get(chosen) if self._found and chosen else None
+        self.refresh_bindings()
         several = chosen in self._lines
         lines = [replace(line, is_behind=several and run != chosen)
                  for run, line in self._lines.items()]  # fmt: skip

@@ -12,7 +12,7 @@ from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.gallery.histories import a_grid
 from tests.support.gallery.tour import still
-from tests.support.program.driven_tui import sees, until
+from tests.support.program.driven_tui import keys_below, sees, until
 
 
 async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
@@ -43,6 +43,11 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await sees(pilot, r"─ loss ─")
         app.runs.history.update(going.id, state=State.DONE)
         await sees(pilot, r"★ --lr=0.03 ")
+        await pilot.press("g", "j")
+        assert "+ Resubmit x2" in keys_below(pilot)
+        await pilot.press("+")
+        await sees(pilot, rf"Resubmit {run_id.rpartition('-')[0]}-\w+[\s\S]*nodes +2")
+        await pilot.press("escape")
         await pilot.press("j", "enter")
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
         await pilot.press("1")
