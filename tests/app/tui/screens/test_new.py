@@ -210,6 +210,7 @@ def test_a_likely_price_that_is_too_long_leaves_the_price_at_most(
 @pytest.mark.parametrize(
     ("width", "said"),
     [
+        (40, "billed at most 1 GPU-hour  time 01:00:00"),
         (58, "1 node, 8 ranks, 8 GPUs  billed at most 1 GPU-hour"),
         (59, "requests 1 node, 8 ranks, 8 GPUs  billed at most 1 GPU-hour"),
     ],
