@@ -335,7 +335,7 @@ async def test_a_text_that_is_no_yaml_is_kept_and_its_line_is_named(
         await pilot.press("enter")
         area = screen.query_one(TextEditor)
         area.insert("env: {A: [\n", (2, 0))
-        await sees(pilot, r"error: job.yaml, line \d+: not valid YAML")
+        await sees(pilot, r"error: line \d+: not valid YAML")
         (wrong,) = area._wrong
         area.move_cursor((0, 0))
         before = area.text
