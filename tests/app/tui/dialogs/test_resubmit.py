@@ -223,7 +223,7 @@ async def test_a_letter_typed_while_the_plan_is_made_answers_the_question(
         args.focus()
         before = args.value
         await pilot.press("ctrl+s", "n")
-        await sees(pilot, "Checking …, then asks")
+        await sees(pilot, "Checking; a confirmation follows …")
         await pilot.pause(1.0)  # longer than a key waits for a busy app
         assert args.value == before
         asked: list[str] = []

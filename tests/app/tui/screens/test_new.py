@@ -583,7 +583,7 @@ async def test_a_submit_right_after_an_edit_waits_for_its_check_and_keeps_the_ke
         await pilot.press("#")
         await sees(pilot, "Checking…")  # before a submit, too
         await pilot.press("enter", "ctrl+s", "y")
-        await sees(pilot, "Checking …, then asks")
+        await sees(pilot, "Checking; a confirmation follows …")
         await pilot.press("escape", "x")
         assert area.text.startswith("#\nxname"), "escape ends the wait"
         await pilot.press("backspace", *"]:", "ctrl+s", "y")
