@@ -362,7 +362,7 @@ def test_a_run_of_an_unsaved_draft_notes_that_its_file_was_edited(runs: Runs, fo
     draft = runs.drafts.open(folder / "job.yaml")
     (saved,) = runs.drafts.check(draft).previews
     (edited,) = runs.drafts.check(draft.edited(JOB.replace("nodes: 2", "nodes: 1"))).previews
-    assert (saved.note, edited.note) == ("", "job.yaml, edited")
+    assert (saved.note, edited.note) == ("", "differs from job.yaml")
 
 
 def test_a_site_with_accounts_refuses_a_job_without_one(runs: Runs, folder: Path) -> None:
