@@ -60,6 +60,21 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await sees(pilot, "alone-000001 is not part of a grid")
 
 
+async def test_a_narrow_terminal_shows_the_end_of_each_name_and_every_key_of_the_footer(
+    settings: Settings, tmp_path: Path
+) -> None:
+    history = History(settings.history)
+    run_id = a_grid(history, tmp_path)
+    (going,) = history.unfinished()
+    history.close()
+    app = still(settings)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.open_run(going.id, "script")
+        await sees(pilot, r"a All .* E Fetch .*q Quit|a All .* d Why .*q Quit")
+        app.open_grid(run_id)
+        await sees(pilot, rf"…\w*{run_id[-3:]} +│")
+
+
 def test_a_column_has_equal_decimals_that_were_measured() -> None:
     assert even_decimals(["1.562", "0.5751", "-"], [1.56177, 0.57508, None]) == [
         "1.5618", "0.5751", "-"
