@@ -210,7 +210,7 @@ def test_a_key_does_not_look_at_all_files_again(
     (folder / "train.py").unlink()
     assert "lacks the script train.py" in check(runs, folder, JOB).errors[0].words
     wrong = check(runs, folder, JOB.replace("train.py", "othr.py")).errors[0]
-    assert wrong.fix and wrong.fix.value == "other.py" and "Did you mean other.py?" in wrong.words
+    assert wrong.fix and wrong.fix.value == "other.py" and "Did you mean other.py?" in wrong.do
 
 
 # -- files
