@@ -131,7 +131,9 @@ def partition_of(spec: JobSpec, site: Site) -> Partition:
         )
     if spec.partition not in site.partitions:
         names = list(site.partitions)
-        near = "".join(f"Did you mean {one}? " for one in get_close_matches(spec.partition, names, 1))
+        near = "".join(
+            f"Did you mean {one}? " for one in get_close_matches(spec.partition, names, 1)
+        )
         raise InputError(
             f"{site.name} has no partition {spec.partition!r}.",
             f"{near}Use one of {', '.join(names)}.",

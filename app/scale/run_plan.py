@@ -252,7 +252,8 @@ def choose_start(
     if start == "checkpoint" and not launch.can_resume:
         raise InputError(
             "The job file does not define how the script resumes.",
-            "Set `resume:` to its arguments, like `resume: [--resume]`, or start from scratch (`--from scratch`).",
+            "Set `resume:` to its arguments, like `resume: [--resume]`, or start from scratch "
+            "(`--from scratch`).",
         )
     unfit = _unfit(parent, launch)
     if start == "checkpoint" and unfit:

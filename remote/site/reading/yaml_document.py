@@ -303,7 +303,7 @@ _PLAIN_WORDS = (
     (r"found character '(.)'", r"a value cannot start with \1", "Quote the value."),
     (
         "unknown escape character '(.)'",
-        r'\\\1 in double quotes has no meaning',
+        r"\\\1 in double quotes has no meaning",
         "Use single quotes.",
     ),
 )

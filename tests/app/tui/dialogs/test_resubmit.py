@@ -119,8 +119,8 @@ async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
         await sees(pilot, "◂ same code ▸")
         app.screen.query_one("#code").focus()
         await until(pilot, lambda: "◂ ▸ Change" in keys_below(pilot), "its keys")
-        for key, words in (("left", "current code"), ("right", "same code")):
-            await pilot.press(key)
+        for arrow, words in (("left", "current code"), ("right", "same code")):
+            await pilot.press(arrow)
             await sees(pilot, f"◂ {words} ▸")
             assert app.screen.focused is app.screen.query_one("#code")
         await pilot.press("ctrl+o")
