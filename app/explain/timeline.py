@@ -157,7 +157,7 @@ def _after(run: Run) -> Iterator[Happening]:
     if run.state is State.QUEUED and run.expected_start:
         yield Happening(run.expected_start, "expected to start", ahead=True)
     if end := run.latest_end:
-        yield Happening(end, "ended at its time limit at the latest", ahead=True)
+        yield Happening(end, "reaches its time limit", ahead=True)
 
 
 def _in_order(events: Sequence[Happening]) -> list[Happening]:

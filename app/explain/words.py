@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from lumitui.remote.site.finding import Finding
     from lumitui.remote.site.profile import Site
 
+_MOST_WARNINGS = 3  # maximum warnings listed in a question
+
 # -- counts and sizes
 
 
@@ -340,6 +342,14 @@ def finding(found: "Finding") -> str:
     """Return a finding in one line."""
     where = source(found.source)
     return f"{found.severity}: {found.message} {found.do} [{found.rule}; {where}]"
+
+
+def warning_rows(findings: Iterable["Finding"]) -> list[tuple[str, str]]:
+    """Return a (label, message) row for each of the first warnings, then the number of others."""
+    told = list(dict.fromkeys(one.message for one in findings if one.severity == "warning"))
+    rows = [("warning", message) for message in told[:_MOST_WARNINGS]]
+    more = len(told) - _MOST_WARNINGS
+    return [*rows, ("", f"… and {count(more, 'more warning')}")] if more > 0 else rows
 
 
 def source(text: str) -> str:

@@ -308,6 +308,16 @@ class JobSpec(MappingField):
         return self
 
 
+def at_line_of(path: Path, error: InputError) -> str:
+    """Return the message of an error in the valid job file at `path`, with its key's line."""
+    from lumitui.remote.site.reading.yaml_document import read_document
+
+    keys, document = error.field.split("."), read_document(path, plain=True)
+    known = keys[0] in document.data
+    line = f"{path.name}, line {document.line(tuple(keys))}: " if known else ""
+    return line + error.message
+
+
 def read_job(path: Path) -> JobSpec:
     """Return the job in the file at `path`.
 

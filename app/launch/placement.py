@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS, Trainer
@@ -129,9 +130,13 @@ def partition_of(spec: JobSpec, site: Site) -> Partition:
             field="partition",
         )
     if spec.partition not in site.partitions:
+        names = list(site.partitions)
+        near = "".join(
+            f"Did you mean {one}? " for one in get_close_matches(spec.partition, names, 1)
+        )
         raise InputError(
             f"{site.name} has no partition {spec.partition!r}.",
-            f"Use one of {', '.join(site.partitions)}.",
+            f"{near}Use one of {', '.join(names)}.",
             field="partition",
         )
     return site.partitions[spec.partition]

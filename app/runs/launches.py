@@ -68,7 +68,7 @@ class Launches(RunsCore):
         Raises:
             InputError: the job file is invalid or cannot be composed.
         """
-        from lumitui.app.job.spec import changed, read_job
+        from lumitui.app.job.spec import at_line_of, changed, read_job
 
         if isinstance(job, Path | str):
             spec = read_job(Path(job))  # first: `resolve` raises an odd error for a link to itself
@@ -77,7 +77,12 @@ class Launches(RunsCore):
         else:
             spec = job
         spec = changed(spec, dict(changes), "`changes`") if changes else spec
-        return self.drafts.previews(spec, folder or Path.cwd(), job_file)
+        try:
+            return self.drafts.previews(spec, folder or Path.cwd(), job_file)
+        except InputError as error:
+            if isinstance(job, Path | str) and not changes:
+                error.message = at_line_of(Path(job), error)
+            raise
 
     def trial(self, job: Path | str) -> Preview:
         """Return the preview of a job's trial: one node, ten minutes, two steps.

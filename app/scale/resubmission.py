@@ -150,8 +150,8 @@ class CodeNews:
             return ""
         if not self.files:
             return (
-                "The project differs from the code that ran, perhaps only in a job file: other "
-                "code was sent since, and lumitui keeps only the last code's list of files."
+                "The project differs from the code that ran, perhaps only in a job file. lumitui "
+                "cannot name the files, because it has sent other code since."
             )
         named = list(self.files[:_MOST_NAMED])
         if more := len(self.files) - len(named):

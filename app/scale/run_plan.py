@@ -252,13 +252,14 @@ def choose_start(
     if start == "checkpoint" and not launch.can_resume:
         raise InputError(
             "The job file does not define how the script resumes.",
-            "Set `resume:` to its arguments, like `resume: [--resume]`, or use `--from scratch`.",
+            "Set `resume:` to its arguments, like `resume: [--resume]`, or start from scratch "
+            "(`--from scratch`).",
         )
     unfit = _unfit(parent, launch)
     if start == "checkpoint" and unfit:
         raise InputError(
             f"The job cannot resume from the checkpoint of {parent.id}: {unfit}.",
-            "Use `--from scratch`, or keep the settings of that run.",
+            "Start from scratch (`--from scratch`), or keep the settings of that run.",
         )
     failed = parent.state in (
         State.FAILED, State.TIMEOUT, State.NODE_FAILED, State.PREEMPTED, State.OUT_OF_MEMORY

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lumitui.app.explain.run_phrases import time_limit
-from lumitui.app.explain.words import billing_notes, count, price_limit, price_sentence
+from lumitui.app.explain.words import (
+    billing_notes,
+    count,
+    price_limit,
+    price_sentence,
+    warning_rows,
+)
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
 from lumitui.app.scale.resubmission import Resubmission
@@ -160,10 +166,9 @@ def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:
         for plan, most in zip(plans, prices, strict=True)
     ]
     total = replace(prices[0], amount=sum(most.amount for most in prices))
-    every = [finding.severity for plan in plans for finding in plan.preview.findings]
     lines.append(("in all", price_sentence(total)))
     lines += [("rate", note) for note in billing_notes([(total, plans[0].preview.site)])]
-    return [*lines, ("warnings", str(warnings))] if (warnings := every.count("warning")) else lines
+    return lines + warning_rows(found for plan in plans for found in plan.preview.findings)
 
 
 def sent_sentence(sent: Sequence[Run]) -> str:

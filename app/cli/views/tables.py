@@ -216,10 +216,11 @@ def gpus_text(readings: "RunGpus", columns: int) -> str:
     return "\n".join([*gpu_summary(gpus, idle_watts), "", rows])
 
 
-def pruned_text(freed: Mapping[str, "Pruned"]) -> str:
-    """Return the freed sizes, one folder per line."""
+def pruned_text(freed: Mapping[str, "Pruned"], *, dry: bool) -> str:
+    """Return what was removed, one folder per line; for a dry run, what would be."""
+    gone = "would remove" if dry else "removed"
     return "\n".join(
-        f"{spell_out(root)}: {words.count(len(item.snapshots), 'snapshot')}, "
+        f"{spell_out(root)}: {gone} {words.count(len(item.snapshots), 'snapshot')}, "
         f"{words.count(item.files, 'file')}, {words.size(item.bytes)}"
         for root, item in freed.items()
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.job.strategies import TRAINERS
+from lumitui.app.launch.send.code.code_findings import RESULT_NAMES
 from lumitui.remote.site import run_folder
 from lumitui.remote.site.errors import InputError, RefusedError
 from lumitui.remote.site.shell_text import quote
@@ -166,9 +167,9 @@ def bring(
     absent = [item for item in brought.unmatched if item in chosen]
     bare = [item for item in absent if "/" not in item]
     code = Manifest.parse(sent) if sent else Manifest(())
-    known = code.id == run.snapshot and not patterns
+    known = code.id == run.snapshot
     others: set[str] = set()
-    if bare or known:
+    if bare or not patterns:
         with suppress(InputError):  # too many files
             others = {*list_files(transport, run.folder, ("*",), lambda: False).files}
             others -= {f"{run_folder.CODE}/{one.path}" for one in code.entries}
@@ -180,8 +181,14 @@ def bring(
         brought = replace(brought, files=files, left=left)
         absent = [item for item in absent if item not in found.values()]
     others -= {*(one.name for one in brought.files), *(one.name for one in brought.left)}
-    written = sorted(name for name in others if _WRITTEN.match(name)) if known else []
+    written = [] if patterns else sorted(filter(_WRITTEN.match, others))
+    if not known:  # other code was sent since, so only a name tells the code from a result
+        written = [one for one in written if _is_result(one)]
     return replace(brought, unmatched=tuple(absent), written=tuple(written))
+
+
+def _is_result(name: str) -> bool:
+    return any(fnmatchcase(name.rpartition("/")[2], each) for each in RESULT_NAMES)
 
 
 def _keep_out_of_code(target: Path) -> None:
@@ -205,8 +212,8 @@ def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
         sentences.append(f"lumitui did not follow these links: {_some(brought.links)}.")
     if brought.written and not named:
         sentences.append(
-            f"not fetched, but the job wrote it into its working folder: {_some(brought.written)}; "
-            "fetch it by its name, or let the program write to $RUN_DIR."
+            f"These files stay on the site, in the job's working folder: {_some(brought.written)}. "
+            "Fetch them by name (TUI: F, enter), or let the program write to $RUN_DIR."
         )
     if brought.unmatched and not named:
         sentences.append(f"no file matches {_some(brought.unmatched)} of `fetch:`.")

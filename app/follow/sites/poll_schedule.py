@@ -226,6 +226,12 @@ class Schedule:
         if not site.failures:
             site.due = min(site.due, max(now + END_SECONDS, site.earliest))
 
+    def lose(self, name: str, now: float) -> None:
+        """Record that another request lost the connection; the next poll shows if it is back."""
+        site = self.site(name)
+        if site.failing_since is None:
+            site.failing_since, site.due = now, -math.inf
+
     def drop_warnings(self, names: Iterable[str]) -> None:
         """Clear the warnings of all sites except `names`, those with unfinished runs.
 

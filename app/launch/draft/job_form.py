@@ -27,7 +27,8 @@ def problem_of(error: LumiError, document: Document | None) -> tuple[Finding, ..
     if isinstance(error, Mistakes):
         return tuple(_of_mistake(item) for item in error.mistakes)
     if isinstance(error, NotYaml):
-        return (Finding("", "error", error.message, error.hint, at=Position(error.line)),)
+        message = error.message.partition(f"line {error.line}: ")[2] or error.message
+        return (Finding("", "error", message, error.hint, at=Position(error.line)),)
     field = error.field if isinstance(error, InputError) else ""
     return (at_line(Finding("", "error", error.message, error.hint, at=at_key(field)), document),)
 

@@ -47,6 +47,18 @@ class Draft:
         """Whether it has unsaved changes."""
         return self.text != (self.saved or "")
 
+    @property
+    def differs(self) -> str:
+        """The note on a run whose text is not in the file."""
+        return f"differs from {self.name}"
+
+    def changed_on_disk(self) -> bool:
+        """Return whether another program changed the file since it was read or saved."""
+        try:
+            return self.path is not None and _read(self.path) not in (self.saved, self.text)
+        except InputError:
+            return False  # some editors remove the file for a moment
+
     def edited(self, text: str) -> "Draft":
         """Return the draft with a new text."""
         return replace(self, text=text)

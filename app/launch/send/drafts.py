@@ -246,7 +246,7 @@ class Drafts:
         if spec.script in dict(draft.files):
             previews = tuple(map(_to_save_first, previews))
         # The run names the file, which would then not show what was sent.
-        note = f"{draft.name}, edited" if draft.path and draft.unsaved else ""
+        note = draft.differs if draft.path and draft.unsaved else ""
         return tuple(
             replace(one, findings=(*one.findings, *self.answered(one, *previews[1:])), note=note)
             for one in previews

@@ -14,6 +14,14 @@ from lumitui.app.runs import SEND_STEPS
 from lumitui.app.tui.dialogs.dialog_box import DialogBox
 from lumitui.app.tui.widgets.styled import plain
 
+_DEEDS = {
+    "begin": "write the run into the history",
+    "sync": "send the code",
+    "prepare": "create the run's folder",
+    "submit": "submit the job",
+    "record": "write the job's id into the history",
+}
+"""What each step of a send does."""
 UNANSWERED_SECONDS = 3.0
 """Seconds of silence in a step before the dialog reports it."""
 
@@ -52,8 +60,9 @@ class SendingDialog(DialogBox[None]):
         text, at = Text(), SEND_STEPS.index(self._step) if self._step in SEND_STEPS else 0
         for index, step in enumerate(SEND_STEPS):
             sign = "done" if index < at else "now " if index == at else "    "
-            words = plain(f"  {self._words}").plain if index == at else ""
-            text.append(f"{sign}  {step}{words}", "" if index <= at else "dim")
+            words = self._words if index == at and step == self._step else ""
+            words = plain(words or _DEEDS[step]).plain
+            text.append(f"{sign}  {words}", "" if index <= at else "dim")
             now = min(self._silence(), time.monotonic() - self._began)
             silence = now if index == at and self._step else 0.0
             if silence > UNANSWERED_SECONDS:

@@ -71,7 +71,7 @@ class Cancels:
 
     def _ended(self, run_ids: tuple[str, ...]) -> str:
         if len(run_ids) > 1:
-            return f"{words.count(len(run_ids), 'run')}: all have ended."
+            return f"The {len(run_ids)} marked runs have all ended. To unmark them, press esc."
         return f"{run_ids[0]} has ended: {self._app.runs.history.get(run_ids[0]).state}."
 
     def _cancel(self, run_ids: tuple[str, ...]) -> None:
@@ -118,7 +118,7 @@ class Cancels:
             lines.append(("and", f"{len(runs) - most} more"))
         lines.append(("yes", "ends them for good"))
         if ended := len(run_ids) - len(runs):
-            lines.append(("not these", f"{words.count(ended, 'run')} ended already"))
+            lines.append(("already ended", words.count(ended, "run")))
         return lines
 
     def _not_all(self, failed: list[Failure]) -> LumiError:

@@ -110,6 +110,9 @@ class LogPane(Vertical):
     class StepEnded(Message):
         """The log shows that the run's step may have ended; sent once for each kind of line."""
 
+    class LinkLost(Message):
+        """The log's request lost the connection to the site."""
+
     def __init__(self, run_id: str) -> None:
         super().__init__(id="log")
         self._run_id = run_id
@@ -257,6 +260,7 @@ class LogPane(Vertical):
                 self._heard = at
             case LogLost():
                 self._lost = event
+                self.post_message(self.LinkLost())
                 self._view.note("Lines appear once the site answers.")
             case LogWaits(why):
                 self._following, self._ended = False, f"waiting: {why}"

@@ -18,7 +18,7 @@ from lumitui.app.tui.widgets.styled import GAP, VERDICTS, plain, rank_colour
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
 _MOST_RANKS = 1024  # maximum ranks of a drawn node
-PCI = "GPU 3 of 8: it sees 8 and uses number 3. PCI: the address of that one."
+PCI = "3 of 8: the rank sees 8 GPUs and uses number 3. PCI: the address of the one it uses."
 _NODE = Binding.Group("Node", compact=True)
 
 
@@ -96,7 +96,7 @@ class ProofPane(RowList):
             return []
         wrong = {row.local_rank for row in ranks if not row.ok}
         lines = [map_line(line, wrong) for line in node_map_lines(drawn, width, gpu_word(site))]
-        return [Text(), lines[0], *lines[3:-1]] if cores else []
+        return [Text(), *lines[:2], *lines[3:-1]] if cores else []
 
 
 def nodes_of(found: Verdict) -> dict[str, list[RankProof]]:

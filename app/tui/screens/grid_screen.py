@@ -14,11 +14,11 @@ from textual.widgets import DataTable, Static
 
 from lumitui.app.explain import row_words
 from lumitui.app.tui.asking import ask
-from lumitui.app.tui.screens.page import FullScreen
+from lumitui.app.tui.screens.page import RunScreenBase
 from lumitui.app.tui.widgets.chart import MARKS, METRIC_KEYS, SMOOTH, Chart, lines_of
 from lumitui.app.tui.widgets.choice_button import neighbour
 from lumitui.app.tui.widgets.plot import sparkline
-from lumitui.app.tui.widgets.styled import COLOURS, SERIES, plain
+from lumitui.app.tui.widgets.styled import COLOURS, SERIES, plain, shorten
 from lumitui.app.tui.widgets.tables.opening_table import OpeningTable
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ _Known = tuple[float, int]
 MOST_LINES = 4
 """Maximum number of curves drawn over each other: the lowest losses, or else the highest values."""
 _CURVE = 9  # cells of a curve in the table
+_FRAME = 4  # cells of the table's border, and of the last column's padding
+_LEAST_NAME = 8  # of a run's name, whose end distinguishes it
 SPEED = "samples_per_s"
 ALIKE = 0.05
 """Values that differ by a smaller share of the largest one count as the same."""
@@ -84,8 +86,8 @@ def gather(runs: Runs, run_id: str) -> GridFigures:
     return GridFigures(sweep, found, {name: runs.figures(name) for name in names})
 
 
-class GridScreen(FullScreen):
-    """The runs of one grid; enter opens one of them."""
+class GridScreen(RunScreenBase):
+    """The runs of one grid; enter opens one of them, and the keys of a run act on its row."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*METRIC_KEYS, SMOOTH]
 
@@ -123,7 +125,14 @@ class GridScreen(FullScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the choice of a metric if there are two."""
-        return action != "choose" or (self._found is not None and len(self._found.metrics) > 1)
+        if action == "choose":
+            return self._found is not None and len(self._found.metrics) > 1
+        return action != "grid"
+
+    @property
+    def chosen(self) -> str | None:
+        """The run on the current row."""
+        return self.seen_run.id if self.seen_run else None
 
     def action_choose(self, step: int) -> None:
         if (found := self._found) is not None:
@@ -149,8 +158,11 @@ class GridScreen(FullScreen):
         kept = [at for at in range(len(titles)) if any(cells[at].plain != "-" for cells, _ in rows)]
         for at in kept:
             table.add_column(Text(titles[at], "dim", justify=rows[0][0][at].justify))
+        widths = [max(len(titles[at]), *(cells[at].cell_len for cells, _ in rows)) for at in kept]
+        room = self.size.width - _FRAME - sum(width + 2 for width in widths[:-1])
         for cells, run in rows:
-            table.add_row(*(cells[at] for at in kept), key=run)
+            name = plain(shorten(cells[-1].plain, max(_LEAST_NAME, room)))
+            table.add_row(*(cells[at] for at in kept[:-1]), name, key=run)
         if not before:
             chosen = next((at for at, (cells, _) in enumerate(rows) if "★" in cells[0].plain), 0)
         table.move_cursor(row=chosen, animate=False)
@@ -165,6 +177,8 @@ class GridScreen(FullScreen):
         table = self.query_one("#grid", OpeningTable)
         at = table.cursor_coordinate
         chosen = table.coordinate_to_cell_key(at).row_key.value if table.row_count else None
+        self.seen_run = self._found.runs.get(chosen) if self._found and chosen else None
+        self.refresh_bindings()
         several = chosen in self._lines
         lines = [replace(line, is_behind=several and run != chosen)
                  for run, line in self._lines.items()]  # fmt: skip

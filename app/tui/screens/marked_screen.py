@@ -138,8 +138,9 @@ class MarkedPage(RunScreenBase):
                     there = folder / run_id if several else folder
                     found = runs.fetch(run_id, there)
                     told = [f"{run_id}: {words.count(len(found.files), 'file')} in {there}."]
-                    told += result_files.notes(found, named=False)
-                    app.notify(" ".join(told), markup=False)
+                    told += (notes := result_files.notes(found, named=False))
+                    app.notify(" ".join(told), severity="warning" if notes else "information",
+                               markup=False, timeout=20 if notes else None)  # fmt: skip
                     result_files.check_fetch(found, named=False)
                 except LumiError as error:
                     first = first or error

@@ -105,6 +105,7 @@ class NewScreen(FullScreen):
         self._asked = 0
         self._checking = self._stale = False
         """Whether a check is running, and whether its draft was edited since."""
+        self._changed = False  # whether another program changed the file
 
     def body(self) -> ComposeResult:
         """Yield the job file's path, the starting points, and the views."""
@@ -120,6 +121,7 @@ class NewScreen(FullScreen):
 
     def begin(self) -> None:
         """Open the given job file or the unsaved draft, or offer starting points."""
+        self.set_interval(1.0, self._read_disk)
         self._start_again(self._job.parent if self._job else None)
         kept = tui(self).kept
         if self._job and kept and kept.path and kept.path.absolute() == self._job.absolute():
@@ -357,10 +359,20 @@ class NewScreen(FullScreen):
         return draft if draft and draft.text != tui(self).sent else None
 
     def show_saved(self) -> None:
-        """Show whether there are unsaved edits."""
+        """Show whether there are unsaved edits, or another program changed the file."""
         unsaved = self._edited_draft is not None
         saved = not unsaved and self._draft is not None and self._draft.path is not None
-        self.query_one(DraftViews).mark(saved=saved, unsaved=unsaved)
+        self.query_one(DraftViews).mark(saved=saved, unsaved=unsaved, changed=self._changed)
+
+    def _read_disk(self) -> None:
+        """Offer to reload the file if another program changed it; called each second."""
+        draft, known = self._draft, self._changed
+        self._changed = draft is not None and self.is_seen and draft.changed_on_disk()
+        if draft is not None and self._changed is not known:
+            self.show_saved()
+            if self._changed:
+                words = f"Another program changed {draft.name}. Press r to reload it."
+                self.notify(words, severity="warning", markup=False)
 
     def action_save(self) -> None:
         """Save the job file; ask for its path if it has none."""
@@ -521,21 +533,26 @@ class NewScreen(FullScreen):
         forced = bool(checked.errors)
         previews = tuple(replace(one, forced=forced) for one in checked.previews)
         first, several = previews[0], len(previews) > 1 or previews[0].cell
-        saves = self._edited_draft is not None and checked.draft.path is not None
+        changed = checked.draft.changed_on_disk()
+        saves = self._edited_draft is not None and checked.draft.path is not None and not changed
 
         def answered(yes: bool | None) -> None:
             if not yes:
                 return
             tui(self).sent = checked.draft.text
-            if saves:
-                self._save(None)
+            sent = previews
+            if saves and self._save(None):
+                sent = tuple(replace(one, note="") for one in previews)
             elif self._edited_draft:
                 words = "The job file is not saved. To save it, press 2, then ctrl+w."
                 self.notify(words, timeout=15, markup=False)
+            elif changed:
+                note = checked.draft.differs
+                sent = tuple(replace(one, note=note) for one in previews)
             if several:
-                tui(self).sends.send_grid(previews)
+                tui(self).sends.send_grid(sent)
             else:
-                tui(self).sends.send(first)
+                tui(self).sends.send(sent[0])
 
         name = styled.shorten(first.launch.spec.name, 40)
         if several:
@@ -551,6 +568,9 @@ class NewScreen(FullScreen):
             title = f"{title.removesuffix('?')} with {count(len(checked.errors), 'error')}?"
             lines = [*(("error", error.message) for error in checked.errors), *lines]
         lines += [("saves", checked.draft.name)] * saves
+        if changed:
+            told = f"{checked.draft.name} differs. This sends the text on the screen."
+            lines = [("on disk", told), *lines]
         lines.append(("yes", f"sends the code and submits {count(len(previews), 'job')}"))
         label = "Submit anyway" if forced else "Submit"
         self.app.push_screen(Confirm(title, lines, label, no="Nothing was sent."), answered)

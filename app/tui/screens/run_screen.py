@@ -275,6 +275,10 @@ class RunScreen(MarkedPage):
         """Poll the site soon, so that the state follows the log."""
         tui(self).schedule.hasten(self._run().site, time.monotonic())
 
+    def on_log_pane_link_lost(self) -> None:
+        """Show in the title bar, too, that the connection was lost, until a poll succeeds."""
+        tui(self).schedule.lose(self._run().site, time.monotonic())
+
     @on(Tabs.TabActivated)
     def _tab_chosen(self) -> None:
         if not self.query(Tab):

@@ -359,6 +359,7 @@ class RunsScreen(MarkedPage):
             runs = (*runs, self._chosen())
         if 2 <= len(runs) <= MOST_COMPARED:
             tui(self).open_compare(runs)
+            self.unmark()  # the next key is for the row
             return
         message = f"You can compare 2 to {MOST_COMPARED} marked runs, not {len(runs)}."
         show_error(self, InputError(message, "Mark runs with space, then press C."))

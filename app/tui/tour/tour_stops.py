@@ -23,7 +23,7 @@ STOPS = (
     TourStop("enter", "opens the run under the cursor, which trains on 8 nodes", "overview"),
     TourStop("l", "follows its log, which grows as the job trains", "log"),
     TourStop("p", "shows the proof: the cores and GPUs each rank measured", "proof"),
-    TourStop("m", "draws its loss and its images per second", "metrics"),
+    TourStop("m", "draws its loss; . draws the next metric", "metrics"),
     TourStop("S", "shows how it scales on 1 to 8 nodes, and predicts 16", "scaling"),
     # The dialog covers the line, so the description tells how to close it.
     TourStop("+", "plans it on twice the nodes, shows the changes; esc closes", "resubmit"),

@@ -61,7 +61,7 @@ class Keys(Footer):
                     continue
                 label = f"{key.key_display} {key.description}"
             room -= cell_len(label)
-            if room >= 0:
+            if room > 0:  # the last keys have another blank before them
                 room -= gap * (label.rstrip() == label != "")  # keys of a group stand close
                 yield key
         yield Static(classes="space")

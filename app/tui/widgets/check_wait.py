@@ -20,7 +20,7 @@ class CheckWait(Static, can_focus=True):
         """Keep the keys from now on, unless a submit waits already."""
         if self._keys is None or self.screen.focused is not self:
             self._keys = []
-            self._hold("Checking …, then asks")
+            self._hold("Checking; a confirmation follows …")
 
     def _hold(self, words: str) -> None:
         if self.screen.focused is not self:

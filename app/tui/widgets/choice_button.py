@@ -16,6 +16,10 @@ class ChoiceButton(Button, Generic[Value]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "press", "Next value", show=False, id="choice.next",
                 tooltip="Choose the next value"),
+        Binding("right", "step(1)", "Change", key_display="◂ ▸", id="choice.right",
+                tooltip="Choose the next value"),
+        Binding("left", "step(-1)", "Previous value", show=False, id="choice.left",
+                tooltip="Choose the previous value"),
     ]  # fmt: skip
 
     def __init__(
@@ -28,6 +32,7 @@ class ChoiceButton(Button, Generic[Value]):
         super().__init__(_turnable(values[0][1]), id=id, compact=True, classes="choice")
         self._values = values
         self.value = values[0][0]
+        self._step = 1
 
     def choose(self, value: Value) -> None:
         """Choose `value`."""
@@ -35,9 +40,15 @@ class ChoiceButton(Button, Generic[Value]):
         self.label = _turnable(next(words for other, words in self._values if other == value))
         self.refresh(layout=True)
 
+    def action_step(self, step: int) -> None:
+        """Press the button so that it turns by `step`."""
+        self._step = step
+        self.press()
+
     def turn(self) -> None:
-        """Choose the next value."""
-        self.choose(neighbour([value for value, _ in self._values], self.value, 1))
+        """Choose the next value, or the previous one after that arrow."""
+        self.choose(neighbour([value for value, _ in self._values], self.value, self._step))
+        self._step = 1
 
 
 def neighbour(values: Sequence[Value], chosen: object, step: int) -> Value:

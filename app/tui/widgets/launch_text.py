@@ -18,7 +18,6 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
     """Return the terms of sending a launch; `price` replaces the price's upper bound."""
     launch = preview.launch
     outlook = price or Outlook(launch.price)
-    warnings = sum(finding.severity == "warning" for finding in preview.findings)
     lines = [
         ("requests", f"{words.layout_size(launch.layout)} of {launch.spec.partition}"),
         *[("GPU memory", f"{words.rank_memory(one)} per rank") for one in (launch.memory,) if one],
@@ -30,7 +29,7 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
         lines.append(("account", launch.spec.account))
     if preview.files.weight:
         lines.append(("code", preview.files.weight))
-    return [*lines, ("warnings", str(warnings))] if warnings else lines
+    return [*lines, *words.warning_rows(preview.findings)]
 
 
 def rate(previews: Sequence[Preview]) -> list[tuple[str, str]]:
@@ -45,8 +44,9 @@ def series_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
     lines = [
         (label, "; ".join(dict.fromkeys(one.get(label, "none") for one in each)))
         for label in each[0]
-        if label not in ("billed", "rate")
+        if label not in ("billed", "rate", "warning", "")
     ]
+    lines += words.warning_rows(found for one in previews for found in one.findings)
     lines += rate(previews)
     lines += [
         (f"run {number}", f"{item.cell}, {words.amount(item.launch.price)}")
@@ -88,12 +88,16 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None, width: int) 
         parts.append(("GPU memory ", words.rank_memory(first.memory)))
     if len(f"{''.join(parts[0])}  billed {most}") > width:
         parts[0] = ("", parts[0][1])  # the price needs its label more
+    if len(f"{parts[0][1]}  billed {most}") > width:
+        parts[:2] = parts[1::-1]
     text = Text(no_wrap=True, overflow="ellipsis")
     for label, value in parts:
-        for shown in (value, most) if label == "billed " else (value,):
+        options = (value, most) if label == "billed " else (value,)
+        for shown in options:
             part = Text.assemble(("  " if text else "") + label, styled.plain(shown))
             part.stylize("dim", 0, part.cell_len - len(shown))
-            if not text or text.cell_len + part.cell_len <= width:
+            last = not text and shown == options[-1]
+            if last or text.cell_len + part.cell_len <= width:
                 text.append_text(part)
                 break
     return text

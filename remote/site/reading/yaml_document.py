@@ -272,5 +272,39 @@ def _yaml_words(error: yaml.YAMLError, name: str, text: str) -> tuple[str, str, 
         closing = {"[": "]", "{": "}"}.get(sign, sign)
         words = f"{name}, line {line}: not valid YAML (the {sign} has no closing {closing})."
         return words, f"Add the {closing}, or quote the whole value.", line
+    if begun and "expected ':'" in problem:  # the parser notices at the next line
+        where, line = f"{name}, line {begun.line + 1}", begun.line + 1
+    for pattern, words, hint in _PLAIN_WORDS:
+        if found := re.search(pattern, problem):
+            return f"{where}: not valid YAML ({found.expand(words)}).", found.expand(hint), line
     hint = "Check the indentation, colons and quotes around it."
     return f"{where}: not valid YAML ({problem}).", hint, line
+
+
+_PLAIN_WORDS = (
+    ("expected ':'", "a key needs a colon and a blank", "Write `key: value`."),
+    (
+        "mapping values are not allowed|sequence entries are not allowed",
+        "a key or list item is not allowed here",
+        "Indent it like its neighbours. If a value contains `: `, quote the value.",
+    ),
+    (
+        "but found '(<block|[?-])",
+        "the indentation matches no line above",
+        "Indent the line like its neighbours.",
+    ),
+    (
+        "but found '<scalar>'",
+        "text follows a closing quote or bracket",
+        "Quote the whole value.",
+    ),
+    (r"but found '([\]}:])'", r"unexpected \1", r"Remove the \1, or quote the whole value."),
+    (r"found character '\\t'", "a tab before the text", "Indent with blanks."),
+    (r"found character '(.)'", r"a value cannot start with \1", "Quote the value."),
+    (
+        "unknown escape character '(.)'",
+        r"\\\1 in double quotes has no meaning",
+        "Use single quotes.",
+    ),
+)
+"""What the parser says, as patterns; plain words for it, and what to do."""

@@ -59,7 +59,10 @@ class FetchOutcome:
     troubles: tuple[str, ...] = ()
     """The site's own messages about unreadable files."""
     written: tuple[str, ...] = ()
-    """Other files that the job wrote into its working folder, if the code that it got is known."""
+    """Other files that the job wrote into its working folder.
+
+    If other code was sent since, only those whose names are usual for results.
+    """
 
 
 def fetch(

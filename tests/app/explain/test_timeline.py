@@ -65,7 +65,7 @@ def test_what_is_expected_comes_last_and_what_is_not_known_is_left_out() -> None
     assert [(since, what) for _, since, what in rows][1:] == [
         ("+1 min 40 s", "submitted to somewhere as job 7"),
         ("in 10 min", "expected to start"),
-        ("in 1 h 10 min", "ended at its time limit at the latest"),
+        ("in 1 h 10 min", "reaches its time limit"),
     ]
     unsent = replace(queued, submitted=None, job_id=None, state=State.SENDING,
                      expected_start=None, expected_end=None)  # fmt: skip
@@ -102,7 +102,7 @@ def test_a_clock_that_is_behind_is_named_and_counts_no_limit_in_years() -> None:
     )  # fmt: skip
     shown = timeline.rows(timeline.happenings(running, (), None), NOW - DAYS)
     assert shown[0][2] == "created on a laptop (its clock is about 5 d 18 h behind the site's)"
-    assert shown[-1][1:] == ("in 5 min", "ended at its time limit at the latest")
+    assert shown[-1][1:] == ("in 5 min", "reaches its time limit")
     ((_, end),) = expectations(running, NOW - DAYS)
     assert end.endswith(", in 5 min")
 

@@ -204,8 +204,8 @@ def test_who_insists_on_a_checkpoint_is_refused_without_one(runs: Runs, failed: 
         (tuple("abcd"), "a, b, c and 1 more file differ from the code that ran."),
         (
             (),
-            "The project differs from the code that ran, perhaps only in a job file: other code "
-            "was sent since, and lumitui keeps only the last code's list of files.",
+            "The project differs from the code that ran, perhaps only in a job file. lumitui "
+            "cannot name the files, because it has sent other code since.",
         ),
     ],
 )

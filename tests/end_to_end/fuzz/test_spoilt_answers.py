@@ -45,7 +45,7 @@ VERBS = {
     "logs": ("logs", "last"),
     "logs --follow": ("logs", "last", "--follow"),
     "doctor": ("site", "check", "laptop"),
-    "prune": ("site", "prune", "laptop"),
+    "prune": ("site", "prune", "laptop", "--yes"),
     "cancel": ("cancel", "last", "--yes"),
     "recover": ("history", "--recover", "laptop"),
     "fetch": ("fetch", "last"),
@@ -163,7 +163,7 @@ SLURM_VERBS = {
     "logs": ("logs", "last"),
     "doctor": ("site", "check", "lumi"),
     "cluster": ("site", "live", "lumi"),
-    "prune": ("site", "prune", "lumi"),
+    "prune": ("site", "prune", "lumi", "--yes"),
     "recover": ("history", "--recover", "lumi", "--account", "project_462000001"),
 }
 SLURM_ANSWERS = [

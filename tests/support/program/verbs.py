@@ -89,7 +89,7 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "shell": (Words("{run} -- true"),),
     "forward": (Words("{run} 6006"),),
     "fetch": (Words("{run} --to {new}/results", writes=True),),
-    "site prune": (Words("laptop", writes=True), Words("laptop --dry-run")),
+    "site prune": (Words("laptop --yes", writes=True), Words("laptop --dry-run")),
     "site data": (Words("laptop"), Words("laptop --prune --dry-run")),
     "bind": (Words("lumi"), Words("lumi --explain map_cpu:49,57 --json")),
     "rules": (Words(""), Words("cluster-image"), Words("--site lumi --json")),

@@ -79,7 +79,10 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
         headings = (words.file_heading(one.cell) for one in shown)
         texts = [f"{name}\n{text}" for name, text in zip(headings, texts, strict=True)]
     reply.give(output.previews_data(every))
-    if not reply.json:
+    lacks = any(error.rule == "script" for one in every for error in one.errors)
+    if lacks and not (reply.json or only_script or all_files):
+        say("Add --script to print the script despite the error.")
+    elif not reply.json:
         output.put("\n".join(texts), nl=False)
     return InputError.exit_code if any(one.errors for one in every) else 0
 

@@ -2,6 +2,7 @@
 
 import click
 
+from lumitui.app.cli.confirmation import confirm
 from lumitui.app.cli.output import Reply, say, warn
 from lumitui.app.cli.session import (
     account_option,
@@ -13,6 +14,7 @@ from lumitui.app.cli.session import (
     profiles,
     site_argument,
     sites_beginning,
+    yes_option,
 )
 from lumitui.app.cli.views import tables
 from lumitui.app.runs import InputError
@@ -55,13 +57,18 @@ def live(reply: Reply, site_name: str) -> None:
 @click.command()
 @site_argument
 @dry_option
+@yes_option
 @json_option
 @click.pass_obj
-def prune(reply: Reply, site_name: str, dry: bool) -> None:
-    """Remove from a site the code that no unfinished run uses."""
+def prune(reply: Reply, site_name: str, dry: bool, yes: bool) -> None:
+    """Remove from a site the code that no unfinished run uses, after confirmation."""
     with core() as runs:
-        freed = runs.prune(site_name, dry=dry, warn=warn)
-    reply.give(freed, tables.pruned_text(freed))
+        freed = runs.prune(site_name, dry=dry or not yes, warn=warn)
+        if freed and not (dry or yes):
+            say(tables.pruned_text(freed, dry=True))
+            confirm("Remove this code?", yes=yes, otherwise="Nothing was removed.")
+            freed = runs.prune(site_name, warn=warn)
+    reply.give(freed, tables.pruned_text(freed, dry=dry))
     if not freed:
         say("There is nothing to remove.")
         return

@@ -96,10 +96,11 @@ _RESULT = 1_000_000
 """Minimum size of a result, in bytes: a smaller file with such a name is probably code."""
 _LARGE = 10_000_000
 """Size in bytes from which a file is probably not code."""
-_RESULTS = (
+RESULT_NAMES = (
     "*.pt", "*.pth", "*.ckpt", "*.safetensors", "*.onnx", "events.out.tfevents.*", "slurm-*.out",
     METRICS, BINDING,
 )  # fmt: skip
+"""Patterns of the names of files that a run writes."""
 _FOLDERS = ("wandb", "mlruns", "lightning_logs", "checkpoints")
 _MOST = 5
 
@@ -137,7 +138,7 @@ def _odd(entry: ManifestEntry) -> str:
         if part in _FOLDERS and not entry.path.endswith(".py"):
             return "/".join(parts[:depth]) + "/"
     name = posixpath.basename(entry.path)
-    if entry.size >= _RESULT and any(fnmatch.fnmatchcase(name, each) for each in _RESULTS):
+    if entry.size >= _RESULT and any(fnmatch.fnmatchcase(name, each) for each in RESULT_NAMES):
         return f"{posixpath.dirname(entry.path)}/".lstrip("/") or name
     return entry.path if entry.size >= _LARGE else ""
 

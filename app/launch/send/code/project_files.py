@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
 from lumitui.app.job.spec import JobSpec
@@ -19,8 +20,9 @@ from lumitui.app.launch.send.code import code_findings
 from lumitui.app.launch.send.code.code_findings import taken_links
 from lumitui.app.launch.send.staging_plan import heeded, left_out
 from lumitui.remote.site.errors import InputError
-from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.reading.plain_file import read_plain
+from lumitui.remote.site.source_position import at_key
 from lumitui.remote.site.webhook_address import check_webhook
 from lumitui.remote.source.guard import ScanGuard, Suspect
 from lumitui.remote.source.hash_cache import Hashes
@@ -201,11 +203,21 @@ Problem = tuple[str, str, InputError]
 """A reason not to send a job: the rule, the key of the job file, and the error."""
 
 
+class ScriptMissing(InputError):
+    """The code lacks the script; it may have one with a similar name."""
+
+    def __init__(self, message: str, cure: str, near: Sequence[str]) -> None:
+        """Keep a fix: the first name that is `near` the script's; `cure` says what else to do."""
+        super().__init__(message, "".join(f"Did you mean {one}? " for one in near[:1]) + cure)
+        self.fix = Fix(f"use {near[0]}", at_key("script"), near[0]) if near else None
+
+
 def _errors(problems: Sequence[Problem]) -> tuple[Finding, ...]:
     return tuple(
-        hit(rule, key, error.message, error.hint, source="the files here", final=True)
+        hit(rule, key, error.message, error.hint, source="the files here", final=True,
+            fix=error.fix if isinstance(error, ScriptMissing) else None)
         for rule, key, error in problems
-    )
+    )  # fmt: skip
 
 
 def _problems(
@@ -221,6 +233,7 @@ def _problems(
         yield "link-taken", key, error
 
 
+_NEAR = 0.75  # of get_close_matches: below it, names like train.py and main.py would match
 _NO_PROGRAM = (".txt", ".md", ".yaml", ".yml", ".json", ".csv", ".log")
 
 
@@ -234,8 +247,9 @@ def lacks(
         yield "workdir", "workdir", InputError(message, "Check `workdir:`.")
     found = next((one for one in sent.entries if one.path == script), None)
     if found is None and script != "." and script not in kept:
+        near = get_close_matches(script, [one.path for one in sent.entries], 1, _NEAR)
         message = f"{code} lacks the script {spec.script}."
-        yield "script", "script", InputError(message, cure)
+        yield "script", "script", ScriptMissing(message, cure, near)
     if found and posixpath.splitext(script)[1] in _NO_PROGRAM:
         message = f"{spec.script} is neither Python (.py) nor another program."
         do = "Set `script:` to the program that each rank runs."

@@ -118,9 +118,13 @@ class DraftViews(Vertical):
         self._stale = preview is None
         self._show_parts()
 
-    def mark(self, *, saved: bool, unsaved: bool) -> None:
-        """Show whether the draft is in its file, or has edits that nothing has."""
-        said = Content.styled("not saved", "$text-warning") if unsaved else Content("saved" * saved)
+    def mark(self, *, saved: bool, unsaved: bool, changed: bool) -> None:
+        """Show whether the draft is in its file, or has edits that nothing has.
+
+        `changed`: whether another program changed the file.
+        """
+        words = "changed on disk (r reloads)" if changed else "not saved" * unsaved
+        said = Content.styled(words, "$text-warning") if words else Content("saved" * saved)
         if said != self._saved:
             self._saved = said
             self._draw_names()

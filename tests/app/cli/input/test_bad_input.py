@@ -185,10 +185,16 @@ def test_a_preview_shows_what_a_send_would_refuse(here: Here, home: Home, path: 
     ):
         write(path, LAPTOP | changes)
         done = here("preview", str(path))
-        assert done.returncode == 2 and done.stdout, done.stderr
+        assert done.returncode == 2 and bool(done.stdout) is ("script" not in changes), done.stderr
         (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
         assert all(word in line for word in words), line
         told(here("submit", str(path), "--yes"), 2, *words)
+    write(path, LAPTOP)
+    write(path, LAPTOP | {"script": "helo.py"})
+    assert "Did you mean hello.py? Put it into" in here("preview", str(path)).stderr
+    assert here("preview", "--script", str(path)).stdout.startswith("#!/bin/bash")
+    write(path, LAPTOP | {"partition": "locl"})
+    told(here("preview", str(path)), 2, f"{path.name}, line ", "Did you mean local?")
     write(path, LAPTOP)
     (path.parent / ".gitignore").write_text("hello.py\n")
     assert "error: The code lacks the script hello.py" in here("preview", str(path)).stderr

@@ -1,5 +1,6 @@
 """Where a person agrees to a price, the site's way of counting stands beside it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from lumitui.app.launch.job_price import node_rate
 from lumitui.app.mcp.agent_views import previews_view
 from lumitui.app.runs import Runs
 from lumitui.app.tui.widgets.launch_text import rate, series_terms, terms
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.program.command_line import CLUSTER, Here, write
 from tests.support.program.home import Home
@@ -60,6 +62,16 @@ def test_the_dialog_has_the_same_words(runs: Runs, lumi: Path) -> None:
     preview = runs.preview(parse_job(lumi.read_text(), "job"), lumi.parent)
     assert ("rate", NOTE) in terms(preview)
     assert ("rate", NOTE) in series_terms((preview, preview))
+
+
+def test_the_question_names_the_warnings_once(runs: Runs, lumi: Path) -> None:
+    found = [Finding("a", "warning", f"Warning {at}.") for at in range(5)]
+    preview = replace(runs.preview(parse_job(lumi.read_text(), "job"), lumi.parent),
+                      findings=(*found, Finding("b", "note", "Only a note.")))  # fmt: skip
+    rows = [*(("warning", f"Warning {at}.") for at in range(3)), ("", "… and 2 more warnings")]
+    assert terms(preview)[-4:] == rows
+    several = series_terms((preview, preview))
+    assert [row for row in several if row in rows] == rows
 
 
 def test_each_note_agrees_with_the_rates_of_its_profile() -> None:

@@ -205,7 +205,7 @@ def test_a_run_from_submit_to_fetch(here: Here, job: Path, tmp_path: Path) -> No
     done = here("fetch", run["id"], "--to", str(target), "*.out")
     assert done.stdout == f"{target}/attempt-1.out\n"
     assert '"argv": ["one"]' in (target / "attempt-1.out").read_text()
-    assert here("site", "prune", "laptop").returncode == 0
+    assert here("site", "prune", "laptop", "--yes").returncode == 0
     assert here("cancel", "last", "--yes").returncode == 2
 
 

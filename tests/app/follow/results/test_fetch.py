@@ -88,12 +88,16 @@ def test_what_a_job_wrote_beside_its_code_is_named_and_found_by_its_ending(
     run = finish(runs, runs.send(runs.preview(job, project)))
     to = ("--to", str(tmp_path / "here"))
     done = here("fetch", run.id, *to)
-    assert "the job wrote it into its working folder: code/sub/new.pth; fetch" in done.stderr
+    assert "stay on the site, in the job's working folder: code/sub/new.pth." in done.stderr
     done = here("fetch", run.id, "*.pth", *to)
     assert done.returncode == 0, done.stderr
     assert [line.removeprefix(f"{tmp_path}/here/") for line in done.stdout.splitlines()] == [
         "code/sub/new.pth"
     ], "old.pth is the project's own"
+    (project / "hello.py").write_text("print('other code')\n")
+    finish(runs, runs.send(runs.preview(job, project)))
+    done = here("fetch", run.id, "--to", str(tmp_path / "later"))
+    assert "working folder: code/sub/new.pth." in done.stderr, "by its name"
     assert "No file matches *.txt." in here("fetch", run.id, "*.txt", *to).stderr
 
 

@@ -128,6 +128,19 @@ def test_what_a_bar_says_fits_and_hides_no_trouble(found: list[SiteLink], width:
     assert not bad or {state for state, _ in said} & bad
 
 
+def test_a_log_that_loses_its_link_makes_no_link_live() -> None:
+    schedule = Schedule(last_input=0.0)
+    schedule.ended("a", 0.0, RefreshEnding(1), pause=45)
+    schedule.lose("a", 10.0)
+    assert words(schedule, 12.0) == "reconnecting 2s"
+    assert schedule.due(["a"], 12.0) == ["a"], "a poll shows whether it is back"
+    schedule.began("a", 12.0)
+    schedule.lose("a", 13.0)
+    assert words(schedule, 13.0) == "reconnecting 3s"
+    schedule.ended("a", 13.0, RefreshEnding(1), pause=45)
+    assert words(schedule, 14.0) == "live 1s" and not schedule.due(["a"], 14.0)
+
+
 @pytest.mark.parametrize(
     ("width", "words"),
     [

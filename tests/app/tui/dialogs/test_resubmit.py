@@ -117,6 +117,12 @@ async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
         await sees(pilot, "hello.py differs from the code that ran. This sends the code that ran.")
         await sees(pilot, "◂ same code ▸")
+        app.screen.query_one("#code").focus()
+        await until(pilot, lambda: "◂ ▸ Change" in keys_below(pilot), "its keys")
+        for arrow, words in (("left", "current code"), ("right", "same code")):
+            await pilot.press(arrow)
+            await sees(pilot, f"◂ {words} ▸")
+            assert app.screen.focused is app.screen.query_one("#code")
         await pilot.press("ctrl+o")
         await sees(pilot, "◂ current code ▸")
         await sees(pilot, "This sends the current code.")
@@ -217,7 +223,7 @@ async def test_a_letter_typed_while_the_plan_is_made_answers_the_question(
         args.focus()
         before = args.value
         await pilot.press("ctrl+s", "n")
-        await sees(pilot, "Checking …, then asks")
+        await sees(pilot, "Checking; a confirmation follows …")
         await pilot.pause(1.0)  # longer than a key waits for a busy app
         assert args.value == before
         asked: list[str] = []

@@ -185,6 +185,9 @@ async def test_a_log_that_shows_the_end_has_its_site_polled_soon(
             pane.tell(pane._number, LogGrew(part, len(part)))
         await pilot.pause()
         assert asked == ([run.site] if soon else []), "once"
+        pane.tell(pane._number, LogLost(time.time(), ""))
+        await pilot.pause()
+        assert app.schedule.site(run.site).failing_since is not None, "for the title bar"
 
 
 async def test_the_line_below_a_log_says_what_its_link_is_like_and_the_lines_stay() -> None:

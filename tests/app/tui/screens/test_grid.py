@@ -12,7 +12,7 @@ from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.gallery.histories import a_grid
 from tests.support.gallery.tour import still
-from tests.support.program.driven_tui import sees, until
+from tests.support.program.driven_tui import keys_below, sees, until
 
 
 async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
@@ -43,6 +43,11 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await sees(pilot, r"─ loss ─")
         app.runs.history.update(going.id, state=State.DONE)
         await sees(pilot, r"★ --lr=0.03 ")
+        await pilot.press("g", "j")
+        assert "+ Resubmit x2" in keys_below(pilot)
+        await pilot.press("+")
+        await sees(pilot, rf"Resubmit {run_id.rpartition('-')[0]}-\w+[\s\S]*nodes +2")
+        await pilot.press("escape")
         await pilot.press("j", "enter")
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
         await pilot.press("1")
@@ -53,6 +58,21 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await sees(pilot, "alone-000001")
         await pilot.press("x")
         await sees(pilot, "alone-000001 is not part of a grid")
+
+
+async def test_a_narrow_terminal_shows_the_end_of_each_name_and_every_key_of_the_footer(
+    settings: Settings, tmp_path: Path
+) -> None:
+    history = History(settings.history)
+    run_id = a_grid(history, tmp_path)
+    (going,) = history.unfinished()
+    history.close()
+    app = still(settings)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.open_run(going.id, "script")
+        await sees(pilot, r"a All .* E Fetch .*q Quit|a All .* d Why .*q Quit")
+        app.open_grid(run_id)
+        await sees(pilot, rf"…\w*{run_id[-3:]} +│")
 
 
 def test_a_column_has_equal_decimals_that_were_measured() -> None:

@@ -210,6 +210,7 @@ def test_a_likely_price_that_is_too_long_leaves_the_price_at_most(
 @pytest.mark.parametrize(
     ("width", "said"),
     [
+        (40, "billed at most 1 GPU-hour  time 01:00:00"),
         (58, "1 node, 8 ranks, 8 GPUs  billed at most 1 GPU-hour"),
         (59, "requests 1 node, 8 ranks, 8 GPUs  billed at most 1 GPU-hour"),
     ],
@@ -334,7 +335,7 @@ async def test_a_text_that_is_no_yaml_is_kept_and_its_line_is_named(
         await pilot.press("enter")
         area = screen.query_one(TextEditor)
         area.insert("env: {A: [\n", (2, 0))
-        await sees(pilot, r"error: job.yaml, line \d+: not valid YAML")
+        await sees(pilot, r"error: line \d+: not valid YAML")
         (wrong,) = area._wrong
         area.move_cursor((0, 0))
         before = area.text
@@ -516,6 +517,7 @@ async def test_what_was_submitted_is_saved_and_its_form_comes_back(
         await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
         await until(pilot, lambda: not app.under_way, "the end of the send")
         assert "nodes: 2" in path.read_text()
+        assert not runs_of(pilot)[0].note, "the file has what was sent"
         await pilot.press("2")
         await sees(pilot, r"nodes +2[^$]+saved")
         path.write_text(path.read_text().replace("nodes: 2", "nodes: 3"))
@@ -526,13 +528,32 @@ async def test_what_was_submitted_is_saved_and_its_form_comes_back(
         await sees(pilot, r"nodes +2[^$]+not saved")
         assert "These are your unsaved edits; r reads job.yaml again." in said(app)
         path.write_text(path.read_text() + "# another hand\n")
-        await pilot.press("s", "y")
-        await sees(pilot, "Another program changed")
+        await pilot.press("s")
+        await sees(pilot, "on disk +job.yaml differs. This sends the text on the screen.")
+        assert not re.search("saves +job.yaml", shown(pilot))
+        await pilot.press("y")
         await until(pilot, lambda: len(runs_of(pilot)) == 2, "the run")
         await until(pilot, lambda: not app.under_way, "the end of this send")
         assert path.read_text().endswith("# another hand\n")
+        assert runs_of(pilot)[0].note == "differs from job.yaml"
         await pilot.press("escape", "1", "n")
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the first screen")
+
+
+async def test_a_file_that_another_program_changes_is_offered_again(
+    settings: Settings, project: Path
+) -> None:
+    app, path = LumiApp(settings, project / "job.yaml"), project / "job.yaml"
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: can_submit(pilot), "the check")
+        path.write_text(path.read_text().replace("hello\n", "changed\n", 1))
+        await sees(pilot, r"changed on disk \(r reloads\)")
+        assert "Another program changed job.yaml. Press r to reload it." in said(app)
+        assert not cut_off(pilot)
+        await pilot.press("s")
+        await sees(pilot, "on disk +job.yaml differs")
+        await pilot.press("n", "r")
+        await sees(pilot, r"name +changed[^$]+ saved")
 
 
 def said(app: LumiApp) -> str:
@@ -562,7 +583,7 @@ async def test_a_submit_right_after_an_edit_waits_for_its_check_and_keeps_the_ke
         await pilot.press("#")
         await sees(pilot, "Checking…")  # before a submit, too
         await pilot.press("enter", "ctrl+s", "y")
-        await sees(pilot, "Checking …, then asks")
+        await sees(pilot, "Checking; a confirmation follows …")
         await pilot.press("escape", "x")
         assert area.text.startswith("#\nxname"), "escape ends the wait"
         await pilot.press("backspace", *"]:", "ctrl+s", "y")

@@ -188,7 +188,7 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
         await pilot.press("c")
         await sees(pilot, "Cancel 2 jobs\\?")
         await sees(pilot, "run-000003 +queued, 2 nodes")
-        await sees(pilot, "not these +1 run ended already")
+        await sees(pilot, "already ended +1 run")
         assert app.screen.focused is app.screen.query_one("#no")
         await pilot.press("enter", "c", "y")
         await sees(pilot, "run-000002: The site is gone.")
@@ -214,6 +214,7 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
         await pilot.press("escape", "j", "space", "C")
         await until(pilot, lambda: wanted, "the comparison")
         assert wanted == [("run-000001", "run-000000")]
+        assert not table.marks, "the next key is for the row"
         await pilot.press("escape", "M", *"a note", "enter")
         await until(pilot, lambda: history.get("run-000000").note == "a note", "the note")
         await sees(pilot, "a note")

@@ -53,6 +53,7 @@ async def test_the_keys_reach_the_end_of_the_scaling_basis(recorded: RecordedRun
         await sees(pilot, "Tour 1/8")
         app.open_scaling(own)
         await sees(pilot, "Take 2 nodes")
+        await sees(pilot, r"predicted\n[\s\S]*Tour 1/8 .*\n.* q Quit")
         words = app.screen.query_one("#words")
         await until(pilot, lambda: words.max_scroll_y > 0, "a text that is too long", 10)
         await pilot.press("down")

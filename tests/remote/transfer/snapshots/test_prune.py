@@ -59,13 +59,16 @@ def test_what_is_said_is_what_is_freed(
     dry = here("site", "prune", "laptop", "--dry-run", "--json")
     assert dry.returncode == 0 and used(new) == before
     assert "each run's own copy" in here("site", "prune", "laptop", "--dry-run").stderr
-    done = json.loads(here("site", "prune", "laptop", "--json").stdout)["data"]
+    asked = here("site", "prune", "laptop")
+    assert (asked.returncode, used(new)) == (2, before) and "Add --yes." in asked.stderr
+    assert "would remove 1 snapshot" in asked.stderr and "Remove this code?" in asked.stderr
+    done = json.loads(here("site", "prune", "laptop", "--yes", "--json").stdout)["data"]
     assert done == json.loads(dry.stdout)["data"]
     freed = done[new.root]
     assert freed["snapshots"] == [old.snapshot] and standing(new) == {new.snapshot}
     after = used(new)
     assert (freed["files"], freed["bytes"]) == (before[0] - after[0], before[1] - after[1])
-    assert f"{freed['files']} files" not in here("site", "prune", "laptop").stdout
+    assert f"{freed['files']} files" not in here("site", "prune", "laptop", "--yes").stdout
 
 
 def test_no_unfinished_run_loses_its_code(
@@ -91,7 +94,7 @@ def test_a_prune_during_a_send_in_another_process_takes_nothing_of_it(
 
     def meanwhile(name: str, words: str) -> None:
         if name in ("sync", "prepare"):  # a step may say several things
-            pruned[name] = lt(home, "site", "prune", "laptop").stdout
+            pruned[name] = lt(home, "site", "prune", "laptop", "--yes").stdout
 
     # The first code again: no unfinished run but the one on its way has it.
     run = finish(runs, send("one", report=meanwhile))

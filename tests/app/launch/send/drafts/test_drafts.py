@@ -209,6 +209,8 @@ def test_a_key_does_not_look_at_all_files_again(
     monkeypatch.setattr("lumitui.app.launch.send.drafts.LOOK_SECONDS", -1.0)
     (folder / "train.py").unlink()
     assert "lacks the script train.py" in check(runs, folder, JOB).errors[0].words
+    wrong = check(runs, folder, JOB.replace("train.py", "othr.py")).errors[0]
+    assert wrong.fix and wrong.fix.value == "other.py" and "Did you mean other.py?" in wrong.do
 
 
 # -- files
@@ -360,7 +362,7 @@ def test_a_run_of_an_unsaved_draft_notes_that_its_file_was_edited(runs: Runs, fo
     draft = runs.drafts.open(folder / "job.yaml")
     (saved,) = runs.drafts.check(draft).previews
     (edited,) = runs.drafts.check(draft.edited(JOB.replace("nodes: 2", "nodes: 1"))).previews
-    assert (saved.note, edited.note) == ("", "job.yaml, edited")
+    assert (saved.note, edited.note) == ("", "differs from job.yaml")
 
 
 def test_a_site_with_accounts_refuses_a_job_without_one(runs: Runs, folder: Path) -> None:
