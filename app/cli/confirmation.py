@@ -1,7 +1,10 @@
 """Confirmations of verbs, and the previews shown before them."""
 
+import shutil
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +43,15 @@ def ask(question: "Question") -> str | None:
     return str(answer)
 
 
+def wrapped(text: str, columns: int) -> str:
+    """Return a text whose lines break between words; a terminal breaks inside a duration."""
+    rows = (
+        textwrap.wrap(row, columns, break_long_words=False, break_on_hyphens=False) or [row]
+        for row in text.split("\n")
+    )
+    return "\n".join(chain.from_iterable(rows))
+
+
 def confirm(question: str, *, yes: bool, otherwise: str) -> None:
     """Ask the user to agree, with No as the default.
 
@@ -52,7 +64,8 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
     if not has_person():
         say(question)
         raise InputError("Cannot ask for confirmation without a terminal.", "Add --yes.")
-    if not click.confirm(lines_of(question), default=False, err=True):
+    columns = shutil.get_terminal_size().columns
+    if not click.confirm(wrapped(lines_of(question), columns), default=False, err=True):
         raise LumiError(otherwise)
 
 

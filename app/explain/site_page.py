@@ -112,7 +112,7 @@ def _where(site: Site) -> Iterator[tuple[str, str]]:
 
 def _partitions(site: Site) -> Iterator[tuple[str, ...]]:
     """Yield titles and rows, without columns in which nothing is written."""
-    rows = [("name", "nodes", "GPUs", "of a node", "longest", "billed"), *_partition_rows(site)]
+    rows = [("name", "nodes", "GPUs", "jobs get", "longest", "billed"), *_partition_rows(site)]
     kept = [any(row[at] for row in rows[1:]) for at in range(len(rows[0]))]
     yield from (tuple(compress(row, kept)) for row in rows)
 
@@ -124,7 +124,7 @@ def _partition_rows(site: Site) -> Iterator[tuple[str, ...]]:
             name + (f" {_DOUBT}" if key in site.unverified else ""),
             f"{item.max_nodes:,}" + _doubt(site, f"{key}.max_nodes"),
             _gpus(item),
-            "whole" if item.allocation == "node" else "shared",
+            "whole nodes" if item.allocation == "node" else "parts",
             item.max_time + _doubt(site, f"{key}.max_time"),
             bill(site, item) + _doubt(site, f"{key}.billing"),
         )

@@ -96,7 +96,7 @@ class Partition(Facts):
     grows_to: str | None = None
     """The partition to move to when a job outgrows this one."""
     max_jobs: Count | None = None
-    """Maximum number of a user's simultaneous jobs here. For the adviser; not used yet."""
+    """Maximum number of a user's simultaneous jobs here, as `lumitui site show` prints it."""
     trials: bool = False
     """Whether it is for short trials: `lumitui try` uses it."""
     purpose: str = ""

@@ -275,8 +275,7 @@ class Site(Facts):
     file_group: Annotated[str, fills("account", "user")] = ""
     """The group that staged files get on the site; empty: the site decides."""
     visible_gpus: str = "CUDA_VISIBLE_DEVICES"
-    """The variable that lists a task's GPUs. For the node map and the launchers of other sites;
-    nothing reads it yet."""
+    """The variable that lists a task's GPUs, for the launcher `mpirun` and the rules."""
     gpu_readings: GpuReadings | None = None
     """How to read the GPUs of a running job; None: not possible."""
     preflight: Literal["warn", "end", "off"] = "off"

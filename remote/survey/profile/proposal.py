@@ -61,6 +61,7 @@ class Proposal:
         )
 
 
+_NO_WEIGHTS = "Slurm has no TRESBillingWeights"
 _LEAST, _MOST = 0.001, 1e6
 """The limits of a share in a profile."""
 
@@ -103,7 +104,7 @@ def billing_of(
         return
     if not core + gib + gpu:
         yield ProfileLine((*here, "kind"), "sum")
-        yield ProfileLine((*here, "per_gpu_hour"), 1, "Slurm has no weights", guess=True)
+        yield ProfileLine((*here, "per_gpu_hour"), 1, f"{_NO_WEIGHTS}; set the site's price", guess=True)
         return
     source = "TRESBillingWeights"
     largest = "MAX_TRES" in cluster.config.get("PriorityFlags", "").upper()
@@ -286,7 +287,8 @@ def _node(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
         why = f"{kind.name} exists with {' or '.join(map(str, sizes))} GiB; this is the smallest"
         yield ProfileLine(("node", "gpu_memory_gib"), sizes[0], why, guess=len(sizes) > 1)
     else:
-        yield ProfileLine(("node", "gpu_memory_gib"), 16, "Slurm does not report it", guess=True)
+        why = "not a fact: Slurm does not report it; correct it, or measure it with --probe"
+        yield ProfileLine(("node", "gpu_memory_gib"), 16, why, guess=True)
     yield ProfileLine(("node", "no_gpu_cores"), UNMEASURED.format(name))
     yield MissingFact(("node", "gpu_cores"), f"`lumitui site check {name} --probe` measures them")
 
@@ -400,7 +402,7 @@ def _requests(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine]:
     others = tuple(one.name for one in cluster.partitions if one.name not in described)
     with_gpus = {group.partition for group in cluster.groups if group.gpus}
     if with_gpus and not with_gpus.intersection(others):
-        why = "scontrol show partition: all that have no such GPUs"
+        why = "scontrol show partition: the rest have no GPUs" if others else "there are no others"
         yield ProfileLine(("other_partitions",), others, why)
     if cluster.partitions and not any(one.is_default for one in cluster.partitions):
         why = "scontrol show partition: none is the default"
@@ -461,7 +463,7 @@ def _rest(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
         ("internet_on_compute_nodes",), False, "unknown; `site check --probe` tries", guess=True
     )
     unit = "billing units" if weighed(choice) else "GPU-hours"
-    why = "TRESBillingWeights" if weighed(choice) else "Slurm has no weights, and counts CPUs"
+    why = "TRESBillingWeights" if weighed(choice) else _NO_WEIGHTS
     yield ProfileLine(("billing_unit",), unit, why, guess=not weighed(choice))
     if NO_PYTHON in cluster.commands:
         why = "the login node has no python3; `site check --probe` checks a node"

@@ -27,6 +27,7 @@ def test_what_nobody_checked_is_marked_and_listed() -> None:
     lumi = SITES.load("lumi")
     text = page(lumi, DAY)
     assert "every 45 s ?" in text
+    assert "jobs get     longest" in text and "whole nodes  2-00:00:00" in text
     assert "?: unverified on the site." in text
     assert "Unverified on the site: quota, budget, poll_seconds" in text
     assert "  0    c1   3       49-55\n" in text

@@ -1,5 +1,6 @@
 """Site profiles: those that come with the program, and LUMI's as its documentation has it."""
 
+import json
 import re
 from datetime import date
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from lumitui.app.job.json_schema import described_schema
 from lumitui.remote.site import walltime
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.errors import InputError
@@ -233,3 +235,8 @@ def test_slurms_version_tells_whether_srun_inherits_cores_if_the_profile_does_no
     lumi = Sites([BUILT_IN]).load("lumi")
     update = {"slurm_version": version, "srun_inherits_cpus": inherits}
     assert lumi.model_copy(update=update).srun_has_cpus is result
+
+
+def test_no_key_admits_that_it_has_no_effect() -> None:
+    text = json.dumps(described_schema(Site))
+    assert "visible_gpus" in text and not re.search(r"not used yet|nothing reads", text)

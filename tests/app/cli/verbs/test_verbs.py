@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.cli.confirmation import wrapped
 from lumitui.app.cli.views import tables
 from lumitui.app.follow.notifications.last_seen import read_last_seen, write_last_seen
 from lumitui.app.history.history import History
@@ -150,6 +151,11 @@ def test_sites_schema_and_binding_are_printed(
     reserved = here("bind", "lumi", "--explain", "--cpu-bind=mask_cpu:0xff", "--json")
     assert reserved.returncode == 1
     assert "mask-reserved" in [one["id"] for one in envelope(reserved)["data"]["mistakes"]]
+
+
+def test_a_question_breaks_between_words() -> None:
+    question = "Measure one node\n  for at most 00:05:00?"
+    assert wrapped(question, 16) == "Measure one node\n  for at most\n00:05:00?"
 
 
 def test_bind_takes_the_file_of_a_profile(here: Here, tmp_path: Path) -> None:

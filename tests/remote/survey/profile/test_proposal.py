@@ -1,5 +1,7 @@
 """A profile from what Slurm said: real answers with something changed, and spoilt ones."""
 
+import re
+
 import pytest
 
 from lumitui.remote.site.errors import LumiError
@@ -225,3 +227,9 @@ def test_gpus_that_slurm_shows_otherwise_are_said_to_be_left_out() -> None:
     said = "--gpus 3, but Slurm itself shows 4 GPUs in each node"
     assert said in choose(cluster, gpus=3).left_out
     assert choose(cluster, gpus=4).left_out == choose(cluster).left_out
+
+
+def test_the_comment_of_a_guess_says_what_is_no_fact() -> None:
+    text = text_from(re.sub(r"TRESBillingWeights=\S+", "", with_changes((GRES, "gpu:4"))))
+    assert re.search(r"# guess: not a fact: [^\n]+\n *gpu_memory_gib: 16\n", text)
+    assert "# guess: Slurm has no TRESBillingWeights; set the site's price\n" in text
