@@ -104,7 +104,9 @@ def billing_of(
         return
     if not core + gib + gpu:
         yield ProfileLine((*here, "kind"), "sum")
-        yield ProfileLine((*here, "per_gpu_hour"), 1, f"{_NO_WEIGHTS}; set the site's price", guess=True)
+        yield ProfileLine(
+            (*here, "per_gpu_hour"), 1, f"{_NO_WEIGHTS}; set the site's price", guess=True
+        )
         return
     source = "TRESBillingWeights"
     largest = "MAX_TRES" in cluster.config.get("PriorityFlags", "").upper()
