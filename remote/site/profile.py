@@ -130,9 +130,10 @@ class SiteRule(Facts):
     field: str
     """The field that it checks, of an sbatch script or of the one that a job file becomes:
     `sbatch` is each option as `--name=value`, such as `--account=NAME`. Others are `env.NAME` and
-    keys like `launcher`. Besides: `srun` (its options), `module` (each loaded), `words` (each word of a command and each
-    value of a variable), `container.call` (like `singularity exec`), `container.binds` (joined
-    by commas) and `gpus.divided` (the GPUs that simultaneous programs divide)."""
+    keys like `launcher`. Besides: `srun` (its options), `module` (each loaded), `words` (each word
+    of a command and each value of a variable), `container.call` (like `singularity exec`),
+    `container.binds` (joined by commas) and `gpus.divided` (the GPUs that simultaneous programs
+    divide)."""
     matches: Pattern | None = None
     """A regular expression on the field's text, or on one of its texts."""
     absent: bool = False
