@@ -88,7 +88,7 @@ class Inquiries:
         except LumiError:
             return ()
         kept = self._fresh(site, _request_of(site, needs, preview.launch.script))
-        return _inquired(needs, *kept).findings if kept else ()
+        return _inquired(needs, *kept, site.name).findings if kept else ()
 
     def _needs_of(self, preview: "Preview", others: "Sequence[Preview]") -> InquiryNeeds:
         """Return the requirements of a launch.
