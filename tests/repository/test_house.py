@@ -10,10 +10,10 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5150, "app/tui": 14300, "app/runs": 2850, "app/scale": 3350, "app/follow": 4370,
-    "app/survey": 1920, "app/launch": 9810, "app/explain": 3050, "app/history": 4370,
+    "app/cli": 5160, "app/tui": 14400, "app/runs": 2860, "app/scale": 3390, "app/follow": 4430,
+    "app/survey": 1920, "app/launch": 9870, "app/explain": 3080, "app/history": 4380,
     "app/mcp": 970,
-    "app/job": 2620, "app/knowledge": 16590, "remote/site": 3240, "remote/ssh": 3220,
+    "app/job": 2630, "app/knowledge": 16660, "remote/site": 3300, "remote/ssh": 3220,
     "remote/transport": 1120, "remote/scheduler": 2580, "remote/source": 1620,
     "remote/transfer": 4160, "remote/survey": 3240, "remote/laptop": 1470, "trainers": 8560,
 }  # fmt: skip
