@@ -211,8 +211,7 @@ class Run:
     binding: Annotated[str | None, Text(recorded=False)] = None
     """binding.json as the job wrote it."""
     metrics_offset: int = 0
-    """Known bytes of metrics.jsonl; negative: the points are from so many bytes of its log."""
-    """Number of bytes of metrics.jsonl already fetched."""
+    """Fetched bytes of metrics.jsonl; if negative, the points are from so many bytes of its log."""
     exits: int = 0
     """Attempts whose exit file has arrived."""
     resumed_from: str | None = None

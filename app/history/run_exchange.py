@@ -381,7 +381,7 @@ def _changes(db: sqlite3.Connection, known: dict[str, Any], other: Row) -> Row:
     changes: Row = {}
     if _age(other) > _age(known):
         changes |= {name: other[name] for name in _NEWER if other[name] != known[name]}
-    changes |= {name: other[name] for name in _GROWING if _number(other[name]) > known[name]}
+    changes |= {name: other[name] for name in _GROWING if _grown(other[name]) > _grown(known[name])}
     if "attempts_read" in changes:
         changes["attempts"] = other["attempts"]
     for name in _FILLED:
@@ -402,8 +402,10 @@ def _age(row: Mapping[str, Any]) -> tuple[bool, float]:
     return State(row["state"]).is_final, row["updated"]
 
 
-def _number(value: Column) -> float:
-    return float(value or 0)
+def _grown(value: Column) -> tuple[bool, float]:
+    """Return what grows: the bytes of a log (negative) too, but less than those of a file."""
+    number = float(value or 0)
+    return number > 0, abs(number)
 
 
 def _change(db: sqlite3.Connection, known: dict[str, Any], changes: Row) -> None:

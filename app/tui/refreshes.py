@@ -85,20 +85,12 @@ class Refreshes:
                 refreshed = runs.refresh(site, attended=attended)
                 pause = runs.sites.load(site).poll_seconds
                 return refreshed, pause, runs.sites.least_pause(site)
-            except InputError:
-                return (
-                    refreshed,
-                    _PAUSE,
-                    _PAUSE,
-                )  # the profile is missing: the refresh's warning says so
+            except InputError:  # the profile is missing: the refresh's warning says so
+                return refreshed, _PAUSE, _PAUSE
 
         over = partial(self._refreshed, site)
-        ask(
-            self._app,
-            refresh,
-            lambda found: over(*found),
-            failed=lambda _: over(None, _PAUSE, _PAUSE),
-        )
+        lost = partial(over, None, _PAUSE, _PAUSE)
+        ask(self._app, refresh, lambda found: over(*found), failed=lambda _: lost())
 
     def _refreshed(
         self, site: str, refreshed: Refreshed | None, pause: float, least: float

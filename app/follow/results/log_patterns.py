@@ -244,7 +244,8 @@ def _matches(
 
 def _parsed(word: str, units: Mapping[str, float]) -> float | None:
     """Return the number that a word is: `1,200.5`, `0,5` or, with its unit, `1.2k`."""
-    word, factor = word.strip().rstrip(","), units.get(word[-1:], 1.0)
+    word = word.strip().rstrip(",")
+    factor = units.get(word[-1:], 1.0)
     word = word if factor == 1.0 else word[:-1]
     decimal = word.count(",") == 1 and "." not in word and not _GROUPED.fullmatch(word)
     try:

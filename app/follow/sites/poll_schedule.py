@@ -59,7 +59,7 @@ class Watched:
     busy_since: float | None = None
     """When the current refresh began; None if there is none."""
     earliest: float = -math.inf
-    """When the system's profile allows the next poll after a log's end."""
+    """When the system's profile allows a poll because of a log: of its end, or a lost connection."""
     wanted: bool = False
     failures: int = 0
     warning: str = ""
@@ -120,7 +120,7 @@ class Schedule:
     ) -> None:
         """Record the end of a refresh; the next is due after `pause`, doubled by each failure.
 
-        `least` is the pause that `hasten` keeps.
+        `least` is the pause that `hasten` and `lose` keep.
         A site that did not answer is retried sooner at first. If the user has requested a refresh
         meanwhile, it is due immediately.
         """
@@ -230,7 +230,7 @@ class Schedule:
         """Record that another request lost the connection; the next poll shows if it is back."""
         site = self.site(name)
         if site.failing_since is None:
-            site.failing_since, site.due = now, -math.inf
+            site.failing_since, site.due = now, min(site.due, site.earliest)
 
     def drop_warnings(self, names: Iterable[str]) -> None:
         """Clear the warnings of all sites except `names`, those with unfinished runs.

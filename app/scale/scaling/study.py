@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import log
 from statistics import median
 
 from lumitui.app.history.run import Run
@@ -345,7 +344,11 @@ def _outside(items: Sequence[MeasuredRun], speed: float) -> list[float]:
 
 def _nearest(starts: Sequence[StartUp], gpus: int) -> StartUp | None:
     """Return the start-up of the size nearest to `gpus`; of two as near, that of the larger."""
-    return min(starts, key=lambda one: (abs(log(one.gpus / gpus)), -one.gpus), default=None)
+    return min(
+        starts,
+        key=lambda one: (max(one.gpus, gpus) / min(one.gpus, gpus), -one.gpus),
+        default=None,
+    )
 
 
 def _assumed(sizes: Sequence[MeasuredSize]) -> tuple[str, ...]:

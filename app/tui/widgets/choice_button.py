@@ -42,7 +42,7 @@ class ChoiceButton(Button, Generic[Value]):
 
     def action_step(self, step: int) -> None:
         """Press the button so that it turns by `step`."""
-        self._step = step
+        self._step += step - 1  # of two quick keys, neither is turned yet
         self.press()
 
     def turn(self) -> None:

@@ -124,6 +124,24 @@ def test_a_full_disk_for_temporary_files_is_told(
     assert "TMPDIR" in raised.value.hint
 
 
+def test_points_of_a_running_runs_log_are_replaced_by_those_of_a_longer_one(
+    history: History, other: History, exported: Path, tmp_path: Path
+) -> None:
+    history.begin(made("a-000001", state=State.RUNNING))
+    carried(history, other, tmp_path / "before.history")
+    history.metrics.add("a-000001", LINES[:1], (0, -100))
+    assert carried(history, other, exported) == (0, 1, 0)
+    history.metrics.add("a-000001", LINES, (0, -200))
+    assert carried(history, other, exported) == (0, 1, 0)
+    assert all_of(other) == all_of(history) and len(all_of(other)["a-000001"][1]) == 2
+    other.exchange.merge(tmp_path / "before.history")
+    assert all_of(other) == all_of(history)
+    history.metrics.add("a-000001", LINES[1:], (0, 10))  # metrics.jsonl
+    assert carried(other, history, tmp_path / "of log.history") == (0, 0, 1)
+    assert carried(history, other, exported) == (0, 1, 0)
+    assert all_of(other) == all_of(history) and len(all_of(other)["a-000001"][1]) == 1
+
+
 def test_a_second_import_changes_nothing(history: History, other: History, exported: Path) -> None:
     history.begin(made("a-000001"))
     history.metrics.add("a-000001", LINES, (0, 50))

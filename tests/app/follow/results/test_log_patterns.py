@@ -47,6 +47,7 @@ def test_series_come_from_the_log() -> None:
 def test_a_speed_has_the_size_that_was_printed(printed: str, number: float | None) -> None:
     found = series_of(f"speed {printed} \n", {"tokens_per_s": r"speed (\S+)"})
     assert found == {"tokens_per_s": [] if number is None else [number]}
+    assert series_of(f"speed {printed}, x\n", {"tokens_per_s": "speed (.*?) ?x"}) == found
     digits = series_of(f"speed {printed} \n", {"tokens_per_s": "speed ([0-9.,e]+)", "loss": "(3)M"})
     assert digits["tokens_per_s"] == [number or 5]
     assert digits["loss"] == [3] * (printed == "3M")

@@ -66,6 +66,8 @@ def test_a_logs_end_keeps_the_least_pause_of_the_site(least: float, rest: float)
     schedule.ended("a", 100.0, RefreshEnding(1), pause=60, least=least)
     schedule.hasten("a", 110.0)
     assert schedule.next_refresh("a", 110.0) == rest
+    schedule.lose("a", 110.0)
+    assert schedule.next_refresh("a", 110.0) == max(0.0, least - 10.0)
 
 
 def polls_of_an_hour(*moved: float, answers: bool = True) -> list[float]:

@@ -133,6 +133,16 @@ def test_a_measured_size_takes_what_its_own_runs_took() -> None:
     assert times[:2] == [64, 230] and times[2] > 200
 
 
+def test_a_size_between_two_measured_ones_is_given_the_start_up_of_the_larger() -> None:
+    family = [
+        MeasuredRun(trained("small", 1, ended=1064.0), training(1000.0)),
+        MeasuredRun(trained("large", 9, ended=1230.0), training(2000.0)),
+    ]
+    offers = [Offer(nodes, 8 * nodes, 4.0 * nodes, 3600.0, 4.0 * nodes) for nodes in (2, 3, 4)]
+    found = scaling_of(family[0].run, family, offers)
+    assert [size.start_up_of for size in found.sizes] == [1, 1, 9, 9, 9]
+
+
 def test_a_size_whose_steps_alone_are_efficient_is_not_called_inefficient() -> None:
     """All of 1, 2 and 4 nodes keep 97 % in their steps; the 40 s around them are paid on each."""
     family = [

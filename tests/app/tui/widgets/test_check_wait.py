@@ -2,7 +2,7 @@
 
 import pytest
 from textual.app import App, ComposeResult
-from textual.widgets import Button
+from textual.widgets import Button, Input
 
 from lumitui.app.tui.widgets import check_wait
 from lumitui.app.tui.widgets.check_wait import CheckWait
@@ -52,3 +52,21 @@ async def test_a_second_submit_waits_after_the_user_left_the_first() -> None:
         wait.end(lambda: asked.append("asked"))
         await pilot.pause()
         assert asked == ["asked"] and pilot.app.query_one(Button).has_focus
+
+
+async def test_a_submit_after_a_refused_one_gives_the_focus_back() -> None:
+    async with Waiting().run_test() as pilot:
+        wait, field = pilot.app.query_one(CheckWait), Input()
+        await pilot.app.mount(field)
+        field.focus()
+        await pilot.pause()
+        wait.begin()
+        wait.end(lambda: None)
+        await pilot.pause()
+        assert wait.has_focus and "Not submitted" in str(wait.render())
+        wait.begin()
+        await pilot.pause()
+        wait.end(lambda: None)
+        await pilot.pause()
+        await pilot.press("escape")
+        assert field.has_focus and not wait.display
