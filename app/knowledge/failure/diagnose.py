@@ -224,7 +224,7 @@ def _of_one_rank(one: Diagnosis, evidence: Evidence) -> Diagnosis:
         return one
     own, others = set[str](), set[str]()
     for line in evidence.lines:
-        if line.rank is not None and line.text.strip():
+        if line.rank is not None and line.text.strip() and not line.text.startswith("Traceback"):
             (own if line.rank == one.rank else others).add(_NUMBER.sub("0", line.text))
     if others <= own:
         return one

@@ -65,7 +65,7 @@ def test_under_a_launcher_a_node_sruns_task_is_no_rank() -> None:
         ("ModuleNotFoundError: No module named 'x'", ("0: epoch 0",), "import-of-one-rank"),
         (
             "ModuleNotFoundError: No module named 'x'",
-            ("6: rank 6 of 8 starts", "0: rank 0 of 8 starts"),
+            ("6: rank 6 of 8 starts", "0: rank 0 of 8 starts", "0: Traceback (most recent call"),
             "no-module",
         ),
         (
