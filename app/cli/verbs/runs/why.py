@@ -68,7 +68,7 @@ def why(
     prints the command to use, and what its GPUs waited for.
     """
     if log is None and run_id and {"/", "."} & set(run_id) and Path(run_id).is_file():
-        run_id, log = None, Path(run_id)
+        log, run_id = Path(run_id), None
     if (run_id is None) == (log is None):
         raise InputError("Give either RUN or --log FILE.", "`lumitui history` lists the runs.")
     if log is None and (state is not None or code is not None):

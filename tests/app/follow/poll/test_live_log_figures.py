@@ -138,4 +138,4 @@ def test_a_poll_that_nobody_watches_reads_no_log(
     found = [(runs.refresh("laptop", attended=attended).heard, len(runs.history.metrics.of(RUN)))
              for attended in (False, True)]  # fmt: skip
     runs.close()
-    assert found == [({"laptop"}, 0), ({"laptop"}, 1)]
+    assert found == [(frozenset({"laptop"}), 0), (frozenset({"laptop"}), 1)]
