@@ -128,11 +128,12 @@ class SiteRule(Facts):
     severity: Literal["error", "warning", "note"]
     """`error` stops a submission; `warning` and `note` are only shown."""
     field: str
-    """The field that it checks: of the job file, e.g. `launcher` or `env.NCCL_NET_GDR_LEVEL`. In
-    a script, what the field becomes there: `sbatch` is each option as `--name=value`.
-    Besides: `srun` (its options), `module` (each loaded), `words` (each word of a command and each
-    value of a variable), `container.call` (like `singularity exec`), `container.binds` (joined
-    by commas) and `gpus.divided` (the GPUs that simultaneous programs divide)."""
+    """The field that it checks, of an sbatch script or of the one that a job file becomes:
+    `sbatch` is each option as `--name=value`, such as `--account=NAME`. Others are `env.NAME` and
+    keys like `launcher`. Besides: `srun` (its options), `module` (each loaded), `words` (each word
+    of a command and each value of a variable), `container.call` (like `singularity exec`),
+    `container.binds` (joined by commas) and `gpus.divided` (the GPUs that simultaneous programs
+    divide)."""
     matches: Pattern | None = None
     """A regular expression on the field's text, or on one of its texts."""
     absent: bool = False
@@ -169,7 +170,7 @@ class SiteRule(Facts):
             if field not in RULE_FIELDS and not field.startswith("env."):
                 raise ValueError(
                     f"the rule {self.id} has the unknown field {field!r}; use env.NAME or one of"
-                    f" {', '.join(RULE_FIELDS)}"
+                    f" {', '.join(RULE_FIELDS)}. `sbatch` has each option as `--name=value`"
                 )
         return self
 

@@ -96,3 +96,37 @@ def test_the_profile_that_the_page_shows_is_one(tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     site = Sites([tmp_path]).load("ostrich")
     assert site.partitions["gpu"].billing == SumBilling(per_gpu_hour=1)
+
+
+def test_the_rule_that_the_page_for_centres_shows_finds_its_script(tmp_path: Path) -> None:
+    ((name, profile),) = ((title, text) for _, title, text in blocks("profiles") if title)
+    (rules,) = (text for language, _, text in blocks("centres") if language == "yaml")
+    (tmp_path / name).write_text(f"{profile}{rules}")
+    found = {}
+    for account in ("test", "proj123"):
+        (tmp_path / "job.sh").write_text(f"#!/bin/bash\n#SBATCH -A {account} -p gpu\nhostname\n")
+        found[account] = run(
+            f"lumitui lint --site {name} job.sh || true", tmp_path, tmp_path
+        ).stdout
+    assert "error ostrich-account" in found["test"]
+    assert "ostrich-account" not in found["proj123"]
+
+
+def test_the_commands_of_the_uninstall_leave_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith(("XDG_", "LUMITUI_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    lumitui = Path(sys.executable).with_name("lumitui")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "train.py").touch()
+    sent = (
+        f"{lumitui} new --site laptop --script train.py && {lumitui} submit job.yaml --yes --wait"
+    )
+    subprocess.run(["sh", "-c", sent], cwd=tmp_path / "project", check=True, timeout=120)
+    assert (tmp_path / ".local/state/lumitui/jobs").is_dir()
+    (commands,) = re.findall(r"(?m)^    (rm -rf .+)$", (DOCS / "files.md").read_text())
+    subprocess.run(["sh", "-c", commands], check=True, timeout=60)
+    left = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.parent.name for path in left} == {"project"}

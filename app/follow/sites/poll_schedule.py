@@ -59,7 +59,7 @@ class Watched:
     busy_since: float | None = None
     """When the current refresh began; None if there is none."""
     earliest: float = -math.inf
-    """When the system's profile allows a poll because of a log: of its end, or a lost connection."""
+    """When the profile allows a poll because of a log: of its end, or a lost connection."""
     wanted: bool = False
     failures: int = 0
     warning: str = ""

@@ -353,6 +353,9 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             self.app.push_screen(Confirm(title, lines, label, no="Nothing was sent."), answered)
         elif plans:
             self.dismiss(plans)
+        else:
+            words = "Nothing was sent. The reason is below the sizes, in red."
+            self.notify(words, severity="error", markup=False)
 
 
 def _no_number(text: str) -> InputError:

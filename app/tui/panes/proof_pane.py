@@ -96,7 +96,8 @@ class ProofPane(RowList):
             return []
         wrong = {row.local_rank for row in ranks if not row.ok}
         lines = [map_line(line, wrong) for line in node_map_lines(drawn, width, gpu_word(site))]
-        return [Text(), *lines[:2], *lines[3:-1]] if cores else []
+        title, legend = lines[:2]
+        return [Text(), Text("  ").join((title, legend)), *lines[3:-1]] if cores else []
 
 
 def nodes_of(found: Verdict) -> dict[str, list[RankProof]]:

@@ -279,8 +279,10 @@ def _stricter(key: str, real: str, planned: str) -> bool:
             return walltime.seconds_of(planned) < most
         except ValueError:
             return False
-    least, most = count(planned), math.inf if real == "none" else count(real)
-    return key in ("max_nodes", "max_gpus") and None not in (least, most) and least < most
+    least, limit = count(planned), count(real)
+    if key not in ("max_nodes", "max_gpus") or least is None:
+        return False
+    return real == "none" or (limit is not None and least < limit)
 
 
 def _same(key: str, real: str, planned: str) -> bool:

@@ -117,7 +117,10 @@ def test_a_rule_asks_one_thing(wrong: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("wrong", [{"field": "partitions"}, {"when": {"envX": "1"}}])
 def test_an_unknown_field_is_refused_with_those_there_are(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValidationError, match=r"unknown field .* use env\.NAME or one of sbatch, "):
+    with pytest.raises(
+        ValidationError,
+        match=r"unknown field .* use env\.NAME or one of sbatch, .* each option as `--name=value`",
+    ):
         _rule(**wrong)
 
 

@@ -62,10 +62,8 @@ def why(
 ) -> None:
     """Explain why a run, or any job with a log, failed.
 
-    A path of a file as RUN is the same as --log FILE.
-
-    Prints the likeliest cause first, with the log line that shows it and the fix. For a run, also
-    prints the command to use, and what its GPUs waited for.
+    RUN may be the path of a log. Prints the likeliest cause first, with the log line that shows it
+    and the fix. For a run, also prints the command to use, and what its GPUs waited for.
     """
     if log is None and run_id and {"/", "."} & set(run_id) and Path(run_id).is_file():
         log, run_id = Path(run_id), None

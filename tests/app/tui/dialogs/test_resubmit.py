@@ -89,6 +89,11 @@ async def test_the_scripts_own_arguments_are_named_with_one_key(
         assert "^n Set scale" in keys_below(pilot)
         await pilot.press("ctrl+n")
         await sees(pilot, r"args .*--batch-size 8 [\s\S]*global batch +16 +32")
+        app.screen.query_one("#nodes", Input).value = ""
+        await sees(pilot, "The number of nodes is missing")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: len(app._notifications) > 0, "why not")
+        assert "Nothing was sent." in next(iter(app._notifications)).message
 
 
 async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(

@@ -81,7 +81,7 @@ async def test_each_node_is_a_cell_and_enter_shows_the_ranks_of_one(settings: Se
         pilot.app.push_screen(RunScreen(app_of(pilot).runs, "drawn-000002", "proof"))
         await sees(
             pilot,
-            r"✖■■■ +4 nodes, 1 differ[\s│]+nid005003, as measured.*\n.* 0-9 its rank.*\n"
+            r"✖■■■ +4 nodes, 1 differ[\s│]+nid005003, as measured  .*0-9 its rank.*\n"
             ".* x4444444 GCD4",
         )
         assert "x333333. GCD3" in shown(pilot), "core 31 is not its rank's"

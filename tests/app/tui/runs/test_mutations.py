@@ -252,9 +252,9 @@ async def test_leaving_waits_for_a_send(
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, SendingDialog), "the send")
-        await sees(pilot, r"now +begin +asking +no answer for \d+ s")
+        await sees(pilot, r"now +asking +no answer for \d+ s")
         heard.set()
-        await sees(pilot, r"now +sync +sending the code +no answer for \d+ s")
+        await sees(pilot, r"now +sending the code +no answer for \d+ s")
         app.kept = app.runs.drafts.open(project / "long.yaml")
         await pilot.press("q")
         await sees(pilot, "Quit when it is finished and lose the edits")
@@ -288,7 +288,7 @@ async def _shown(monkeypatch: pytest.MonkeyPatch) -> None:
             dialog.report("sync", f"{line} {done}")
             await pilot.pause()
         text = str(dialog.query_one("#steps", Static).render())
-        assert f"sync  {line} 3" in text and "no answer" not in text
+        assert f"now   {line} 3" in text and "no answer" not in text
         clock[0] += 5.0
         dialog._draw()
         await pilot.pause()

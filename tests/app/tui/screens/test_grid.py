@@ -72,7 +72,7 @@ async def test_a_narrow_terminal_shows_the_end_of_each_name_and_every_key_of_the
         app.open_run(going.id, "script")
         await sees(pilot, r"a All .* E Fetch .*q Quit|a All .* d Why .*q Quit")
         app.open_grid(run_id)
-        await sees(pilot, rf"…\w*{run_id[-3:]} +│")
+        await sees(pilot, rf"…\w*{run_id[-3:]} *│")
 
 
 def test_a_column_has_equal_decimals_that_were_measured() -> None:
