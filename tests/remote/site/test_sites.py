@@ -158,6 +158,7 @@ def test_no_user_polls_more_often_than_the_systems_profile_allows(
         text = f"{SMALL}poll_seconds: 5\nhosts: {{login: {host}}}\n"
         (user / "alias.yaml").write_text(text)
         assert sites.load("alias").poll_seconds == least
+        assert sites.least_pause("alias") == (90 if least == 90 else 0)
     (system / "small.yaml").write_text("broken: [\n")
     (user / "small.yaml").write_text(f"{SMALL}poll_seconds: 5\n")
     assert sites.load("small").poll_seconds == 5

@@ -64,10 +64,10 @@ def prune(reply: Reply, site_name: str, dry: bool, yes: bool) -> None:
     """Remove from a site the code that no unfinished run uses, after confirmation."""
     with core() as runs:
         freed = runs.prune(site_name, dry=dry or not yes, warn=warn)
-        if freed and not (dry or yes):
+        if not (dry or yes) and any(one.snapshots for one in freed.values()):
             say(tables.pruned_text(freed, dry=True))
             confirm("Remove this code?", yes=yes, otherwise="Nothing was removed.")
-            freed = runs.prune(site_name, warn=warn)
+            freed = runs.prune(site_name)  # its warnings are shown
     reply.give(freed, tables.pruned_text(freed, dry=dry))
     if not freed:
         say("There is nothing to remove.")

@@ -34,9 +34,9 @@ RESNET50, GPT_NEO, VIT_B16 = 25_557_032, 125_198_592, 86_567_656
 
 
 CLM_START = 7.0
-"""Seconds of each run_clm.py in which no step ends: loaders, kernels, the first exchange. A run of
-lumitui's measures what it takes besides its steps (`Scaling.overhead`); these tables do not say it.
-It is one free number for 16 published figures, of which 12 are predicted."""
+"""Seconds of each run_clm.py in which no step ends: loaders, kernels, the first exchange. A run
+of lumitui's measures what it takes besides its steps (`ScalingSize.start_up`); these tables do
+not say it. It is one free number for 16 published figures, of which 12 are predicted."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The title bar of every screen says whether the sites answer, also behind a bad network."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.scheduler.slurm import Slurm
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import Sites
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.local import Local
@@ -98,6 +100,17 @@ async def test_a_send_that_hears_nothing_is_no_live_link(settings: Settings) -> 
             silence[0] = 0.0
             await until(pilot, lambda: "laptop live" in screen_lines(app)[0], "the site is heard")
             app.under_way.clear()
+
+
+async def test_a_poll_records_the_least_pause_of_its_site(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sites, "least_pause", lambda _sites, name: 500.0 * (name == "laptop"))
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run("waits-000001", site="laptop", state=State.QUEUED, job_id="41"))
+    async with app.run_test(size=(100, 30)) as pilot:
+        site = app.schedule.site("laptop")
+        await until(pilot, lambda: site.earliest > time.monotonic() + 400, "the poll's end")
 
 
 async def test_the_title_bars_follow_the_link(

@@ -554,6 +554,14 @@ async def test_a_file_that_another_program_changes_is_offered_again(
         await sees(pilot, "on disk +job.yaml differs")
         await pilot.press("n", "r")
         await sees(pilot, r"name +changed[^$]+ saved")
+        path.write_text(path.read_text() + "# another hand\n")
+        await until(pilot, lambda: can_submit(pilot), "the check of the new text")
+        await pilot.press("s")
+        await sees(pilot, "on disk +job.yaml differs")
+        await pilot.press("y")
+        await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
+        await until(pilot, lambda: not app.under_way, "the end of the send")
+        assert runs_of(pilot)[0].note == "differs from job.yaml"
 
 
 def said(app: LumiApp) -> str:

@@ -167,6 +167,15 @@ def test_another_shape_of_the_node_is_shown(
     assert (check.rule, check.severity) == (f"node nid005001 {name}", severity)
 
 
+@pytest.mark.parametrize(("types", "wrong"), [(None, False), (("mi250",), False), ((), True)])
+def test_types_that_the_profile_denies_are_shown(
+    site: Site, types: tuple[str, ...] | None, wrong: bool
+) -> None:
+    other = site.node.model_copy(update={"gres_types": types})
+    (check,) = cluster_checks.node(NODE, site.model_copy(update={"node": other}))
+    assert ("[mi250]; the profile has []" in check.message) is wrong
+
+
 def test_reserved_cores_may_be_numbered_thread_after_thread(site: Site) -> None:
     other = "CPUSpecList=0,8,16,24,32,40,48,56,64,72,80,88,96,104,112,120 "
     text = NODE.replace(NODE[NODE.index("CPUSpecList") : NODE.index("State")], other)

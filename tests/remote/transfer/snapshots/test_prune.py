@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from lumitui.app.cli import confirmation
 from lumitui.app.follow.refresh import Refreshed
 from lumitui.app.history.run import Run
 from lumitui.app.job.settings import settings
@@ -69,6 +71,26 @@ def test_what_is_said_is_what_is_freed(
     after = used(new)
     assert (freed["files"], freed["bytes"]) == (before[0] - after[0], before[1] - after[1])
     assert f"{freed['files']} files" not in here("site", "prune", "laptop", "--yes").stdout
+
+
+def test_a_yes_removes_the_code_and_nothing_to_remove_is_not_asked_about(
+    runs: Runs, here: Here, send: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, new = finish(runs, send("one")), finish(runs, send("two"))
+    asked: list[str] = []
+
+    def agree(text: str, **_options: object) -> bool:
+        asked.append(text)
+        return len(asked) > 1
+
+    monkeypatch.setattr(confirmation, "has_person", lambda: True)
+    monkeypatch.setattr(click, "confirm", agree)
+    refused = here("site", "prune", "laptop")
+    assert "Nothing was removed." in refused.stderr and len(standing(new)) == 2
+    done = here("site", "prune", "laptop")
+    assert ": removed 1 snapshot" in done.stdout and standing(new) == {new.snapshot}
+    again = here("site", "prune", "laptop")
+    assert again.returncode == 0 and asked == ["Remove this code?"] * 2
 
 
 def test_no_unfinished_run_loses_its_code(
