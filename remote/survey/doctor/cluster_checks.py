@@ -163,16 +163,15 @@ def partitions(text: str, site: Site) -> Iterator[Finding]:
             if not _same(key, real, planned) and not (qos and key in ("max_time", "max_nodes"))
         ]
         state = record.get("State", "UP")
-        if wrong:
-            real = ", ".join(f"{key} {value}" for key, value, _ in wrong)
-            planned = ", ".join(value for _, _, value in wrong)
-            if all(_stricter(*row) for row in wrong) and state == "UP":  # a policy, not a mistake
-                yield Finding(title, "note", f"{real}; the profile allows less: {planned}")
-                continue
+        real = ", ".join(f"{key} {value}" for key, value, _ in wrong)
+        planned = ", ".join(value for _, _, value in wrong)
+        if not all(_stricter(*row) for row in wrong):
             do = f"Set them in your own profile, {site.name}.yaml (see `lumitui docs sites`)."
             yield Finding(title, "warning", f"{real}; the profile has {planned}", do)
         elif state != "UP":
             yield Finding(title, "warning", f"is {state}", "Until it is up, use another.")
+        elif wrong:  # a policy, not a mistake
+            yield Finding(title, "note", f"{real}; the profile allows less: {planned}")
         else:
             words = f"{partition.max_time}, {partition.max_nodes} nodes"
             yield Finding(title, "note", words)

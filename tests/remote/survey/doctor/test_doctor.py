@@ -104,6 +104,8 @@ def test_a_limit_stricter_than_slurms_is_a_policy(
     checks = list(cluster_checks.partitions(PARTITIONS.replace(old, new), site))
     assert states(checks) == {"note"}
     assert any(one.message.startswith(f"{found}; the profile allows less: ") for one in checks)
+    down = PARTITIONS.replace(old, new).replace("State=UP", "State=DOWN")
+    assert {one.message for one in cluster_checks.partitions(down, site)} == {"is DOWN"}
 
 
 @pytest.mark.parametrize(
