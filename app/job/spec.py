@@ -69,7 +69,7 @@ class JobSpec(MappingField):
     """The job's name in the queue and in the list of runs, one line of at most 100 characters:
     `name: resnet50`."""
     site: Line
-    """The site's name (`lumitui site show` lists them): `site: laptop`."""
+    """A site's name (`lumitui site show` lists all): `site: laptop`."""
     account: Annotated[Word, BeforeValidator(lambda value: value or "none")] = "none"
     """The project to bill: `account: project_462000000`. Omit it if the site needs none.
     Default: that of the site's profile, if it has one."""
@@ -114,7 +114,7 @@ class JobSpec(MappingField):
     """Your program, inside the project: `script: train.py`."""
     args: tuple[Text, ...] = ()
     """The program's arguments. No shell expands them, but lumitui replaces `$STAGE_NAME` with the
-    path of a staged item, `$AFTER_DIR` with the folder of the run it waits for, `$USER`, and the
+    path of a staged item, `$AFTER_DIR` with the folder of the `after:` run, `$USER`, and the
     site's folders (`$$USER` stays `$USER`): `args: [--lr, 0.1]`."""
     resume: tuple[Text, ...] = ()
     """Arguments that make your own script continue from the folder `$RUN_DIR/checkpoints`:
@@ -129,9 +129,9 @@ class JobSpec(MappingField):
     """End bundled training after a rank has hung this long, at least a minute, in the form
     hours:minutes:seconds: `hang: 00:10:00`. Default: the log only names the hung rank."""
     debug: Hang | None = None
-    """Hold the nodes without running the program, for `lumitui shell`, and end once no shell has
-    been open for this long, in the form hours:minutes:seconds: `debug: 00:20:00`. `lumitui debug`
-    sets it."""
+    """Hold the nodes for `lumitui shell` instead of running the program. The job ends after this
+    time without an open shell (hours:minutes:seconds): `debug: 00:20:00`. `lumitui debug` sets
+    it."""
     env: dict[str, Text] = Field(default={})
     """The program's environment variables; list a secret under `secrets:`: `env: {NCCL_DEBUG:
     INFO}`."""
@@ -147,7 +147,7 @@ class JobSpec(MappingField):
     modules: Modules = ()
     """Modules to load after those of the site's profile: `modules: [rocm/6.2.2]`."""
     python: Place | None = None
-    """The Python that starts the program, an absolute path on the site or a command: `python:
+    """The program's Python, as an absolute path on the site or a command: `python:
     $HOME/envs/vit/bin/python`. Default: the image's or the site's."""
     activate: Places = ()
     """Environments on the site to activate after the modules: the folder of a virtual or a conda
@@ -178,7 +178,7 @@ class JobSpec(MappingField):
     """Links that lead out of the project or a staged folder, whose targets lumitui sends; it
     refuses all others. Patterns as in `ship_secrets:`: `follow_links: [data/shared]`."""
     workdir: Inside = "."
-    """The folder in the code where the program starts: `workdir: src`."""
+    """The program's working folder, inside the code: `workdir: src`."""
     links: dict[Inside, Line] = Field(default={})
     """Links to create in the code's folder, with their targets on the site: `links: {data:
     /scratch/project_462000000/data}`."""

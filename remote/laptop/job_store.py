@@ -160,7 +160,7 @@ def _lost(run: Path) -> dict[str, object]:
     """Return the final record of a job without a supervisor, ended at its last output."""
     log = run / attempt_log(1)
     last = (log if log.exists() else run / STATE).stat().st_mtime
-    reason = "its supervisor is gone: the machine was restarted, or it was killed"
+    reason = "its supervisor is gone: it was killed, or the machine restarted"
     return {"word": "NODE_FAIL", "reason": reason, "ended": last}
 
 

@@ -42,7 +42,7 @@ ACCOUNT_FIELDS = (
     "JobIDRaw,State,Submit,Start,End,Partition,ExitCode,NodeList,UID,JobName,Comment,WorkDir"
 )
 
-_TOO_LONG = f"prints more than one user's job list can contain (over {MOST_LIST >> 20} MiB)"
+_TOO_LONG = f"prints too much for one user's job list (over {MOST_LIST >> 20} MiB)"
 
 
 def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:

@@ -170,7 +170,7 @@ class SiteRule(Facts):
             if field not in RULE_FIELDS and not field.startswith("env."):
                 raise ValueError(
                     f"the rule {self.id} has the unknown field {field!r}; use env.NAME or one of"
-                    f" {', '.join(RULE_FIELDS)}. `sbatch` has each option as `--name=value`"
+                    f" {', '.join(RULE_FIELDS)}. `sbatch` lists options as `--name=value`"
                 )
         return self
 

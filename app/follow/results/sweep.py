@@ -233,7 +233,7 @@ def _advice(rows: Sequence[SweepRow], metrics: Sequence[str]) -> tuple[str, list
     if len(silent) > ended:
         sentences.append(f"No figures yet from {len(silent) - ended} of {len(rows)} runs.")
     if going := sum(row.going for row in rows):
-        still = f"lumitui recommends no setting yet: {going} of {len(rows)} runs must still end."
+        still = f"lumitui recommends no setting yet ({going} of {len(rows)} runs unfinished)."
         return "", [*sentences, still]
     if any(row.workers is None for row in rows):
         return "", [*sentences, *_lowest_loss(rows)]

@@ -156,7 +156,7 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield Hit(
             f"{site.name} has no partition {name!r}: for GPUs it has {one_of(sorted(own))}."
             if sure
-            else f"The profile of {site.name} has no partition {name!r}, but does not list all.",
+            else f"The profile of {site.name} lists only some partitions, and not {name!r}.",
             f"Write --partition={meant}." if meant else f"Write {near}.",
             option.at,
             rewrite(option, f"--partition={meant}") if meant else None,

@@ -19,7 +19,7 @@ def test_a_cpu_job_is_not_moved_to_gpus() -> None:
     found = unknown("qcpu")
     assert (found.severity, found.fix) == ("note", None)
     assert found.do == "Write a partition that `sinfo` lists."
-    assert "does not list all" in found.message
+    assert "lists only some partitions" in found.message
 
 
 def test_a_cpu_job_gets_an_error_where_the_profile_lists_all_partitions() -> None:

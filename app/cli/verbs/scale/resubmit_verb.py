@@ -114,7 +114,7 @@ def resubmit(
                     f"{option} and --ladder cannot be combined.", "Choose one of them."
                 )
         if rest:
-            refuse_options("changes what --rest sends, which was planned before", *_PLANNED)
+            refuse_options("cannot change the planned runs that --rest sends", *_PLANNED)
             series_verbs.resubmit_rest(reply, runs, run_id, yes=yes, force=force)
             return
         remedies = _remedies(runs.history.get(run_id), exclude, batch)

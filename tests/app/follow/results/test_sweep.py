@@ -136,7 +136,7 @@ def test_patterns_that_match_nothing_are_named() -> None:
 def test_no_setting_is_recommended_while_a_run_goes_on(key: str) -> None:
     found = of({f"{key}=1": told(1.0, 0), f"{key}=2": told(0.5, 0, epochs=3)}, last="running")
     assert found.advised == "" and found.advice == (
-        "lumitui recommends no setting yet: 1 of 2 runs must still end.",
+        "lumitui recommends no setting yet (1 of 2 runs unfinished).",
     )
 
 

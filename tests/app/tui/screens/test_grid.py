@@ -28,7 +28,7 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
         await sees(pilot, "Overview")
         await pilot.press("x")
         await sees(pilot, r"No figures yet from 1 of 5 runs\.[\s\S]*─ Settings ─")
-        await sees(pilot, "1 of 5 runs must still end")
+        await sees(pilot, "1 of 5 runs unfinished")
         await sees(pilot, r"  --lr=0.03 +\d+ +0.5751\d* +done +\S+ +b [▁-▇]+")
         await sees(pilot, r"--lr=0.003 +\d+ +1.56\d* +running +\S+ +d [▁-▇]+")
         await sees(pilot, "--lr=0.001 .*not sent")
