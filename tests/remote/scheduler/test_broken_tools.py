@@ -77,7 +77,7 @@ def test_a_sacct_that_prints_without_end_is_silent(programs: Path) -> None:
     program(programs, "squeue", "exit 0")
     program(programs, "sacct", "exec yes 9 >&2")
     poll = Slurm(Local()).poll(WATCHES)
-    assert poll.gone == {"a", "b"} and "sacct prints more" in poll.silent
+    assert poll.gone == {"a", "b"} and "sacct prints too much" in poll.silent
 
 
 @pytest.mark.parametrize("broken", ["wc", "tail", "head", "all"])
