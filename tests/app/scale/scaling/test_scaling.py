@@ -133,6 +133,19 @@ def test_a_measured_size_takes_what_its_own_runs_took() -> None:
     assert times[:2] == [64, 230] and times[2] > 200
 
 
+@pytest.mark.parametrize(("planned", "start_up"), [(120_000, 200.0), (None, 4.0)])
+def test_a_run_that_was_cut_short_of_its_goal_does_not_tell_the_start_up_of_all(
+    planned: int | None, start_up: float
+) -> None:
+    cut = replace(trained("cut", 1, ended=1064.0), state=State.CANCELLED)
+    family = [
+        MeasuredRun(cut, training(1000.0, planned=planned)),
+        MeasuredRun(trained("whole", 1, ended=1260.0), training(1000.0)),
+    ]
+    found = scaling_of(cut, family, [Offer(1, 8, 4.0, 3600.0, 4.0)])
+    assert [size.start_up for size in found.measured] == [start_up]
+
+
 def test_a_size_between_two_measured_ones_is_given_the_start_up_of_the_larger() -> None:
     family = [
         MeasuredRun(trained("small", 1, ended=1064.0), training(1000.0)),
