@@ -47,7 +47,6 @@ class TourApp(LumiApp):
         self._run = next(training, "")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.set_interval(_LOOK, self._look)
 
     def below(self) -> Iterable[Widget]:
