@@ -143,8 +143,8 @@ class RunMetrics:
         only when the run's `metrics_offset` is the span's start, and the same transaction moves
         the offset to the span's end: two processes that fetched the same bytes add them once.
         `instead` is for a file that was rewritten: the known offset in the old file, whose
-        points are removed first. So are the points of a running run's log; their span ends at minus
-        the log's bytes. A run with more than MOST_POINTS keeps every second step, then every
+        points are removed first. So are the points of a running run's log, if lines replace them;
+        their span ends at minus the log's bytes. A run with more than MOST_POINTS keeps every second step, then every
         fourth, and so on; the file at the site has them all.
 
         Raises:
@@ -159,7 +159,8 @@ class RunMetrics:
                 raise unknown_run(run_id)
             if span is not None and max(0, row[0]) != (span[0] if instead is None else instead):
                 return 0
-            if instead is not None or (span is not None and row[0] < 0):
+            log_again = row[0] < 0 and span is not None and (good or span[1] >= 0)
+            if instead is not None or log_again:
                 db.execute("DELETE FROM metrics WHERE run = ?", (run_id,))
                 db.execute("UPDATE runs SET broken_metrics = 0 WHERE id = ?", (run_id,))
             append_lines(db, run_id, good)

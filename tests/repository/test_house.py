@@ -11,7 +11,7 @@ from tests.support.places import ROOT
 
 LINES = {
     "app/cli": 5190, "app/tui": 14400, "app/runs": 2860, "app/scale": 3550, "app/follow": 4450,
-    "app/survey": 1920, "app/launch": 9870, "app/explain": 3110, "app/history": 4370,
+    "app/survey": 1920, "app/launch": 9870, "app/explain": 3110, "app/history": 4380,
     "app/mcp": 970,
     "app/job": 2640, "app/knowledge": 16810, "remote/site": 3300, "remote/ssh": 3210,
     "remote/transport": 1120, "remote/scheduler": 2570, "remote/source": 1620,

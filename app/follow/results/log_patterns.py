@@ -90,7 +90,7 @@ def keep_log_figures(history: History, run: Run, figures: LogFigures) -> None:
     # The offset ensures that only one of two processes adds them.
     if run.state.is_final and figures.lines:
         history.metrics.add(run.id, figures.lines, (0, sum(map(len, figures.lines))))
-    elif run.state is State.RUNNING and not figures.warning and (size := log_bytes(run)):
+    elif run.state is State.RUNNING and (size := log_bytes(run)):
         history.metrics.add(run.id, figures.lines, (0, -size))
 
 

@@ -89,6 +89,17 @@ def test_a_list_shows_the_last_loss_and_the_speed_in_the_log_of_a_running_run(
     assert len(followed.history.metrics.of(RUN)) == 40
 
 
+def test_the_values_stay_when_the_end_of_the_log_has_none(followed: Followed) -> None:
+    log(followed, 1, 21)
+    followed.poll()
+    with (followed.folder / "attempt-1.out").open("a") as file:
+        file.writelines("saving the optimizer's shard\n" for _ in range(10_000))
+    assert followed.poll() == 1
+    shown = followed.glance()
+    assert shown and shown.last_loss == 0.05
+    assert followed.poll() == 0, "the log has not grown"
+
+
 def test_a_metrics_file_replaces_what_the_log_told(followed: Followed) -> None:
     log(followed, 1, 21)
     followed.poll()
