@@ -144,8 +144,8 @@ class RunMetrics:
         the offset to the span's end: two processes that fetched the same bytes add them once.
         `instead` is for a file that was rewritten: the known offset in the old file, whose
         points are removed first. So are the points of a running run's log, if lines replace them;
-        their span ends at minus the log's bytes. A run with more than MOST_POINTS keeps every second step, then every
-        fourth, and so on; the file at the site has them all.
+        their span ends at minus the log's bytes. A run with more than MOST_POINTS keeps every
+        second step, then every fourth, and so on; the file at the site has them all.
 
         Raises:
             HistoryError: there is no such run, or it could not be written.
