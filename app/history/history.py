@@ -207,8 +207,9 @@ class History:
     def get(self, key: str) -> Run:
         """Return the run with the id `key`, or the run that `key` otherwise identifies.
 
-        `last` is the newest run, and a job's or a grid's name is its newest run. Otherwise `key` is
-        the start of an id, a job's number, or the end of an id: the first of these that fits.
+        `last` is the newest run, and a job's or a grid's name is its newest run; a grid has no
+        resubmissions. Otherwise `key` is the start of an id, a job's number, or the end of an id:
+        the first of these that fits.
 
         Raises:
             InputError: no run fits, or several do; the message names them.
@@ -225,13 +226,15 @@ class History:
         ids = next((ids for where in _MEANT if (ids := self._ids_where(where, key))), [])
         if not key or not ids:
             raise InputError(f"{key!r} is not a run.", self._nearest(key))
-        grid = all(one.startswith(f"{key}-") and self.series.of_run(one) for one in ids)
-        if len(ids) > 1 and not grid:
+        if len(ids) == 1:
+            return self._whole(ids[0])
+        members = [self.series.member_of(one) or "" for one in ids]
+        if not all(one.startswith(f"{key}-") for one in (*ids, *members)):
             more = ", …" if len(ids) > 5 else ""
             raise InputError(
                 f"{key!r} may be several runs: {', '.join(ids[:5])}{more}.", "Give more of the id."
             )
-        return self._whole(ids[0])
+        return self._whole(next((one for one in ids if one in members), members[0]))
 
     def _ids_where(self, where: str, key: str) -> list[str]:
         query = f"SELECT id FROM runs WHERE {where} ORDER BY created DESC, id DESC LIMIT 6"

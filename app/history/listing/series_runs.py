@@ -109,6 +109,16 @@ class KnownSeries:
         rows = self._file.rows("SELECT series FROM series_runs WHERE run = ?", (run_id,))
         return self.get(str(rows[0][0])) if rows else None
 
+    def member_of(self, run_id: str) -> str | None:
+        """Return a run that belongs to a series, or the ancestor of which it is a resubmission."""
+        rows = self._file.rows(
+            "WITH RECURSIVE up(id, parent) AS (SELECT id, parent FROM runs WHERE id = ?1"
+            " UNION SELECT r.id, r.parent FROM runs r JOIN up ON r.id = up.parent)"
+            " SELECT id FROM up WHERE id IN (SELECT run FROM series_runs) LIMIT 1",
+            (run_id,),
+        )
+        return str(rows[0][0]) if rows else None
+
     def get(self, series_id: str) -> RunSeries:
         """Return a series.
 

@@ -384,9 +384,9 @@ def _rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 def _outer_words(step: JobStep) -> list[tuple[str, Position]]:
     """Return the texts after srun whose variables the batch script may expand."""
-    words = [(word.text, word.at) for word in step.shells[:1]]
+    outer = step.shells[:1] or step.arguments
+    words = [(word.text, word.at) for word in outer if word.expanded_in == "batch"]
     if not step.shells:
-        words += [(word.text, word.at) for word in step.arguments if word.expanded_in == "batch"]
         words += [(item.value or "", item.at) for item in step.launcher_options.all]
     return words
 

@@ -72,6 +72,8 @@ class Shipment:
     submitted; None: there is no environment, or the job builds it."""
     staging: Staging | str | None = None
     """The items to stage, or the folder of a run that has staged them; None: nothing."""
+    code_from: str = ""
+    """The folder of the parent run, if this run has its code."""
     once: Once | None = None
     """The mark that lets only one laptop send this run."""
 
@@ -91,8 +93,9 @@ def shipment_of(
     """
     spec = preview.launch.spec
     code: Code | str
+    parent_folder = ""
     if inheritance and inheritance.same_code:
-        code = inheritance.parent.snapshot or ""
+        code, parent_folder = inheritance.parent.snapshot or "", inheritance.parent.folder
     else:
         code = project_files.collect(spec, preview.project, hashes)
         _refuse_unseen(preview, code)
@@ -105,7 +108,7 @@ def shipment_of(
     login = spec.venv is not None and recipe.build == "login"
     seconds = recipe.minutes * 60.0 if login else None
     staging = _staging(preview, connection, hashes, inheritance)
-    return Shipment(run, preview.launch, code, values, checkpoints, seconds, staging)
+    return Shipment(run, preview.launch, code, values, checkpoints, seconds, staging, parent_folder)
 
 
 def _staging(
@@ -189,6 +192,7 @@ def folder_plan(shipment: Shipment, staged: Mapping[str, str]) -> Plan:
         needs_checkpoints=checkpoints is not None and checkpoints.needed,
         staged=staged,
         staged_from=shipment.staging if isinstance(shipment.staging, str) else None,
+        code_from=shipment.code_from,
         once=shipment.once,
     )
 

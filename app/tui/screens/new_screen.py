@@ -540,15 +540,12 @@ class NewScreen(FullScreen):
             if not yes:
                 return
             tui(self).sent = checked.draft.text
-            sent = previews
-            if saves and self._save(None):
-                sent = tuple(replace(one, note="") for one in previews)
-            elif self._edited_draft:
+            if not (saves and self._save(None)) and self._edited_draft:
                 words = "The job file is not saved. To save it, press 2, then ctrl+w."
                 self.notify(words, timeout=15, markup=False)
-            elif changed:
-                note = checked.draft.differs
-                sent = tuple(replace(one, note=note) for one in previews)
+            draft = self._draft or checked.draft  # it may be saved since the check
+            note = draft.differs if changed or (draft.path and draft.unsaved) else ""
+            sent = tuple(replace(one, note=note) for one in previews)
             if several:
                 tui(self).sends.send_grid(sent)
             else:

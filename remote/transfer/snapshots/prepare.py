@@ -51,6 +51,8 @@ class Plan:
     """Staged items of the run: name to path on the site."""
     staged_from: str | None = None
     """Folder of the run whose staged items it shares; None: `staged` has them."""
+    code_from: str = ""
+    """Folder of an earlier run with the same code, for the case without a snapshot."""
     once: Once | None = None
     """Unique identity of the run; None: it may be sent repeatedly."""
 
@@ -66,7 +68,7 @@ def prepare(transport: Transport, plan: Plan) -> bool:
     Removes a folder that could not be completed.
 
     Raises:
-        SnapshotGone: the snapshot is missing or damaged.
+        SnapshotGone: the snapshot is missing or damaged, and no earlier run's copy is complete.
         AlreadySent: another laptop has sent this run.
         RefusedError: the checkpoints are missing, or the disk refused.
         LinkError: the link was lost.
@@ -75,7 +77,10 @@ def prepare(transport: Transport, plan: Plan) -> bool:
     result = transport.run(_script(plan), stdin=_packed(plan.files), timeout=limit)
     if result.code in (4, 5) and "-snapshot" in result.text:
         gone = "no longer on the site" if result.code == 4 else "no longer complete on the site"
-        raise SnapshotGone(f"The code of that run is {gone}.", "Resubmit with `--code current`.")
+        raise SnapshotGone(
+            f"The code of that run is {gone}.",
+            "Resubmit with `--code current`, in the TUI with `ctrl+o`.",
+        )
     if result.code == 8 and "sent-already" in result.text:
         raise already_sent(result.text)
     if result.code == 3 and "no-checkpoints" in result.text:
@@ -133,7 +138,7 @@ def _script(plan: Plan) -> str:
     if plan.once is not None:
         lines.append(once_script(plan.once))
     lines += _staged_lines(plan)
-    lines.append(copy_script(plan.snapshot, f"{plan.folder}/{CODE}"))
+    lines.append(copy_script(plan.snapshot, f"{plan.folder}/{CODE}", plan.code_from))
     lines += _link_lines(plan.links)
     if plan.checkpoints_from is not None:
         lines.append(_checkpoints_script(plan.checkpoints_from, needed=plan.needs_checkpoints))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lumitui.remote.site.answer_fields import count, last_words, lines
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
+from lumitui.remote.site.run_folder import CODE
 from lumitui.remote.site.shell_text import REFLINK, SHA, fill, quote
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.transfer.contents import content_store
@@ -45,20 +46,31 @@ sha256sum decides: a name with a backslash is written otherwise in LIST."""
 
 # 4: the snapshot is missing (a prune may remove it at any time), 5: it is incomplete. The checksums
 # are copied first, so that the copy is checked whatever happens to the original. Equal files of a
-# snapshot are hard links, which busybox's cp preserves: a write would change both.
+# snapshot are hard links, which busybox's cp preserves: a write would change both. Without the
+# snapshot, the files of an earlier run's copy serve if each still has its hash. sha256sum's lists
+# have no links, so a copy with links keeps no list.
 _COPY = """\
 (
 {sha}umask 077
-s={snapshot}; t={target}; w=$t.part-$$
+s={snapshot}; t={target}; own={own}; w=$t.part-$$; kept=.{code}.sums
 [ -d "$t" ] && exit 0
 gone() { [ -d "$s" ] || { echo no-snapshot; exit 4; }; exit 1; }
 damaged() { echo damaged-snapshot; exit 5; }
 trap 'chmod -R u+w "$w" 2>/dev/null || :; rm -rf "$w" "$w.sums" "$w.own"' EXIT
-[ -d "$s" ] || gone
-[ -f "$s.sums" ] || damaged
-cp "$s.sums" "$w.sums" || gone
-{reflink}
-cp -PR $reflink "$s" "$w" || gone
+if [ ! -d "$s" ] && [ -n "$own" ] && cp "$own/$kept" "$w.sums" 2>/dev/null; then
+  mkdir "$w" || exit 1
+  sed 's/^[0-9a-f]*  //' "$w.sums" | tr '\\n' '\\0' | (cd "$own/{code}" && xargs -0 sh -c '
+    to=$1; shift
+    for f; do
+      [ -d "$to/${f%/*}" ] || mkdir -p "$to/${f%/*}" && cp -P "$f" "$to/$f" || exit 1
+    done' x "$w") 2>/dev/null && (cd "$w" && verified "$w.sums") || gone
+else
+  [ -d "$s" ] || gone
+  [ -f "$s.sums" ] || damaged
+  cp "$s.sums" "$w.sums" || gone
+  {reflink}
+  cp -PR $reflink "$s" "$w" || gone
+fi
 chmod -R u+w "$w" || exit 1
 find "$w" -type f -links +1 -exec sh -c '
   own=$1; shift
@@ -66,13 +78,15 @@ find "$w" -type f -links +1 -exec sh -c '
 ( cd "$w" && verified "$w.sums" &&
   [ $(( $(find . -type f | wc -l) )) -eq $(( $(wc -l <"$w.sums") )) ]
 ) || { printf '%s\\n' "${s##*/}" 2>/dev/null >"${s%/*}/.suspect"; damaged; }
+[ -n "$(find "$w" -type l)" ] || mv "$w.sums" "${t%/*}/$kept" || exit 1
 mv "$w" "$t"
 )"""
 
 
-def copy_script(snapshot: str, target: str) -> str:
+def copy_script(snapshot: str, target: str, own: str = "") -> str:
     """Return a shell command that creates a run's writable, verified copy of `snapshot`.
 
+    If the snapshot is missing, the copy in `own`, the folder of an earlier run, takes its place.
     On failure, it leaves nothing at `target`; with status 4 it prints `no-snapshot`, with 5
     `damaged-snapshot`. If `target` exists, it does nothing, so it can be repeated.
     """
@@ -82,6 +96,8 @@ def copy_script(snapshot: str, target: str) -> str:
         reflink=REFLINK,
         snapshot=quote(snapshot),
         target=quote(target),
+        own=quote(own),
+        code=CODE,
     )
 
 
@@ -267,7 +283,7 @@ def prune_script(folder: str, keep: Collection[str], *, dry: bool = False) -> st
 def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool = False) -> Pruned:
     """Remove all snapshots below `folder` except ids in `keep`; `dry` only counts.
 
-    Runs have their own copies, so pruning does not affect them.
+    Runs have their own copies, so pruning does not affect them, nor a resubmission of their code.
 
     Raises:
         RefusedError: something could not be removed.

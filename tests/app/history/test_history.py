@@ -195,6 +195,10 @@ def test_the_name_of_a_grid_is_its_newest_run(history: History) -> None:
         history.begin(a_run(f"sweep-lr{number}-ab", created=float(number)))
         history.series.claim("g1", number, f"sweep-lr{number}-ab")
     assert history.get("sweep").id == "sweep-lr2-ab"
+    again = replace(a_run("sweep-lr1-cd", created=5.0), parent="sweep-lr1-ab")
+    history.begin(again)
+    history.begin(replace(again, id="sweep-lr1-ef", parent=again.id, created=4.0))
+    assert history.get("sweep").id == "sweep-lr2-ab", "a resubmission is not in the grid"
     with pytest.raises(InputError, match="may be several runs"):
         history.get("swe")
     history.begin(a_run("sweep-alone", created=9.0))

@@ -540,6 +540,25 @@ async def test_what_was_submitted_is_saved_and_its_form_comes_back(
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the first screen")
 
 
+async def test_a_run_of_a_file_saved_after_its_check_has_no_note(
+    settings: Settings, project: Path
+) -> None:
+    app, path = LumiApp(settings, project / "job.yaml"), project / "job.yaml"
+    path.write_text(path.read_text().replace("launcher:", "luncher:"))
+    async with app.run_test(size=(100, 40)) as pilot:
+        await sees(pilot, "did you mean")
+        await pilot.press("ctrl+f")
+        await sees(pilot, "not saved")
+        await until(pilot, lambda: can_submit(pilot), "the check of the fixed text")
+        await pilot.press("ctrl+w")
+        await until(pilot, lambda: f"Saved {path}." in said(app), "the message")
+        await pilot.press("s", "y")
+        await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
+        await until(pilot, lambda: not app.under_way, "the end of the send")
+        await until(pilot, lambda: app.screen.query("LogView"), "the run's screen")
+        assert not runs_of(pilot)[0].note
+
+
 async def test_a_file_that_another_program_changes_is_offered_again(
     settings: Settings, project: Path
 ) -> None:

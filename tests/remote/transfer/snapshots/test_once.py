@@ -10,6 +10,7 @@ import pytest
 
 from lumitui.remote.site.errors import RefusedError
 from lumitui.remote.site.run_folder import CLAIM, LOCK, RECEIPT, RECORD, RECORD_FROM_SCRATCH
+from lumitui.remote.site.shell_text import quote
 from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.transfer.snapshots.once_mark import AlreadySent, Once
 from lumitui.remote.transfer.snapshots.prepare import PlacedFile, Plan, SnapshotGone, prepare
@@ -157,6 +158,39 @@ def test_what_cannot_be_finished_is_removed(
     with pytest.raises(error, match=words):
         prepare(transport, change(plan))
     assert not Path(plan.folder).exists()
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        ("rm -rf ../../code", ""),
+        ("echo more >more.py; rm -rf ../../code", ""),
+        ("echo other >train.py; rm -rf ../../code", "no longer on the site"),
+        ("rm train.py; rm -rf ../../code", "no longer on the site"),
+        ("rm ../.code.sums; rm -rf ../../code", "no longer on the site"),
+    ],
+)
+def test_an_earlier_run_s_whole_copy_serves_without_a_snapshot(
+    transport: Transport, plan: Plan, harm: str, words: str
+) -> None:
+    earlier = f"{plan.folder} earlier"
+    prepare(transport, replace(plan, folder=earlier))
+    script = f"chmod -R u+w ../../code; cd {quote(f'{earlier}/code')} && {harm}"
+    script = script.replace("../../code", quote(plan.snapshot))
+    assert transport.run(script).code == 0
+    again = replace(plan, code_from=earlier)
+    if words:
+        with pytest.raises(SnapshotGone, match=words) as gone:
+            prepare(transport, again)
+        assert "ctrl+o" in gone.value.hint and not Path(plan.folder).exists()
+        return
+    prepare(transport, again)
+    code = Path(plan.folder) / "code"
+    assert (code / "train.py").read_text() == "print('trained')\n"
+    assert sorted(os.listdir(code)) == ["data", "train.py"]
+    third = replace(plan, folder=f"{plan.folder} third", code_from=plan.folder)
+    prepare(transport, third)
+    assert (Path(third.folder) / "code" / "train.py").exists()
 
 
 def test_checkpoints_are_copied_or_the_run_begins_from_scratch(

@@ -94,10 +94,24 @@ def test_a_queued_run_is_touched_by_no_other_and_by_no_edit(
     assert first in said(runs, finish(runs, same))
 
 
+def test_a_pruned_run_is_resubmitted_from_its_own_copy(
+    cluster_runs: Runs, cluster: Cluster, project: Path
+) -> None:
+    runs, first = cluster_runs, identity(project)
+    job = hello_job(script="spoils.py", gpus_per_node=1, sbatch=["--hold"])
+    held = runs.send(runs.preview(job, project))
+    at = f"{held.root}/code/{held.snapshot}"
+    assert cluster.login(f"chmod -R u+w {at}; rm -rf {at} {at}.sums").returncode == 0
+    plan = runs.plan_resubmission(held.id, settings=["sbatch=[]"])
+    assert first in said(runs, finish(runs, runs.resubmit(plan)))
+    assert held.job_id and cluster.admin("scancel", held.job_id).returncode == 0
+    wait_until(lambda: not [runs.refresh() for _ in runs.history.unfinished()])
+
+
 @pytest.mark.parametrize(
     ("harm", "words", "files"),
     [
-        ("chmod -R u+w {at}; rm -rf {at} {at}.sums", "no longer on the site", 2),
+        ("chmod -R u+w {at}; rm -rf {at} {at}.sums {list}", "no longer on the site", 2),
         ("chmod u+w {at}/pkg; rm -f {at}/pkg/a.py", "no longer complete", 0),
         ("chmod u+w {at}/pkg/a.py; printf 'a = 9\\n' >{at}/pkg/a.py", "no longer complete", 1),
         ("chmod u+w {at}; echo more >{at}/more.py", "no longer complete", 0),
@@ -118,7 +132,8 @@ def test_a_purged_snapshot_is_reported_at_a_resubmission_and_sent_again(
     run = runs.send(runs.preview(job, project))
     assert run.snapshot and sent[0].files_sent == 2
     at = f"{run.root}/code/{run.snapshot}"
-    assert cluster.login(harm.format(at=at)).returncode == 0
+    harmed = harm.format(at=at, list=f"{run.folder}/.code.sums")
+    assert cluster.login(harmed).returncode == 0
     with pytest.raises(RefusedError, match=words) as refused:
         runs.resubmit(runs.plan_resubmission(run.id))
     assert "--code current" in refused.value.hint
