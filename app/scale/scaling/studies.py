@@ -44,6 +44,8 @@ class ScalingQuestion:
     """The work in samples; None: that of the run."""
     epochs: int | None = None
     """The work in epochs, instead of `samples`."""
+    times: float | None = None
+    """The work as a multiple of the run's, instead of `samples`."""
     settings: tuple[str, ...] = ()
     """Changes of the run, as `key=value`."""
     alone: bool = False
@@ -98,6 +100,12 @@ class Scalings:
         offers = _offers(run, site, query, partial(self._work, run, own, query))
         changed = _changed(run, query) if query.as_sent else ()
         scaling = scaling_of(run, family, offers, samples, links, note, changed)
+        if query.times is not None:
+            if not scaling.knows_work:
+                message = f"The number of samples of {run.id} is unknown."
+                raise InputError(message, "Give the number of samples.")
+            samples = round(query.times * scaling.whole.samples)
+            scaling = scaling_of(run, family, offers, samples, links, note, changed)
         if query.alone and scaling.steps is None:
             raise _unpredictable(family[0], links)
         return scaling

@@ -39,8 +39,12 @@ def test_the_history_and_the_profile_make_a_study(runs: Runs) -> None:
     assert runs.scaling.of(made[1].id) == runs.scaling.of(made[1].id)
     two = runs.scaling.of(made[1].id, ScalingQuestion(epochs=2)).whole
     assert two.samples == 120_000 and two.words == "120,000 samples"
+    ten = runs.scaling.of(made[1].id, ScalingQuestion(times=10)).whole
+    assert ten.samples == 10 * found.whole.samples
+    runs.history.begin(trained("none", 1))
+    with pytest.raises(InputError, match="samples of none is unknown"):
+        runs.scaling.of("none", ScalingQuestion(times=2))
     with pytest.raises(InputError, match="is unknown"):
-        runs.history.begin(trained("none", 1))
         runs.scaling.of("none", ScalingQuestion(epochs=1))
 
 
