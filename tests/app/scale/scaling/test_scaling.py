@@ -342,6 +342,15 @@ def _without_start(size: ScalingSize) -> ScalingSize:
     return replace(size, whole=size.part)
 
 
+def test_a_predicted_number_carries_its_sign() -> None:
+    found = study({1: 1000.0, 2: 1900.0, 4: 3500.0}, 8)
+    *measured, predicted = scaling_words.table(found).rows
+    assert [cell[:1] for cell in predicted[4:8:2]] == ["~", "~"] and predicted[7][:1] == "~"
+    assert "~" not in str(measured)
+    *sent, rung = rungs.rungs_of(found)
+    assert rung.cells[2][:1] == rung.cells[4][:1] == "~" and "~" not in str(sent)
+
+
 def test_nothing_is_recommended_that_nobody_knows() -> None:
     found = study({1: 1000.0, 2: 1980.0}, 4, 8)
     found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
