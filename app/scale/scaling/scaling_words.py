@@ -234,9 +234,9 @@ def _start_ups(scaling: Scaling) -> Iterator[str]:
         others = [f"{size.nodes:,}" for size in scaling.sizes
                   if size.start_up_of == nodes and size.nodes != nodes]  # fmt: skip
         if nodes and others:
-            noun = "node is" if others == ["1"] else "nodes are"
-            of = f"that of {words.count(nodes, 'node')}" if told[1:] else "the same"
-            text += f" {', '.join(others)} {noun} given {of}."
+            noun = "node" if others == ["1"] else "nodes"
+            of = f"On {', '.join(others)} {noun}, lumitui assumes the start-up of "
+            text += f" {of}{words.count(nodes, 'node')}."
     yield text
 
 
