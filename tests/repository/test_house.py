@@ -10,7 +10,7 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5190, "app/tui": 14400, "app/runs": 2860, "app/scale": 3550, "app/follow": 4450,
+    "app/cli": 5200, "app/tui": 14420, "app/runs": 2890, "app/scale": 3740, "app/follow": 4450,
     "app/survey": 1920, "app/launch": 9870, "app/explain": 3110, "app/history": 4370,
     "app/mcp": 970,
     "app/job": 2640, "app/knowledge": 16810, "remote/site": 3300, "remote/ssh": 3210,
