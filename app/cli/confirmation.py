@@ -242,16 +242,25 @@ def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
 
 
 def agree_to_resubmit(
-    planned: "Resubmission", news: "CodeNews", columns: int, *, yes: bool, force: bool = False
+    planned: "Resubmission",
+    news: "CodeNews",
+    columns: int,
+    *,
+    yes: bool,
+    force: bool = False,
+    price: str = "",
 ) -> "Resubmission":
-    """Show the changes, and return the resubmission if the user agrees; see `agreed`."""
+    """Show the changes, and return the resubmission if the user agrees; see `agreed`.
+
+    `price` describes its price; by default its limit does.
+    """
     show_changes(planned, columns)
     show_code_news(planned, news)
     show_findings(planned.preview)
     plan = planned.plan
     question = (
         f"Resubmit {plan.parent.id} with the {plan.request.code} code from {plan.start}; "
-        f"{words.price_sentence(plan.launch.price)}{code_words(planned.preview)}?"
+        f"{price or words.price_sentence(plan.launch.price)}{code_words(planned.preview)}?"
     )
     return planned.forced(
         agreed([planned.preview], question, yes=yes, force=force, cure=CURE_OF_RUN)

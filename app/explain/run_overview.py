@@ -130,6 +130,9 @@ def against(comparison: Speedup | None, parent: Run | None, run: Run) -> str:
     """Return how well the run scales from its parent; '' if unknown."""
     if comparison is None or parent is None or comparison.efficiency is None:
         return ""
+    if parent.layout.nodes == run.layout.nodes:
+        faster = words.number(_rounded(comparison.speed_up))
+        return f"{faster} x the throughput of {parent.id}, on as many nodes"
     nodes = f"{parent.layout.nodes} to {words.count(run.layout.nodes, 'node')}"
     faster = words.number(_rounded(comparison.speed_up))
     noise = " (above 100 % is noise)" if comparison.efficiency >= 100.5 else ""

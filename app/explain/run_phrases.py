@@ -77,11 +77,11 @@ def kept(run: Run) -> str:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is known about a job's price; None: unknown."""
+    """What is known about a job's price; None or "": unknown."""
 
     price: Price
-    about: float | None = None
-    """The cost if it runs like an earlier run."""
+    about: str = ""
+    """The amount if it runs like an earlier run."""
     like: str = ""
     """That run."""
     other_size: bool = False
@@ -101,9 +101,9 @@ def price_outlook(outlook: Outlook, now: float) -> str:
     3 min ago)`.
     """
     text = words.price_limit(outlook.price)
-    if outlook.about is not None:
+    if outlook.about:
         how = "scales as" if outlook.other_size else "runs like"
-        text += f", about {words.price(outlook.about)} if it {how} {outlook.like}"
+        text += f", about {outlook.about} if it {how} {outlook.like}"
     if outlook.left is not None:
         text += f"; {_left(outlook)} left"
         if outlook.asked is not None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lumitui.app.runs.scripts import Scripts
     from lumitui.app.runs.series import SeriesRuns
     from lumitui.app.runs.shown_findings import ShownFindings
+    from lumitui.app.scale.resubmission import CodeNews, Resubmission
     from lumitui.app.survey.profile.surveys import Surveys
 
 
@@ -108,6 +109,7 @@ class Runs(Launches):
         Queries no site.
         """
         from lumitui.app.explain.run_phrases import Outlook
+        from lumitui.app.explain.words import price
         from lumitui.app.scale.forecast import forecast
 
         launch = preview.launch
@@ -115,12 +117,36 @@ class Runs(Launches):
         outlook = Outlook(launch.price)
         if likely is not None:
             outlook = replace(
-                outlook, about=likely.amount, like=likely.run, other_size=likely.other_size
+                outlook,
+                about=price(likely.amount),
+                like=likely.run,
+                other_size=likely.other_size,
             )
         budget = self._budgets.of(launch.spec.site, launch.spec.account)
         if budget is None:
             return outlook
         return replace(outlook, left=budget.row.left, limit=budget.row.limit, asked=budget.at)
+
+    def resubmission_outlook(self, planned: "Resubmission", news: "CodeNews") -> "Outlook":
+        """Return a resubmission's maximum and probable price. Queries no site."""
+        from lumitui.app.explain.run_phrases import Outlook
+        from lumitui.app.scale.scaling.rungs import outlook_of
+        from lumitui.app.scale.scaling.studies import ScalingQuestion
+        from lumitui.remote.site.errors import LumiError
+
+        plan = planned.plan
+        request, launch = plan.request, plan.launch
+        question = ScalingQuestion(
+            (launch.layout.nodes,),
+            settings=request.settings,
+            as_sent=True,
+            other_code=request.code == "current" and news.differs,
+            resumes=plan.start == "checkpoint",
+        )
+        try:
+            return outlook_of(self.scaling.of(plan.parent.id, question), plan.parent, launch)
+        except LumiError:
+            return Outlook(launch.price)
 
     @cached_property
     def surveys(self) -> "Surveys":

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lumitui.app.job.setting import fixed_arguments
+from lumitui.app.scale.scaling.sent_work import training_keys
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.states import State
 
@@ -21,13 +22,6 @@ if TYPE_CHECKING:
 
 _LOOKED = 200
 """Number of a site's newest runs to search for one of the same work."""
-_OTHER = frozenset({
-    "name", "nodes", "time", "account", "partition", "chain", "relaunch", "proof", "preflight",
-    "fetch", "metrics", "ship_secrets", "follow_links", "secrets", "notify", "project",
-    "signal", "hang", "after", "grid", "at_once", "then", "scale", "keep_compiled", "memory",
-    "exclusive", "sbatch", "resume", "python", "activate",
-})  # fmt: skip
-"""Keys of a job file that do not change the training; `venv` is compared as requested."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +68,8 @@ def _work(item: Launch | Run, *, sized: bool) -> dict[str, object]:
 
     Unless `sized`, omits batch and learning rate, which a `scale:` rule changes with the nodes.
     """
-    spec = item.spec
-    data = spec.model_dump(mode="json", exclude=set(_OTHER), exclude_defaults=True)
-    if isinstance(venv := data.get("venv"), dict):
-        venv.pop("sent", None)
-    if not sized:
-        data["args"] = list(fixed_arguments(spec))
-    return data | {"ranks": item.layout.ranks_per_node}
+    args = item.spec.args if sized else fixed_arguments(item.spec)
+    return training_keys(item.spec) | {"args": args, "ranks": item.layout.ranks_per_node}
 
 
 def _by_scaling(launch: Launch, run: Run, scalings: Scalings) -> Forecast | None:

@@ -1,8 +1,11 @@
 """The sizes offered for a resubmission, in words. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from lumitui.app.explain.run_phrases import Outlook
 from lumitui.app.explain.words import most, price
+from lumitui.app.history.run import Run
+from lumitui.app.job.launch import Launch
 from lumitui.app.scale.scaling import scaling_words
 from lumitui.app.scale.scaling.study import Scaling, ScalingSize
 from lumitui.remote.site.states import State
@@ -39,13 +42,31 @@ def basis(scaling: Scaling) -> str:
     """Return the work behind time and price, and the basis of the prediction."""
     if not scaling.measured:
         return " ".join((scaling.unmeasured, *scaling_words.omissions(scaling)))
+    if scaling.changed:
+        what = " and ".join(scaling.changed)
+        return f"Time and price are unknown, because this resubmission changes {what}."
     if not scaling.knows_work:
         sentence = (
             "The number of samples is unknown, so lumitui cannot predict a time. If an argument "
             "sets the batch size, name it: `scale: {batch: {arg: --batch-size}}`."
         )
         return f"{sentence} {scaling_words.basis(scaling)}"
-    return f"Time and price are for {scaling.whole.words}. {scaling_words.basis(scaling)}"
+    ratios = {size.offer.work for size in scaling.sizes if size.offer and not size.refused}
+    works = "the samples that each job trains" if ratios - {1.0, None} else scaling.whole.words
+    return f"Time and price are for {works}. {scaling_words.basis(scaling)}"
+
+
+def outlook_of(scaling: Scaling, parent: Run, launch: Launch) -> Outlook:
+    """Return the price of `launch`, which sends `parent` again, with the amount in its rung."""
+    size = next((one for one in scaling.sizes if one.nodes == launch.layout.nodes), None)
+    outlook = Outlook(launch.price)
+    if not scaling.knows_work or not launch.price.amount or size is None or size.over_limit:
+        return outlook
+    if not size.whole or not size.offer or size.offer.work is None:
+        return outlook
+    other = size.nodes != parent.layout.nodes or size.offer.work != 1
+    about = scaling_words.middle(size.whole.price, price)
+    return replace(outlook, about=about, like=parent.id, other_size=other)
 
 
 def _cells(size: ScalingSize, scaling: Scaling) -> tuple[str, ...]:
@@ -57,13 +78,15 @@ def _cells(size: ScalingSize, scaling: Scaling) -> tuple[str, ...]:
     so_far = " so far" if size.source.endswith(f", {State.RUNNING})") else ""
     told = "measured" if size.ran or not scaling.knows_work else "from its speed"
     origin = f"{told}{so_far}" if size.measured else scaling_words.PREDICTED
+    if offer.work is None:
+        origin = f"for the samples of {scaling.run}"
     if size.whole is None or not scaling.knows_work:
         limit = f"at most {most(offer.most)}" if offer.most else "nothing"
         return (*start, "-", efficiency, limit, origin if size.whole is not None else "")
-    paid = scaling_words.middle(size.whole.price, price)
+    paid = scaling_words.expected(size, size.whole.price, price)
     return (
         *start,
-        scaling_words.middle(size.whole.seconds, scaling_words.time_text),
+        scaling_words.expected(size, size.whole.seconds, scaling_words.time_text),
         efficiency,
         paid if size.whole.price.high > 0 else "nothing",
         f"{origin}, over the time limit" if size.over_limit else origin,

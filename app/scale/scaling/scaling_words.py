@@ -50,11 +50,11 @@ def _row(size: ScalingSize) -> tuple[str, ...]:
         *start,
         _speed(size),
         f"{short(size.speed.low)}-{short(size.speed.high)}" if wide else "-",
-        f"{middle(size.speed_up, short)} x",
+        f"{expected(size, size.speed_up, short)} x",
         efficiency(size),
-        middle(size.whole.seconds, time_text),
-        middle(size.whole.gpu_hours, price_cell),
-        middle(size.whole.price, price_cell) if size.offer and size.offer.per_hour else "-",
+        expected(size, size.whole.seconds, time_text),
+        expected(size, size.whole.gpu_hours, price_cell),
+        expected(size, size.whole.price, price_cell) if size.offer and size.offer.per_hour else "-",
         size.source or size.refused or PREDICTED,
     )
 
@@ -70,7 +70,7 @@ def efficiency(size: ScalingSize) -> str:
 def _speed(size: ScalingSize) -> str:
     if size.speed is None or size.speed.likely is None:
         return "-"
-    return f"{'' if size.measured else '~'}{short(size.speed.likely)}"
+    return expected(size, size.speed, short)
 
 
 def heading(scaling: Scaling) -> str:
@@ -234,9 +234,9 @@ def _start_ups(scaling: Scaling) -> Iterator[str]:
         others = [f"{size.nodes:,}" for size in scaling.sizes
                   if size.start_up_of == nodes and size.nodes != nodes]  # fmt: skip
         if nodes and others:
-            noun = "node is" if others == ["1"] else "nodes are"
-            of = f"that of {words.count(nodes, 'node')}" if told[1:] else "the same"
-            text += f" {', '.join(others)} {noun} given {of}."
+            noun = "node" if others == ["1"] else "nodes"
+            of = f"On {', '.join(others)} {noun}, lumitui assumes the start-up of "
+            text += f" {of}{words.count(nodes, 'node')}."
     yield text
 
 
@@ -272,6 +272,12 @@ def _with_interval(value: Estimate, text: Callable[[float], str]) -> str:
         return text(value.middle)
     between = f"{low} to {high}"
     return between if value.likely is None else f"{text(value.likely)} ({between})"
+
+
+def expected(size: ScalingSize, value: Estimate | None, text: Callable[[float], str]) -> str:
+    """Return `middle`, with `~` if it is a predicted number."""
+    sign = "~" if value is not None and value.likely is not None and not size.measured else ""
+    return sign + middle(value, text)
 
 
 def middle(value: Estimate | None, text: Callable[[float], str]) -> str:

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lumitui.app.explain.words import count, length
+from lumitui.app.explain.words import count, length, price
 from lumitui.app.scale.scaling.study import Cost, Scaling, ScalingSize
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import InputError
@@ -67,7 +67,9 @@ def advise_size(scaling: Scaling, goal: SizeGoal) -> SizeAdvice:
     for certainty, end in (("sure", "high"), ("likely", "likely"), ("at best", "low")):
         fitting = [size for size in sizes if size.whole and _keeps(size.whole, goal, end)]
         if fitting:
-            return _chosen(fitting, goal, certainty)
+            advice, faster = _chosen(fitting, goal, certainty), _tempting(sizes, goal)
+            why = faster if certainty == "sure" and goal.deadline is None else ""
+            return replace(advice, sentence=f"{advice.sentence}{why}")
     return SizeAdvice(None, "none", _nothing_fits(sizes, goal))
 
 
@@ -77,6 +79,17 @@ def _keeps(cost: Cost, goal: SizeGoal, end: str) -> bool:
         return False
     late = goal.deadline is not None and seconds > goal.deadline
     return not late and (goal.budget is None or price <= goal.budget)
+
+
+def _tempting(sizes: Sequence[ScalingSize], goal: SizeGoal) -> str:
+    """Return a sentence on the size that probably keeps a budget, but may not; '' without one."""
+    for size in reversed(sizes):
+        if size.whole and _keeps(size.whole, goal, "likely"):
+            if _keeps(size.whole, goal, "high"):
+                return ""
+            low, high = price(size.whole.price.low), price(size.whole.price.high)
+            return f" {count(size.nodes, 'node')} may exceed it: the prediction is {low} to {high}."
+    return ""
 
 
 def _chosen(fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str) -> SizeAdvice:
@@ -93,9 +106,9 @@ def _chosen(fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str) -> S
     what = " and ".join(word for word, limit in limits.items() if limit is not None)
     how = "fastest" if goal.deadline is None else "cheapest"
     why = {
-        "sure": f"This {how} size meets the {what} even at the slow end of its interval.",
-        "likely": f"This size probably meets the {what}, but not at the slow end of its interval.",
-        "at best": f"This size meets the {what} only at the fast end of its interval.",
+        "sure": f"It is the {how} size that is almost certain to meet the {what}.",
+        "likely": f"It will probably meet the {what}, but no size is certain to.",
+        "at best": f"It meets the {what} only if it runs better than predicted.",
     }[certainty]
     sure = "measured" if certainty == "sure" and size.measured else certainty
     return SizeAdvice(size.nodes, sure, why)
@@ -110,7 +123,7 @@ def _worthwhile(scaling: Scaling, sizes: Sequence[ScalingSize]) -> SizeAdvice:
         efficient = [size for size in efficient if size.measured]  # an unchecked prediction
     paying = [size for size in efficient if not scaling.knows_work or _pays(size, base)]
     chosen = paying[-1] if paying else base
-    why = f"This is the largest size known to have an efficiency of at least {WORTHWHILE:.0f} %."
+    why = f"No larger size is known to reach an efficiency of {WORTHWHILE:.0f} %."
     if alone:
         why = "This is the only measured size: run one more before you use more nodes."
     elif chosen == base:
@@ -178,7 +191,10 @@ def _unknown(sizes: Sequence[ScalingSize]) -> str:
     if not open_:
         return ""
     low, high = min(each.low for each in open_), max(each.high for each in open_)
-    return f"Larger sizes may also reach this: the prediction is {low:.0f} to {high:.0f} %."
+    return (
+        f"lumitui cannot tell whether larger sizes reach {WORTHWHILE:.0f} %: it predicts {low:.0f} "
+        f"to {high:.0f} %. Run one of them to find out."
+    )
 
 
 def _nothing_fits(sizes: Sequence[ScalingSize], goal: SizeGoal) -> str:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.plain_file import read_plain
+from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     # Imported when a study is made, so that the program starts faster.
+    from collections.abc import Callable
 
     from lumitui.app.history.history import History
     from lumitui.app.history.run import Run
+    from lumitui.app.job.launch import Launch
     from lumitui.app.job.spec import JobSpec
     from lumitui.app.scale.scaling.measured import MeasuredRun, Training
     from lumitui.app.scale.scaling.study import Offer, Scaling
@@ -41,10 +44,18 @@ class ScalingQuestion:
     """The work in samples; None: that of the run."""
     epochs: int | None = None
     """The work in epochs, instead of `samples`."""
+    times: float | None = None
+    """The work as a multiple of the run's, instead of `samples`."""
     settings: tuple[str, ...] = ()
     """Changes of the run, as `key=value`."""
     alone: bool = False
     """Predict only from the run, using its site's links; ignore other sizes."""
+    as_sent: bool = False
+    """Whether each size has the work of the job that a resubmission with `settings` sends."""
+    other_code: bool = False
+    """Whether that job gets other code than the run had."""
+    resumes: bool = False
+    """Whether it starts from a checkpoint."""
 
 
 class Scalings:
@@ -85,10 +96,30 @@ class Scalings:
         if query.alone:
             family = [item for item in family if item.run.id == run.id]
         note = site.billing_note if site else ""
-        scaling = scaling_of(run, family, _offers(run, site, query), samples, links, note)
+        own = next(item.training for item in family if item.run.id == run.id)
+        offers = _offers(run, site, query, partial(self._work, run, own, query))
+        changed = _changed(run, query) if query.as_sent else ()
+        scaling = scaling_of(run, family, offers, samples, links, note, changed)
+        if query.times is not None:
+            if not scaling.knows_work:
+                message = f"The number of samples of {run.id} is unknown."
+                raise InputError(message, "Give the number of samples.")
+            samples = round(query.times * scaling.whole.samples)
+            scaling = scaling_of(run, family, offers, samples, links, note, changed)
         if query.alone and scaling.steps is None:
             raise _unpredictable(family[0], links)
         return scaling
+
+    def _work(
+        self, run: Run, training: Training, query: ScalingQuestion, launch: Launch
+    ) -> float | None:
+        """Return the work of `launch` as a multiple of that of `run`; None if unknown."""
+        from lumitui.app.scale.scaling.sent_work import work_ratio
+
+        if not query.as_sent:
+            return 1.0
+        whole = run.state is State.DONE and run.resumed_from is None and not query.resumes
+        return work_ratio(run, training, launch, self._defaults(run)) if whole else None
 
     def _read(self, run_id: str, _offset: int) -> Training:
         from lumitui.app.scale.scaling.assumed_batch import assumed_batch
@@ -128,7 +159,9 @@ class Scalings:
             return None  # without the profile, only measurements are known
 
 
-def _offers(run: Run, site: Site | None, question: ScalingQuestion) -> list[Offer]:
+def _offers(
+    run: Run, site: Site | None, question: ScalingQuestion, ratio: Callable[[Launch], float | None]
+) -> list[Offer]:
     from lumitui.app.scale.rescale import apply_settings
 
     if site is None:
@@ -138,7 +171,16 @@ def _offers(run: Run, site: Site | None, question: ScalingQuestion) -> list[Offe
     nodes = {number for number in nodes if number <= most_nodes(site, run)}
     counts = sorted(nodes | {run.layout.nodes, *question.nodes})
     spec = apply_settings(run.spec, question.settings)
-    return [_offer(run, spec, site, number) for number in counts]
+    return [_offer(run, spec, site, number, ratio) for number in counts]
+
+
+def _changed(run: Run, query: ScalingQuestion) -> tuple[str, ...]:
+    """Return what of the training a resubmission changes, in words."""
+    from lumitui.app.scale.rescale import apply_settings
+    from lumitui.app.scale.scaling.sent_work import changes_of_work
+
+    changed = changes_of_work(run, apply_settings(run.spec, query.settings))
+    return (*changed, *["the code"] * query.other_code)
 
 
 def _unpredictable(item: MeasuredRun, links: Links | None) -> InputError:
@@ -168,7 +210,9 @@ def _refused(run: Run, nodes: int, why: InputError) -> Offer:
     return Offer(nodes, nodes * run.layout.gpus_per_node, 0.0, 0.0, 0.0, refused=why.message)
 
 
-def _offer(run: Run, spec: JobSpec, site: Site, nodes: int) -> Offer:
+def _offer(
+    run: Run, spec: JobSpec, site: Site, nodes: int, ratio: Callable[[Launch], float | None]
+) -> Offer:
     """Return the site's offer for `run` on `nodes` nodes, or why it would refuse."""
     from lumitui.app.scale.rescale import rescale
     from lumitui.app.scale.run_plan import launch_of, sent_config
@@ -189,4 +233,5 @@ def _offer(run: Run, spec: JobSpec, site: Site, nodes: int) -> Offer:
         launch.spec.partition,
         batch_of(launch.spec, launch.layout.world_size),
         idle=max(0, site.node.gpus - launch.layout.gpus_per_node) if whole_nodes else 0,
+        work=ratio(launch),
     )

@@ -65,6 +65,8 @@ class Offer:
     """Why the run cannot be sent on this number of nodes; '' if it can."""
     idle: int = 0
     """GPUs per node that the job has and no rank uses."""
+    work: float | None = 1.0
+    """Its samples as a multiple of the run's; None if unknown."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,8 @@ class Scaling:
     """The runs that should measure further sizes, in words."""
     assumed: tuple[str, ...] = ()
     """The arguments that lumitui counts as the batch of each rank."""
+    changed: tuple[str, ...] = ()
+    """What a resubmission changes of the training: then no time is predicted."""
 
     def moves_to(self, size: ScalingSize) -> str:
         """Return the partition that a job of `size` moves to; '' if it stays."""
@@ -175,7 +179,7 @@ class Scaling:
     @property
     def knows_work(self) -> bool:
         """Whether the run's work is known; otherwise `whole` only compares sizes."""
-        return self.whole != self.part
+        return self.whole != self.part and not self.changed
 
     @property
     def measured(self) -> tuple[ScalingSize, ...]:
@@ -190,11 +194,13 @@ def scaling_of(
     samples: int | None = None,
     links: Links | None = None,
     billing_note: str = "",
+    changed: tuple[str, ...] = (),
 ) -> Scaling:
     """Return the scaling of `run`, from its `family`, at the sizes in `offers`.
 
     `samples` is the work; None: what `run` trained, or was to train. With the site's `links`, other
-    sizes can be predicted from a single measured one. `billing_note` is how the site counts.
+    sizes can be predicted from a single measured one. `billing_note` is how the site counts,
+    `changed` what a resubmission changes of the training.
     """
     measured, omissions = measured_sizes(family, run)
     model = Model([point for size in measured for point in size.points]) if measured else None
@@ -219,7 +225,7 @@ def scaling_of(
         run.id, run.site, run.price.unit, priced, tuple(omissions), doubtful, part, whole,
         run.layout.device, share, epoch_of(family), steps, run.spec.partition,
         model is not None and model.falls, "" if measured else why_unmeasured(family),
-        billing_note, awaited(family, measured, run), _assumed(measured),
+        billing_note, awaited(family, measured, run), _assumed(measured), changed,
     )  # fmt: skip
 
 
@@ -263,7 +269,9 @@ def _measured(size: MeasuredSize, offer: Offer | None, whole: Work) -> ScalingSi
     bills = (Bill(one.run.id, one.run.billed(one.run.updated), one.training.samples)
              for one in ended)  # fmt: skip
     bill = next(bills, None)
+    whole = _sent(whole, offer)
     ran = any(one.training.samples == whole.samples for one in size.runs)
+    ran = ran and offer.work is not None
     return ScalingSize(
         size.nodes, size.gpus, True, size.source, speed, offer=offer, bill=bill, ran=ran
     )
@@ -289,6 +297,7 @@ def _with_costs(
     if not size.measured and size.gpus > base.gpus:
         # A higher value would be measurement noise.
         efficiency = efficiency.each(lambda each: min(each, 100.0))
+    whole = _sent(whole, size.offer)
     costs = _cost(size, part, 0.0), _cost(size, whole, start.seconds if start else 0.0)
     return replace(
         size, speed_up=speed_up, efficiency=efficiency, part=costs[0], whole=costs[1],
@@ -303,6 +312,12 @@ def _cost(size: ScalingSize, work: Work, start_up: float) -> Cost:
     seconds = Estimate(took.high, took.low, took.likely)  # the fastest takes the least time
     per_hour = size.offer.per_hour if size.offer else 0.0
     return Cost(seconds, _times(seconds, size.gpus / 3600), _times(seconds, per_hour / 3600))
+
+
+def _sent(whole: Work, offer: Offer | None) -> Work:
+    """Return the work of the job in `offer`, which may differ from that of the run."""
+    ratio = (offer.work if offer else None) or 1.0
+    return whole if ratio == 1 else replace(whole, samples=round(whole.samples * ratio))
 
 
 def _times(value: Estimate, factor: float) -> Estimate:

@@ -92,6 +92,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self._plans: dict[int, Outcome] = {}
         self._wanted: set[int] = set()  # the sizes with requested plans
         self._basis = ""
+        self._found: Scaling | None = None
         self._news: CodeNews | None = None
         """The project's changes since the run; nothing is sent before they are known."""
 
@@ -147,7 +148,15 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self._wanted.clear()
         self._request_plans()
         run_id, studied = self._parent_run.id, partial(self._studied, self._number)
-        question = ScalingQuestion((self._asked,), settings=self._settings)
+        current = self.query_one("#code", ChoiceButton).value == "current"
+        question = ScalingQuestion(
+            (self._asked,),
+            settings=self._settings,
+            as_sent=True,
+            other_code=current and bool(self._news and self._news.differs),
+            resumes=self._start == "checkpoint",
+        )
+        self._found = None
         # Quietly, because the plan shows the error.
         ask(self, lambda runs: runs.scaling.of(run_id, question), studied, quietly=True)
 
@@ -233,6 +242,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
 
     def _studied(self, number: int, found: Scaling) -> None:
         if number == self._number:
+            self._found = found
             self._basis, ladder = rungs.basis(found), self.query_one(SizeLadder)
             ladder.show(rungs.rungs_of(found), rungs.titles(found), self._typed)
             self.on_resize()
@@ -340,7 +350,9 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         plans = self._ready_plans()
         lines = errors = error_terms(tuple(plan.preview for plan in plans))
         if len(plans) == 1 and not self.takes_followers:
-            lines = [*errors, *terms(plans[0].preview), ("yes", "submits 1 job")]
+            launch, found = plans[0].plan.launch, self._found
+            price = rungs.outlook_of(found, self._parent_run, launch) if found else None
+            lines = [*errors, *terms(plans[0].preview, price), ("yes", "submits 1 job")]
 
         def answered(yes: bool | None) -> None:
             if yes:

@@ -66,7 +66,7 @@ class ScalingScreen(RunScreenBase):
         Binding("B", "goal('budget')", "Budget", id="scaling.budget",
                 tooltip="Recommend a size for a budget"),
         Binding("W", "goal('samples')", "Work", id="scaling.samples",
-                tooltip="Set the number of samples or epochs to train"),
+                tooltip="Set the work: samples, epochs, or 10x that of the run"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, run_id: str) -> None:
@@ -187,21 +187,24 @@ class ScalingScreen(RunScreenBase):
         self.query_one("#advice", Static).update(text)
 
 
-_WORK = re.compile(r"(\d{1,15})|(\d{0,6}) ?epochs?", re.ASCII)
+_WORK = re.compile(r"(\d{1,15})|(\d{0,6}) ?epochs?|(\d{1,6}(?:\.\d{1,3})?) ?x", re.ASCII)
 
 
 def asked_work(text: str) -> ScalingQuestion:
-    """Return the work in `text`: `1000000`, `3 epochs`, `epoch`; '' means the run's own.
+    """Return the work in `text`: `1000000`, `3 epochs`, `10x` the run's; '' means the run's own.
 
     Raises:
         InputError: `text` is not an amount of work.
     """
     plain = text.strip().replace(",", "")
     found = _WORK.fullmatch(plain)
-    number = int((found[1] or found[2] or 1) if found else 0)
+    times = float(found[3]) if found and found[3] else None
+    number = times or int((found[1] or found[2] or 1) if found and times is None else 0)
     if plain and not number:
         said = f"{plain!r} is not a number of samples."
-        raise InputError(said, "Write 1000000, 3 epochs, or nothing for the run's own number.")
+        raise InputError(said, "Write 1000000, 3 epochs, 10x, or nothing for the run's own number.")
+    if times:
+        return ScalingQuestion(times=times)
     if found and not found[1]:
         return ScalingQuestion(epochs=number)
     return ScalingQuestion(samples=number if plain else None)

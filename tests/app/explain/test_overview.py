@@ -54,6 +54,8 @@ def test_a_run_is_compared_with_its_parent() -> None:
     assert rows["loss"] == "0.41 after 812 steps"
     more = run_overview.against(Speedup(RUN.id, 4.4, 110.0), parent, child)
     assert more.startswith("110 % of vit-1n (above 100 % is noise): 4.4 x")
+    same = run_overview.against(Speedup(RUN.id, 0.9961, 99.6), RUN, RUN)
+    assert same == f"0.996 x the throughput of {RUN.id}, on as many nodes"
     assert rows["billed"] == "about 8.27 GPU-hours so far, at most 32"
     alone = dict(run_overview.rows(child, NOW, None, None, None))
     assert set(alone) == {"timing", "billed", "next"}, "what is not known is left out"

@@ -1,5 +1,6 @@
 """The verb that sends a run again: unchanged, with changes, or on other sizes."""
 
+from time import time
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
@@ -106,6 +107,8 @@ def resubmit(
 
     The confirmation lists what changes, and the adviser's errors.
     """
+    from lumitui.app.explain.run_phrases import price_outlook_sentence
+
     with core() as runs:
         refuse_wait((wait or timeout is not None) and bool(rest or ladder or then))
         for option, given in (("--nodes", changes["nodes"] is not None), ("--then", then)):
@@ -134,7 +137,9 @@ def resubmit(
             )
             return
         series_verbs.note_followers(runs, planned.plan.parent.id)
-        planned = agree_to_resubmit(planned, news, columns(), yes=yes, force=force)
+        outlook = runs.resubmission_outlook(planned, news)
+        price = price_outlook_sentence(outlook, time())
+        planned = agree_to_resubmit(planned, news, columns(), yes=yes, force=force, price=price)
         sent = runs.resubmit(planned, report=show_step)
         show_sent(reply, sent)
         if wait or timeout is not None:

@@ -140,7 +140,7 @@ def test_a_lineage_is_shown_and_given_as_json(here: Here, runs: Runs) -> None:
     assert "97 %" in shown.stdout and "predicted" in shown.stdout
     assert "Take 1 node." in shown.stdout and "for longer training." in shown.stdout
     longer = " ".join(here("scaling", run.id, "--samples", "100000000").stdout.split())
-    assert "Take 4 nodes." in longer and "Larger sizes may also reach this" in longer
+    assert "Take 4 nodes." in longer and "whether larger sizes reach 75 %" in longer
     data = json.loads(here("scaling", run.id, "--json", "--deadline", "1h").stdout)["data"]
     assert data["advice"]["nodes"] == 1 and len(data["scaling"]["sizes"]) == 5
     assert here("scaling", run.id, "--deadline", "soon").returncode == 2

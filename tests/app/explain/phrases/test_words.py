@@ -200,7 +200,7 @@ def test_sizes_are_always_words(count: int) -> None:
 
 
 PRICE = Outlook(Price(32.0, "GPU-hours", 16.0))
-LIKE = replace(PRICE, about=6.1, like="ab12")
+LIKE = replace(PRICE, about="6.10", like="ab12")
 ALL = replace(LIKE, left=812.0, limit=1000.0, asked=1000.0)
 
 

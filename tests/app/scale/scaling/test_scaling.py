@@ -355,12 +355,24 @@ def _without_start(size: ScalingSize) -> ScalingSize:
     return replace(size, whole=size.part)
 
 
+def test_a_predicted_number_carries_its_sign() -> None:
+    found = study({1: 1000.0, 2: 1900.0, 4: 3500.0}, 8)
+    *measured, predicted = scaling_words.table(found).rows
+    assert [cell[:1] for cell in predicted[4:8:2]] == ["~", "~"] and predicted[7][:1] == "~"
+    assert "~" not in str(measured)
+    *sent, rung = rungs.rungs_of(found)
+    assert rung.cells[2][:1] == rung.cells[4][:1] == "~" and "~" not in str(sent)
+
+
 def test_nothing_is_recommended_that_nobody_knows() -> None:
     found = study({1: 1000.0, 2: 1980.0}, 4, 8)
     found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
     advice = advise_size(found, SizeGoal())
     assert (advice.nodes, advice.certainty) == (2, "measured")
-    assert "Larger sizes may also reach this: the prediction is 25 to 100 %" in advice.sentence
+    assert (
+        "lumitui cannot tell whether larger sizes reach 75 %: it predicts 25 to 100 %."
+        in advice.sentence
+    )
     assert scaling_words.table(found).rows[3][5] == "25-100 %"
 
 
@@ -436,3 +448,16 @@ def _finite(value: object) -> bool:
     if isinstance(value, list):
         return all(map(_finite, value))
     return not isinstance(value, float) or math.isfinite(value)
+
+
+def test_a_budget_that_a_faster_size_may_exceed_names_that_size() -> None:
+    found = study({1: 1000.0, 2: 1900.0, 4: 3500.0}, 1, 2, 4, 8)
+    cost = size_of(found, 8).whole
+    assert cost and cost.price.likely
+    advice = advise_size(found, SizeGoal(budget=(cost.price.likely + cost.price.high) / 2))
+    assert advice.sentence.startswith(
+        "It is the fastest size that is almost certain to meet the budget. 8 nodes may exceed it: "
+        "the prediction is 0."
+    )
+    advice = advise_size(found, SizeGoal(budget=cost.price.high * 1.01))
+    assert advice.nodes == 8 and "exceed" not in advice.sentence

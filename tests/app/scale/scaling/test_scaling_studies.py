@@ -39,8 +39,12 @@ def test_the_history_and_the_profile_make_a_study(runs: Runs) -> None:
     assert runs.scaling.of(made[1].id) == runs.scaling.of(made[1].id)
     two = runs.scaling.of(made[1].id, ScalingQuestion(epochs=2)).whole
     assert two.samples == 120_000 and two.words == "120,000 samples"
+    ten = runs.scaling.of(made[1].id, ScalingQuestion(times=10)).whole
+    assert ten.samples == 10 * found.whole.samples
+    runs.history.begin(trained("none", 1))
+    with pytest.raises(InputError, match="samples of none is unknown"):
+        runs.scaling.of("none", ScalingQuestion(times=2))
     with pytest.raises(InputError, match="is unknown"):
-        runs.history.begin(trained("none", 1))
         runs.scaling.of("none", ScalingQuestion(epochs=1))
 
 
@@ -136,7 +140,7 @@ def test_each_size_has_its_own_start_up_and_the_time_that_its_run_took(
     notes = list(scaling_words.notes(large))
     assert notes[0] == (
         "Times include start, tests and checkpoints: 2 min 17 s on 1 node, 3 min 25 s on 2 nodes. "
-        "4, 8, 16 nodes are given that of 2 nodes."
+        "On 4, 8, 16 nodes, lumitui assumes the start-up of 2 nodes."
     )
     assert notes[1].startswith("lumitui counts `--batch-size 32` as the samples of each rank.")
     assert "own1 was billed 0.20 GPU-hours for 51,200 samples." in notes

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.widgets import Button
+from textual.widgets import Button, Input
 
 from lumitui.app.history.run import Run
 from lumitui.app.job.settings import Settings
@@ -165,3 +165,20 @@ async def test_a_second_ladder_is_refused_with_the_key_that_sends_the_first(
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "the refusal")
         await sees(pilot, "Press U to send the rest")
         assert "lumitui resubmit" not in shown(pilot)
+
+
+async def test_time_and_price_are_those_of_the_job_that_is_sent(settings: Settings) -> None:
+    app = LumiApp(settings)
+    run = train(app.runs.history, {1: 1000.0, 2: 1940.0})[0]
+    app.runs.history.update(run.id, snapshot="0123456789abcdef")
+    async with app.run_test(size=(100, 34)) as pilot:
+        app.push_screen(ResubmitDialog(app.runs.history.get(run.id), 1))
+        await sees(pilot, "1 +8 +1m40 +100 +0.11 +measured")
+        await sees(pilot, "Send on 1 node")
+        await pilot.press("ctrl+s")
+        await sees(pilot, "about 0.11 if it runs like")
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog again")
+        app.screen.query_one("#args", Input).value += " --hidden 9"
+        await sees(pilot, "Time and price are unknown, because this resubmission changes `args`")
+        await sees(pilot, "1 +8 +- +100 +at most 4")

@@ -201,7 +201,7 @@ def test_a_likely_price_that_is_too_long_leaves_the_price_at_most(
 ) -> None:
     job = parse_job(LUMI.replace("nodes: 9", "nodes: 1"), "vit.yaml")
     preview = Runs(settings).preview(job, project)
-    price = Outlook(preview.launch.price, 0.06, "ddp-af5936", left=100.0, limit=1000.0, asked=0.0)
+    price = Outlook(preview.launch.price, "0.06", "ddp-af5936", left=100.0, limit=1000.0, asked=0.0)
     line = cost_line((preview,), price, width).plain
     assert re.search(r"^requests .* billed at most [\d.]+ GPU-hours", line), line
     assert "if it runs like ddp-af5936" in cost_line((preview,), price, 200).plain

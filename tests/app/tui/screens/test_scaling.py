@@ -60,7 +60,9 @@ def test_work_is_read_as_people_write_it() -> None:
     )
     assert asked_work("epoch") == asked_work(" 1 epoch") == ScalingQuestion(epochs=1)
     assert asked_work("3 epochs") == ScalingQuestion(epochs=3)
-    for wrong in ("0", "0 epochs", "-1", "many", "1" * 16):
+    assert asked_work("10x") == ScalingQuestion(times=10)
+    assert asked_work("0.5 x") == ScalingQuestion(times=0.5)
+    for wrong in ("0", "0x", "x", "0 epochs", "-1", "many", "1" * 16):
         with pytest.raises(InputError, match="is not a number of samples"):
             asked_work(wrong)
 

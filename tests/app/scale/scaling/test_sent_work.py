@@ -1,0 +1,103 @@
+"""The time and price of a resubmission are those of the job that is sent."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lumitui.app.history.run import Run
+from lumitui.app.runs import Runs
+from lumitui.app.scale.resubmission import CodeNews
+from lumitui.app.scale.scaling import rungs
+from lumitui.app.scale.scaling.studies import ScalingQuestion
+from lumitui.app.scale.scaling.study import Scaling
+from lumitui.remote.site.states import State
+from tests.support.jobs.trained_runs import lines_of, size_of, trained
+
+SENT = ScalingQuestion(as_sent=True)
+
+
+def trains(runs: Runs, *args: str, **changes: Any) -> Run:
+    """Put a run of 20 steps on one node into history, and one on two nodes."""
+    made = []
+    for nodes in (1, 2):
+        run = trained(f"r{nodes}", nodes, "r1" if nodes > 1 else None, snapshot="0123456789abcdef")
+        spec = run.spec.model_copy(update={"args": (*run.spec.args, *args)})
+        run = replace(run, spec=spec, **changes)
+        runs.history.begin(run)
+        lines = lines_of([1000.0 * nodes] * 20, 8 * nodes, 256 * nodes, 60_000)
+        runs.history.metrics.add(run.id, lines)
+        made.append(runs.history.get(run.id))
+    return made[0]
+
+
+def samples(found: Scaling, nodes: int) -> float:
+    """Return the samples that the time of a size is for."""
+    size = size_of(found, nodes)
+    assert size.whole and size.speed
+    return (size.whole.seconds.middle - (size.start_up or 0.0)) * size.speed.middle
+
+
+def last(found: Scaling) -> list[str]:
+    """Return the last cell of the sizes 1 and 2."""
+    return [rung.cells[-1] for rung in rungs.rungs_of(found)][:2]
+
+
+def test_fixed_steps_train_more_samples_with_a_larger_global_batch(runs: Runs) -> None:
+    trains(runs, "--steps", "20")
+    asked = runs.scaling.of("r1")
+    assert [round(samples(asked, n)) for n in (1, 2)] == [5120, 5120], (
+        "a study compares the same samples"
+    )
+    assert last(asked) == ["measured", "from its speed"]
+    found = runs.scaling.of("r1", SENT)
+    assert [round(samples(found, n)) for n in (1, 2)] == [5120, 10240]
+    assert last(found) == ["measured", "measured"], "the run on two nodes had 20 steps"
+    assert rungs.basis(found).startswith("Time and price are for the samples that each job trains.")
+
+
+def test_other_lengths_are_known_and_other_arguments_are_not(runs: Runs) -> None:
+    trains(runs, "--steps", "20")
+    longer = runs.scaling.of("r1", replace(SENT, settings=("--steps=60",)))
+    assert round(samples(longer, 1)) == 15360 and last(longer)[0] == "from its speed"
+    wider = runs.scaling.of("r1", replace(SENT, settings=("--hidden=99", "env.A=b")))
+    assert rungs.basis(wider) == (
+        "Time and price are unknown, because this resubmission changes `args` and `env`."
+    )
+    time, _, price = rungs.rungs_of(wider)[0].cells[2:5]
+    assert time == "-" and price.startswith("at most ")
+    assert "changes `args`." in rungs.basis(
+        runs.scaling.of("r1", replace(SENT, settings=("--batch-size=64",)))
+    )
+    coded = runs.scaling.of("r1", replace(SENT, other_code=True))
+    assert "changes the code." in rungs.basis(coded)
+    same = replace(SENT, settings=("time=01:00:00", "--lr=0.5"))
+    assert last(runs.scaling.of("r1", same)) == ["measured", "measured"]
+
+
+def test_epochs_keep_the_samples(runs: Runs) -> None:
+    trains(runs, "--epochs", "2")
+    found = runs.scaling.of("r1", SENT)
+    assert round(samples(found, 2)) == 5120
+    doubled = runs.scaling.of("r1", replace(SENT, settings=("--epochs=4",)))
+    assert [round(samples(doubled, n)) for n in (1, 2)] == [10240, 10240]
+
+
+@pytest.mark.parametrize("why", ["checkpoint", "cancelled", "no steps before"])
+def test_an_unknown_number_of_samples_is_not_called_measured(runs: Runs, why: str) -> None:
+    trains(runs, state=State.CANCELLED if why == "cancelled" else State.DONE)
+    settings = ("--steps=9",) if why == "no steps before" else ()
+    question = replace(SENT, settings=settings, resumes=why == "checkpoint")
+    found = runs.scaling.of("r1", question)
+    assert last(found) == ["for the samples of r1"] * 2
+
+
+def test_the_confirmation_shows_the_price_of_the_row(runs: Runs) -> None:
+    trains(runs, "--steps", "20")
+    for nodes, other in ((1, False), (2, True)):
+        planned = runs.plan_resubmission("r1", nodes=nodes, code="same", start="scratch")
+        outlook = runs.resubmission_outlook(planned, CodeNews())
+        row = rungs.rungs_of(runs.scaling.of("r1", SENT))[nodes - 1]
+        assert (outlook.about, outlook.like, outlook.other_size) == (row.cells[4], "r1", other)
+    changed = runs.plan_resubmission("r1", nodes=1, settings=("--hidden=99",), start="scratch")
+    assert not runs.resubmission_outlook(changed, CodeNews()).about
