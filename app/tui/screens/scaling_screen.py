@@ -197,17 +197,16 @@ def asked_work(text: str) -> ScalingQuestion:
         InputError: `text` is not an amount of work.
     """
     plain = text.strip().replace(",", "")
-    found = _WORK.fullmatch(plain)
-    times = float(found[3]) if found and found[3] else None
-    number = times or int((found[1] or found[2] or 1) if found and times is None else 0)
-    if plain and not number:
+    if not plain:
+        return ScalingQuestion()
+    samples, epochs, times = found.groups() if (found := _WORK.fullmatch(plain)) else ("0", "", "")
+    if times and float(times):
+        return ScalingQuestion(times=float(times))
+    number = 0 if times else int(samples or epochs or 1)
+    if not number:
         said = f"{plain!r} is not a number of samples."
         raise InputError(said, "Write 1000000, 3 epochs, 10x, or nothing for the run's own number.")
-    if times:
-        return ScalingQuestion(times=times)
-    if found and not found[1]:
-        return ScalingQuestion(epochs=number)
-    return ScalingQuestion(samples=number if plain else None)
+    return ScalingQuestion(samples=number) if samples else ScalingQuestion(epochs=number)
 
 
 def scaling_lines(found: Scaling) -> list[PlotLine]:

@@ -143,7 +143,8 @@ def test_completion_knows_runs_and_sites(home: Home, here: Here, runs: Runs) -> 
 def test_submit_asks_once_and_the_default_is_no(home: Home, here: Here, job: Path) -> None:
     code, shown = on_terminal(home, ["submit", str(job)], "\n", "[y/N]")
     assert code == 1
-    assert "1 node, 1 rank on CPU, at most 00:05:00; nothing is billed; code: 2 files, " in shown
+    question = " ".join(shown.split())  # it is wrapped between words
+    assert "1 node, 1 rank on CPU, at most 00:05:00; nothing is billed; code: 2 files, " in question
     assert "Nothing was sent." in shown
     assert runs_of(here) == []
     code, shown = on_terminal(home, ["submit", str(job), "--wait"], "y\n", "[y/N]")

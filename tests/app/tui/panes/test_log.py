@@ -69,7 +69,7 @@ async def test_a_jump_to_a_cause_shows_the_traceback_above_it(settings: Settings
         await pilot.app.screen.mount(view)
         lines = [b"line %d\n" % number for number in range(500)]
         view.feed(b"".join(lines))
-        await until(pilot, lambda: view.is_vertical_scroll_end, "the end")
+        await until(pilot, lambda: view.scroll_y and view.is_vertical_scroll_end, "the end")
         view.thirds = 2
         view.go_to(len(b"".join(lines[:100])))
         await pilot.pause(0.1)
