@@ -279,7 +279,8 @@ def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[MaskMistake, _Places, 
                 if ordered or mistake.id != "mask-order":
                     places: _Places = (option.at,)
                     if variable and mistake.id != "mask-torchrun":
-                        places = (variable.at, *users[variable])
+                        first = min(mistake.tasks, default=0)
+                        places = (_adds(job, variable, first).at, *users[variable])
                     yield mistake, places, fix
 
 
@@ -309,6 +310,16 @@ def _holder(job: ScriptJob, option: Option) -> Variable | None:
         ),
         None,
     )
+
+
+def _adds(job: ScriptJob, variable: Variable, entry: int) -> Variable:
+    """Return the assignment that adds an entry to a list which the script extends line by line."""
+    parts = (
+        one
+        for one in job.variables
+        if one.name == variable.name and variable.value.startswith(one.value)
+    )
+    return next((one for one in parts if one.value.count(",") >= entry), variable)
 
 
 def _relisted(
@@ -476,7 +487,8 @@ mask_order = _mistake(
     "mask-order",
     "warning",
     "masks in a different order than the GPUs",
-    "The cores of rank i are near another GPU: each copy between memory and GPU crosses the node.",
+    "The cores of rank i are near another GPU: each copy between memory and GPU crosses the node. "
+    "It is only a note if that GPU is in the same NUMA domain.",
     "LUMI user guide, lumig-job and distribution-binding",
 )
 mask_torchrun = _mistake(

@@ -166,7 +166,7 @@ def save_draft(draft: Draft, path: Path | None = None) -> Draft:
     if now is not None and now not in (draft.saved, draft.text):
         raise InputError(
             f"Another program changed {target}.",
-            "Save this under a different name, or reload the file (r).",
+            "Save again to choose another name, or reload the file.",
         )
     examples.refuse_there(target.parent, draft.files)
     text = remarked(draft.text)  # only files that lumitui wrote have its comment

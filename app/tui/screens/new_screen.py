@@ -371,14 +371,15 @@ class NewScreen(FullScreen):
         if draft is not None and self._changed is not known:
             self.show_saved()
             if self._changed:
-                words = f"Another program changed {draft.name}. Press r to reload it."
+                words = f"Another program changed {draft.name}. Press f1, then r to reload it."
                 self.notify(words, severity="warning", markup=False)
 
     def action_save(self) -> None:
-        """Save the job file; ask for its path if it has none."""
+        """Save the job file; ask for a path if it has none, or if another program changed it."""
         if self._draft is None:
             return
-        if self._draft.path is not None:
+        taken = self._draft.changed_on_disk()
+        if self._draft.path is not None and not taken:
             self._save(None)
             return
 
@@ -386,8 +387,10 @@ class NewScreen(FullScreen):
             if path is not None:
                 self._save(path_of(path).absolute())
 
-        path = str(self._draft.folder / "job.yaml")
+        path = str(self._draft.folder / ("job-2.yaml" if taken else "job.yaml"))
         words = "lumitui does not overwrite an existing file."
+        if taken:
+            words = f"Another program changed {self._draft.name}. Choose another name."
         self.app.push_screen(LineDialog("Save the job file as", words, path, check=_path), named)
 
     def _save(self, path: Path | None) -> bool:

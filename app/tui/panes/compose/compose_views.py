@@ -123,7 +123,7 @@ class DraftViews(Vertical):
 
         `changed`: whether another program changed the file.
         """
-        words = "changed on disk (r reloads)" if changed else "not saved" * unsaved
+        words = "changed on disk (f1, r reloads)" if changed else "not saved" * unsaved
         said = Content.styled(words, "$text-warning") if words else Content("saved" * saved)
         if said != self._saved:
             self._saved = said

@@ -103,3 +103,15 @@ def test_nodes_without_gpus_are_not_taken_for_those_of_the_profile(
     text = f"#!/bin/bash\n#SBATCH {head}\nsrun --cpu-bind=mask_cpu:{bind} ./program\n"
     rules = {one.rule for one in findings_in(text, name)}
     assert not [one for one in rules if one.startswith("mask-") or one == "cores"]
+
+
+@pytest.mark.parametrize("line", [4, 5, 6, 7])
+def test_a_wrong_mask_is_shown_in_the_line_that_adds_it(line: int) -> None:
+    masks = LUMI.split(",")
+    at = 2 * (line - 4)
+    masks[at : at + 2] = reversed(masks[at : at + 2])
+    pairs = [",".join(masks[at : at + 2]) for at in range(0, 8, 2)]
+    text = f'{HEAD}B="mask_cpu:{pairs[0]}"\n'
+    text += "".join(f'B="${{B}},{pair}"\n' for pair in pairs[1:])
+    found = of_masks(text + "srun --cpu-bind=$B python3 t.py\n")
+    assert [(one.rule, one.at.line) for one in found] == [("mask-order", line)]
