@@ -79,7 +79,7 @@ def _cells(size: ScalingSize, scaling: Scaling) -> tuple[str, ...]:
     told = "measured" if size.ran or not scaling.knows_work else "from its speed"
     origin = f"{told}{so_far}" if size.measured else scaling_words.PREDICTED
     if offer.work is None:
-        origin = f"for the samples of {scaling.run}"
+        origin = "for the parent's samples"
     if size.whole is None or not scaling.knows_work:
         limit = f"at most {most(offer.most)}" if offer.most else "nothing"
         return (*start, "-", efficiency, limit, origin if size.whole is not None else "")
