@@ -198,9 +198,9 @@ def asked_work(text: str) -> ScalingQuestion:
     """
     plain = text.strip().replace(",", "")
     found = _WORK.fullmatch(plain)
-    times = float(found[3]) if found and found[3] else None
-    number = times or int((found[1] or found[2] or 1) if found and times is None else 0)
-    if plain and not number:
+    times = float(found[3]) if found and found[3] else 0.0
+    number = int((found[1] or found[2] or not found[3]) if found else 0)
+    if plain and not number and not times:
         said = f"{plain!r} is not a number of samples."
         raise InputError(said, "Write 1000000, 3 epochs, 10x, or nothing for the run's own number.")
     if times:
