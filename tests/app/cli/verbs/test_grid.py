@@ -161,3 +161,12 @@ def test_a_run_alone_predicts_other_sizes(here: Here, runs: Runs) -> None:
     assert data["steps"]["exchange"]["links"]["between_nodes"] > 0
     text = " ".join(here("scaling", run.id, "--predict").stdout.split())
     assert "8 of 10 published training runs lie within the interval." in text
+
+
+def test_a_resubmission_shows_what_it_probably_costs(here: Here, runs: Runs) -> None:
+    run = train(runs.history, {1: 1000.0, 2: 1940.0})[0]
+    runs.history.update(run.id, snapshot="0123456789abcdef")
+    shown = " ".join(here("resubmit", run.id, "--code", "same").stderr.split())
+    assert f"GPU-hours, about 0.11 if it runs like {run.id}" in shown
+    other = " ".join(here("resubmit", run.id, "--set", "--hidden=9").stderr.split())
+    assert "at most 4 GPU-hours" in other and "about" not in other
