@@ -47,8 +47,9 @@ sha256sum decides: a name with a backslash is written otherwise in LIST."""
 # 4: the snapshot is missing (a prune may remove it at any time), 5: it is incomplete. The checksums
 # are copied first, so that the copy is checked whatever happens to the original. Equal files of a
 # snapshot are hard links, which busybox's cp preserves: a write would change both. Without the
-# snapshot, the files of an earlier run's copy serve if each still has its hash. sha256sum's lists
-# have no links, so a copy with links keeps no list.
+# snapshot, the files of an earlier run's copy serve if each still has its hash. The list's name
+# ends with its own hash, since a crash may leave it short or empty. sha256sum's lists have no
+# links, so a copy with links keeps no list.
 _COPY = """\
 (
 {sha}umask 077
@@ -57,7 +58,8 @@ s={snapshot}; t={target}; own={own}; w=$t.part-$$; kept=.{code}.sums
 gone() { [ -d "$s" ] || { echo no-snapshot; exit 4; }; exit 1; }
 damaged() { echo damaged-snapshot; exit 5; }
 trap 'chmod -R u+w "$w" 2>/dev/null || :; rm -rf "$w" "$w.sums" "$w.own"' EXIT
-if [ ! -d "$s" ] && [ -n "$own" ] && cp "$own/$kept" "$w.sums" 2>/dev/null; then
+set -- "$own/$kept".*; sum=$(sha "$1" 2>/dev/null) || :
+if [ ! -d "$s" ] && [ "$1" = "$own/$kept.${sum%% *}" ] && cp "$1" "$w.sums" 2>/dev/null; then
   mkdir "$w" || exit 1
   sed 's/^[0-9a-f]*  //' "$w.sums" | tr '\\n' '\\0' | (cd "$own/{code}" && xargs -0 sh -c '
     to=$1; shift
@@ -78,7 +80,9 @@ find "$w" -type f -links +1 -exec sh -c '
 ( cd "$w" && verified "$w.sums" &&
   [ $(( $(find . -type f | wc -l) )) -eq $(( $(wc -l <"$w.sums") )) ]
 ) || { printf '%s\\n' "${s##*/}" 2>/dev/null >"${s%/*}/.suspect"; damaged; }
-[ -n "$(find "$w" -type l)" ] || mv "$w.sums" "${t%/*}/$kept" || exit 1
+[ -n "$(find "$w" -type l)" ] || {
+  sum=$(sha <"$w.sums") && mv "$w.sums" "${t%/*}/$kept.${sum%% *}" || exit 1
+}
 mv "$w" "$t"
 )"""
 

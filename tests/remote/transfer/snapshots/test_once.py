@@ -167,7 +167,15 @@ def test_what_cannot_be_finished_is_removed(
         ("echo more >more.py; rm -rf ../../code", ""),
         ("echo other >train.py; rm -rf ../../code", "no longer on the site"),
         ("rm train.py; rm -rf ../../code", "no longer on the site"),
-        ("rm ../.code.sums; rm -rf ../../code", "no longer on the site"),
+        ("rm ../.code.sums.*; rm -rf ../../code", "no longer on the site"),
+        (
+            "for list in ../.code.sums.*; do : >$list; done; rm -rf ../../code",
+            "no longer on the site",
+        ),
+        (
+            "for list in ../.code.sums.*; do sed -i 1d $list; done; rm -rf ../../code",
+            "no longer on the site",
+        ),
     ],
 )
 def test_an_earlier_run_s_whole_copy_serves_without_a_snapshot(

@@ -132,7 +132,7 @@ def test_a_purged_snapshot_is_reported_at_a_resubmission_and_sent_again(
     run = runs.send(runs.preview(job, project))
     assert run.snapshot and sent[0].files_sent == 2
     at = f"{run.root}/code/{run.snapshot}"
-    harmed = harm.format(at=at, list=f"{run.folder}/.code.sums")
+    harmed = harm.format(at=at, list=f"{run.folder}/.code.sums.*")
     assert cluster.login(harmed).returncode == 0
     with pytest.raises(RefusedError, match=words) as refused:
         runs.resubmit(runs.plan_resubmission(run.id))
