@@ -9,6 +9,8 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.scale.resubmission import CodeNews
 from lumitui.app.scale.scaling import rungs
+from lumitui.app.scale.scaling.measured import Training
+from lumitui.app.scale.scaling.sent_work import work_ratio
 from lumitui.app.scale.scaling.studies import ScalingQuestion
 from lumitui.app.scale.scaling.study import Scaling
 from lumitui.remote.site.states import State
@@ -81,6 +83,20 @@ def test_epochs_keep_the_samples(runs: Runs) -> None:
     assert round(samples(found, 2)) == 5120
     doubled = runs.scaling.of("r1", replace(SENT, settings=("--epochs=4",)))
     assert [round(samples(doubled, n)) for n in (1, 2)] == [10240, 10240]
+
+
+def test_steps_count_where_a_run_reports_no_epochs_and_from_the_programs_default(
+    runs: Runs,
+) -> None:
+    run = trains(runs)
+    training = Training(samples=5120, global_batch=256)
+    for nodes, steps, ratio in ((2, "20", 2), (1, "60", 3), (2, "60", 6)):
+        planned = runs.plan_resubmission(
+            "r1", nodes=nodes, settings=(f"--steps={steps}",), start="scratch"
+        )
+        launch = planned.preview.launch
+        assert work_ratio(run, training, launch, {"--steps": "20"}) == ratio
+        assert work_ratio(run, training, launch, {}) is None, "the run's own steps are unknown"
 
 
 @pytest.mark.parametrize("why", ["checkpoint", "cancelled", "no steps before"])
