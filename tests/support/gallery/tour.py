@@ -163,7 +163,7 @@ async def details(
     yield Stop("scaling", pilot)
     app.action_go("runs")
     app.open_job(job)
-    await sees(pilot, "requests ")
+    await sees(pilot, "billed at most")
     for key in ("f1", "f2", "f3", "f4"):
         await pilot.press(key)
         yield Stop(f"new-{key}", pilot)
