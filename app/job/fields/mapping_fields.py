@@ -107,8 +107,8 @@ class NotifyChoice(MappingField):
     mail: Annotated[str, Field(pattern=r"^[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,190}$")] | None = (
         None
     )
-    """The address to which Slurm sends mail, at a site that has
-    mail: `notify: {mail: me@example.org}`."""
+    """The address to which Slurm sends mail, if the site supports it:
+    `notify: {mail: me@example.org}`."""
 
     @field_validator("webhook")
     @classmethod

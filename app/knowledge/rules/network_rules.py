@@ -28,7 +28,7 @@ _TCP = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
     "container-variable",
     "error",
     "a variable that breaks this generation of images on several nodes",
-    why="Ranks of newer images hang in the first collective.",
+    why="Ranks in newer images hang in the first collective.",
     source="the site's profile, forbidden_environment",
 )
 def _container_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -334,7 +334,7 @@ def _arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "command-split",
     "error",
     "a wrapper script that divides the text of `bash -c`",
-    why="`$*` and `$@` without quotes split it at its spaces. For `./select_gpu bash -c 'a; b'`, "
+    why="`$*` and `$@` without quotes split it at spaces. For `./select_gpu bash -c 'a; b'`, "
     "bash runs only `a;`, and the step exits with 0.",
     source=f"{_BASH}, special parameters",
 )

@@ -74,7 +74,7 @@ TOPICS: tuple[Topic, ...] = (
     ),
     _topic(
         "cluster-start", "note", "when the job would start",
-        "This is Slurm's current estimate, which other jobs change.",
+        "This is Slurm's current estimate, which other jobs may change.",
         "sbatch(1), --test-only",
     ),
     _topic(

@@ -61,7 +61,7 @@ def live(reply: Reply, site_name: str) -> None:
 @json_option
 @click.pass_obj
 def prune(reply: Reply, site_name: str, dry: bool, yes: bool) -> None:
-    """Remove the code that no unfinished run uses from a site."""
+    """Remove from a site the code that no unfinished run uses."""
     with core() as runs:
         freed = runs.prune(site_name, dry=dry or not yes, warn=warn)
         if not (dry or yes) and any(one.snapshots for one in freed.values()):
