@@ -136,8 +136,8 @@ class JobSpec(MappingField):
     """The program's environment variables; list a secret under `secrets:`: `env: {NCCL_DEBUG:
     INFO}`."""
     secrets: tuple[str, ...] = ()
-    """Names of your laptop's variables that the job may read; lumitui never shows their values:
-    `secrets: [WANDB_API_KEY]`."""
+    """Names of your laptop's variables that the job may read: `secrets: [WANDB_API_KEY]`. lumitui
+    never shows their values."""
     notify: NotifyShort | None = None
     """The laptop variable that contains the address to which the job reports its end: `notify:
     NTFY_URL`. lumitui sends the address like a secret."""

@@ -90,7 +90,7 @@ TOPICS = (
            "The training's global batch differs from the one in the preview.",
            "DeepSpeed configuration, train_micro_batch_size_per_gpu"),
     _topic("batch-split", "error", "a batch size that is 0 or that the ranks cannot share evenly",
-           "The script divides it among the ranks: it stops, or trains on fewer samples than the "
+           "A script that divides it among the ranks stops, or trains on fewer samples than the "
            "preview shows.", "docs/scale_up.md"),
     _topic("job-name", "warning", "a job name that disables Lightning's Slurm detection",
            "Each rank then trains on its own.",

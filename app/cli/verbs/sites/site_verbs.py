@@ -87,7 +87,7 @@ def prune(reply: Reply, site_name: str, dry: bool, yes: bool) -> None:
     "removed",
     metavar="NAME",
     multiple=True,
-    help="Remove this name or id; repeatable.",
+    help="Remove the data with this name or id; repeatable.",
 )
 @click.option("--prune", "pruned", is_flag=True, help="Remove data that no unfinished run needs.")
 @dry_option
