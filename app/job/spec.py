@@ -139,8 +139,8 @@ class JobSpec(MappingField):
     """Names of your laptop's variables that the job may read: `secrets: [WANDB_API_KEY]`. lumitui
     never shows their values."""
     notify: NotifyShort | None = None
-    """The laptop variable that contains the address to which the job reports its end: `notify:
-    NTFY_URL`. lumitui sends the address like a secret."""
+    """The laptop variable with the address to which the job reports its end: `notify: NTFY_URL`.
+    lumitui sends the address like a secret."""
     container: ContainerChoice = ContainerChoice()
     """The container in which the ranks run: `container: {image: $STAGE_IMAGE}`. Default: the
     site's."""
@@ -204,8 +204,8 @@ class JobSpec(MappingField):
     """Keys of the job file or arguments of the script, with lists of values; lumitui sends a run
     for each combination: `grid: {lr: [1e-3, 3e-4], nodes: [1, 2]}`."""
     at_once: Annotated[int, Field(ge=1, le=100)] | None = None
-    """How many runs of the grid may run at the same time; each of the others waits in the queue
-    until an earlier one ends: `at_once: 4`. Default: as many as Slurm starts."""
+    """How many runs of the grid may run at the same time; the others wait in the queue until
+    earlier ones end: `at_once: 4`. Default: as many as Slurm starts."""
     then: Annotated[dict[FollowerName, Follower], Field(max_length=MOST_FOLLOWERS)] = Field(
         default={}
     )

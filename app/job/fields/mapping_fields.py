@@ -99,7 +99,7 @@ class NotifyChoice(MappingField):
     """The recipients of a message at the end of the job, with the laptop off."""
 
     webhook: str | None = None
-    """The laptop variable that contains the address to which the job POSTs one line: `notify:
+    """The laptop variable with the address to which the job POSTs one line: `notify:
     {webhook: NTFY_URL}`."""
     format: Literal["text", "json"] = "text"
     """How the line is sent: as `text`, for ntfy, or as `json` with the key `text`, for Slack,

@@ -40,7 +40,7 @@ def _written(job: ScriptJob, at: Position) -> str:
     "bad-shebang",
     "error",
     "a script whose first line names no interpreter",
-    why="sbatch refuses a script that does not begin with `#!` and the path of an interpreter.",
+    why="sbatch refuses it: the line must begin with `#!` and an interpreter's path.",
     source="sbatch(1), DESCRIPTION: `This does not look like a batch script`",
 )
 def _bad_shebang(job: ScriptJob, trouble: Trouble) -> Hit:
