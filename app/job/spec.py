@@ -155,7 +155,7 @@ class JobSpec(MappingField):
     $HOME/envs/vit`."""
     venv: Venv | None = None
     """Packages that the image or the modules lack: a requirements file in the project, or a list.
-    lumitui installs them once for all runs that need the same: `venv: [einops==0.8.1]`."""
+    lumitui installs them once for all runs that need the same ones: `venv: [einops==0.8.1]`."""
     binding: Literal["auto", "masks", "none"] = "auto"
     """Whether to bind each rank to the cores near its GPU: `auto` if launcher and partition allow
     it, `masks` always (or fail), `none` never: `binding: masks`."""
