@@ -69,7 +69,7 @@ TOPICS: tuple[Topic, ...] = (
     ),
     _topic(
         "cluster-refused", "error", "a script that sbatch refuses",
-        "`sbatch --test-only` checks the script like a submission, and submits nothing.",
+        "`sbatch --test-only` checks it like a submission, but submits nothing.",
         "sbatch(1), --test-only",
     ),
     _topic(
