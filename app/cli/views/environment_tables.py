@@ -101,10 +101,11 @@ def venv_table(folders: Mapping[str, Sequence[Venv]], columns: int) -> str:
     return "\n\n".join(parts)
 
 
-def removed_text(removed: Mapping[str, RemovedVenvs]) -> str:
-    """Return the removed folders, one per line."""
+def removed_text(removed: Mapping[str, RemovedVenvs], *, dry: bool) -> str:
+    """Return what was removed, one folder per line; for a dry run, what would be."""
+    gone = "would remove" if dry else "removed"
     return "\n".join(
-        f"{spell_out(folder)}: {words.count(len(item.names), 'environment')}, "
+        f"{spell_out(folder)}: {gone} {words.count(len(item.names), 'environment')}, "
         f"{words.size(item.kib * 1024)}"
         for folder, item in removed.items()
     )

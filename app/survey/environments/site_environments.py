@@ -96,8 +96,8 @@ class Environments:
         `names`, this removes environments unused for `unused_days`, and remains of killed builds.
 
         Raises:
-            InputError: there is no such site, it needs an account, or an unfinished run uses an
-                environment.
+            InputError: there is no such site, it needs an account, an unfinished run uses an
+                environment, or the site has none of `names`.
             LinkError: the site cannot be reached.
         """
         site = self._sites.load(site_name)
@@ -117,12 +117,18 @@ class Environments:
                     "Wait for its end, or cancel it on that computer.",
                 )
         transport = self._connections.get(site).transport
-        return {
+        removed = {
             folder: remove_venvs(
                 transport, folder, used, only=names, unused_days=unused_days, dry=dry
             )
             for folder in self._folders(site, account)
         }
+        if names and not any(one.names for one in removed.values()):
+            raise InputError(
+                f"{site_name} has no environment {', '.join(names)}.",
+                f"`lumitui site venvs {site_name}` lists them.",
+            )
+        return removed
 
     def _used_there(self, site: Site, account: str) -> dict[str, str]:
         """Return the environments of unfinished runs in the site's folders, each with a run."""
