@@ -150,7 +150,7 @@ def test_a_run_of_which_nobody_knows_whether_it_is_a_job_ends_the_grid(
     series = runs.series.begin_grid(runs.previews(job))
     runs.series.send(series.id, agreed=series.members[:1])
     runs.history.update("vit-1", state=State.UNKNOWN, job_id=None, updated=time.time())
-    monkeypatch.setattr(runs.series, "_refresh", lambda site: None)
+    monkeypatch.setattr(runs, "refresh", lambda site: Refreshed((), (), 0))
     outcomes = runs.series.send(series.id, agreed=series.members[2:3])
     assert isinstance(outcomes[0].error, LumiError) and "still unknown" in str(outcomes[0].error)
     assert "3" not in site.waits
