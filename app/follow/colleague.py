@@ -5,12 +5,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.follow.recover import PassedOver, fetch_metrics, folder_run
+from lumitui.app.follow.recover import PassedOver, fetch_metrics, folder_run, work_roots
 from lumitui.app.follow.transitions import transition, watch_of
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.remote.connect import Connection
-from lumitui.remote.scheduler.run_folders import list_accounts, read_newest
+from lumitui.remote.scheduler.run_folders import read_newest
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 
@@ -117,19 +117,4 @@ def _work_roots(
             "{user}.",
             "Add {user} to the path in your own profile of the site.",
         )
-    pattern = site.account.pattern
-    if wrong := [name for name in accounts if not re.match(pattern, name)]:
-        raise InputError(
-            f"{wrong[0]!r} is not an account at {site.name}.", f"Use one that matches {pattern}."
-        )
-    if "{account}" not in site.work_root:
-        accounts = [""]
-    elif not accounts:
-        accounts = list_accounts(connection.transport, pattern)
-    roots = dict.fromkeys(connection.work_root(site, name, user) for name in accounts)
-    if not roots:
-        raise InputError(
-            f"{site.name} keeps runs by account, but lists no account of yours.",
-            "Pass one: --account PROJECT.",
-        )
-    return list(roots)
+    return work_roots(connection, site, accounts, user=user)
