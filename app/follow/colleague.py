@@ -60,7 +60,14 @@ def read_colleague(
         InputError: the folders are unknown or unreadable, or do not contain the run.
         LinkError: the site cannot be reached.
     """
-    transport, roots = connection.transport, _work_roots(connection, site, user, accounts)
+    if not _USER.fullmatch(user):
+        raise InputError(f"{user!r} is not a user name.", "Give their login name.")
+    if "{user}" not in site.work_root:
+        raise InputError(
+            f"Cannot locate {user}'s runs: the `work_root:` of {site.name} has no {{user}}.",
+            "Add {user} to the path in your own profile of the site.",
+        )
+    transport, roots = connection.transport, work_roots(connection, site, accounts, user=user)
     found = read_newest(transport, roots, run_id, MOST_RUNS)
     if not found.roots:
         raise InputError(
@@ -104,17 +111,3 @@ def _observe(
     now = time.time()
     history.observe([(run, changes) for run in sent if (changes := transition(run, poll, now))])
     return tuple(words for words in (poll.warning, poll.silent) if words)
-
-
-def _work_roots(
-    connection: Connection, site: Site, user: str, accounts: Sequence[str]
-) -> list[str]:
-    if not _USER.fullmatch(user):
-        raise InputError(f"{user!r} is not a user name.", "Give their login name.")
-    if "{user}" not in site.work_root:
-        raise InputError(
-            f"lumitui cannot locate {user}'s runs: the `work_root:` of {site.name} has no "
-            "{user}.",
-            "Add {user} to the path in your own profile of the site.",
-        )
-    return work_roots(connection, site, accounts, user=user)

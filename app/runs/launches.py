@@ -283,16 +283,12 @@ class Launches(RunsCore):
         after = preview.launch.spec.after
         ids = after.run if after else ()
         for run in self.up_to_date(preview.site.name, lambda: tuple(map(self.history.get, ids))):
-            if run.state.is_final or run.state is State.UNKNOWN:
-                ended = run.state.is_final
-                raise InputError(
-                    f"{run.id} has since ended: {run.state}."
-                    if ended
-                    else f"The state of {run.id} is unknown.",
-                    "Preview the job again."
-                    if ended
-                    else "Run `lumitui status`, then send the job again.",
-                )
+            if run.state.is_final:
+                ended = f"{run.id} has since ended: {run.state}."
+                raise InputError(ended, "Preview the job again.")
+            if run.state is State.UNKNOWN:
+                do = "Run `lumitui status`, then send the job again."
+                raise InputError(f"The state of {run.id} is unknown.", do)
 
     def plan_resubmission(
         self,

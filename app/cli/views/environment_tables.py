@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Image, RemovedVenvs, Site, Venv
 
 _SHOWN = ("python", "torch", "deepspeed", "lightning")
-clock = words.clock
 
 
 def image_table(images: Sequence[Image], site: Site, package: str, columns: int) -> str:
@@ -92,7 +91,7 @@ def venv_table(folders: Mapping[str, Sequence[Venv]], columns: int) -> str:
                 " ".join(one.requirements),
                 one.python,
                 words.size(one.kib * 1024),
-                clock(one.used)[:16] if one.used else "?",
+                words.clock(one.used)[:16] if one.used else "?",
             )
             for one in venvs
         ]

@@ -103,18 +103,14 @@ class Environments:
         site = self._sites.load(site_name)
         unfinished = (self._history.get(run.id) for run in self._history.unfinished(site_name))
         own = {name: run.id for run in unfinished if (name := name_in(run.script))}
-        for name in names:
-            if run := own.get(name.partition("-")[0]):
-                raise InputError(
-                    f"The unfinished run {run} uses the environment {name}.",
-                    f"Wait for its end, or run `lumitui cancel {run}`.",
-                )
-        used = own | self._used_there(site, account)
+        used = self._used_there(site, account) | own
         for name in names:
             if run := used.get(name.partition("-")[0]):
+                far = run not in own.values()
                 raise InputError(
-                    f"The unfinished run {run} from another computer uses the environment {name}.",
-                    "Wait for its end, or cancel it on that computer.",
+                    f"The unfinished run {run}{' from another computer' * far} uses the "
+                    f"environment {name}.",
+                    f"Wait for its end, or run `lumitui cancel {run}`{' on that computer' * far}.",
                 )
         transport = self._connections.get(site).transport
         removed = {

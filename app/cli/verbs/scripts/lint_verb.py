@@ -17,7 +17,7 @@ from lumitui.app.cli.session import (
     profile_file,
     profiles,
     refuse_options,
-    sites_beginning,
+    site_option,
 )
 from lumitui.app.explain import words
 from lumitui.app.runs import InputError, LumiError, comment
@@ -47,12 +47,8 @@ class _LintOptions(TypedDict):
 
 @click.command()
 @click.argument("scripts", metavar="SCRIPT...", nargs=-1, required=True, type=GivenPath())
-@click.option(
-    "--site",
-    "site_name",
-    metavar="SITE",
-    shell_complete=sites_beginning,
-    help="Target site, or its profile's file. [default: guessed from partition, account and paths]",
+@site_option(
+    "Target site, or its profile's file. [default: guessed from partition, account and paths]"
 )
 @click.option(
     "--fail-on", type=click.Choice(_SEVERITIES[::-1]), default="warning", show_default=True,

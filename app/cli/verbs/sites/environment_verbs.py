@@ -16,6 +16,7 @@ from lumitui.app.cli.session import (
     yes_option,
 )
 from lumitui.app.cli.views import environment_tables as tables
+from lumitui.app.explain import words
 from lumitui.app.runs import InputError
 
 
@@ -40,7 +41,7 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
     reply.give(data, tables.image_table(shown, site, package, columns()))
     for line in tables.image_notes(shown, unknown, package, site):
         say(line)
-    say(f"As of {tables.clock(listing.at)}; `--refresh` queries the site again.")
+    say(f"As of {words.clock(listing.at)}; `--refresh` queries the site again.")
 
 
 @click.command()
@@ -48,14 +49,9 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
 @account_option
 @click.option("--prune", is_flag=True, help="Remove unused environments.")
 @click.option(
-    "--unused",
-    "days",
-    metavar="DAYS",
-    type=click.IntRange(min=0, max=10_000),
-    default=30,
-    show_default=True,
-    help="With --prune: days without use.",
-)
+    "--unused", "days", metavar="DAYS", type=click.IntRange(0, 10_000), default=30,
+    show_default=True, help="With --prune: days without use.",
+)  # fmt: skip
 @click.option("--remove", "names", metavar="NAME", multiple=True, help="Remove one; repeatable.")
 @dry_option
 @yes_option

@@ -80,28 +80,22 @@ def prune(reply: Reply, site_name: str, dry: bool, yes: bool) -> None:
 @click.command()
 @site_argument
 @account_option
-@click.option(
-    "--remove",
-    "removed",
-    metavar="NAME",
-    multiple=True,
-    help="Remove this name or id; repeatable.",
-)
-@click.option("--prune", "pruned", is_flag=True, help="Remove data that no unfinished run needs.")
+@click.option("--remove", "names", metavar="NAME", multiple=True, help="Remove one; repeatable.")
+@click.option("--prune", is_flag=True, help="Remove data that no unfinished run needs.")
 @dry_option
 @yes_option
 @json_option
 @click.pass_obj
 def data(
-    reply: Reply, site_name: str, account: str, removed: tuple[str, ...], pruned: bool,
+    reply: Reply, site_name: str, account: str, names: tuple[str, ...], prune: bool,
     dry: bool, yes: bool,
 ) -> None:  # fmt: skip
     """List or remove the data that `stage:` uploaded to a site."""
-    if removed and pruned:
+    if names and prune:
         raise InputError("--remove and --prune cannot be combined.", "Choose one of them.")
     with core() as runs:
-        if removed or pruned:
-            remove = partial(runs.stocks.remove, site_name, removed or None, account)
+        if names or prune:
+            remove = partial(runs.stocks.remove, site_name, names or None, account)
             remove_agreed(
                 reply, "Remove this data?", remove, tables.removed_text,
                 lambda freed: any(one.ids or one.loose.files for one in freed), dry=dry, yes=yes,
