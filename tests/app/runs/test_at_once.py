@@ -119,6 +119,18 @@ def test_a_state_from_before_the_clock_was_set_back_is_queried_again(
     assert site.waits["3"] == ""
 
 
+def test_a_site_that_does_not_answer_about_old_states_stops_the_grid(
+    runs: Runs, site: Site, grid: RunSeries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.series.send(grid.id, agreed=grid.members[:2])
+    runs.series._ready.clear()
+    runs.history.update("vit-1", updated=1.0)
+    lost = LinkError("The link was lost.", "Try again.")
+    monkeypatch.setattr(runs, "refresh", lambda site: Refreshed((), (), 1, failed={"lumi": lost}))
+    outcomes = runs.series.send(grid.id, agreed=grid.members[2:3])
+    assert [one.error for one in outcomes] == [lost] and "3" not in site.waits
+
+
 def test_a_run_that_the_user_left_out_does_not_break_its_lane(
     runs: Runs, site: Site, grid: RunSeries
 ) -> None:
