@@ -2,15 +2,15 @@
 
 import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from lumitui.app.cli.output import has_person, say, say_rows
+from lumitui.app.cli.output import Reply, has_person, say, say_rows
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import run_phrases, words
 from lumitui.app.runs import InputError, LumiError, lines_of, quote
@@ -18,6 +18,8 @@ from lumitui.app.runs import InputError, LumiError, lines_of, quote
 if TYPE_CHECKING:
     from lumitui.app.runs import CodeNews, Preview, Resubmission, Runs
     from lumitui.app.runs import LoginQuestion as Question
+
+Freed = TypeVar("Freed")
 
 NOTHING_SENT = "Nothing was sent."
 CURE_OF_RUN = "Change it with --set or --nodes"
@@ -67,6 +69,30 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
     columns = shutil.get_terminal_size().columns
     if not click.confirm(wrapped(lines_of(question), columns), default=False, err=True):
         raise LumiError(otherwise)
+
+
+def remove_agreed(
+    reply: Reply,
+    question: str,
+    remove: Callable[..., Freed],
+    text: Callable[..., str],
+    found: Callable[[Freed], bool],
+    *,
+    dry: bool,
+    yes: bool,
+) -> None:
+    """Remove files from a site if the user agrees, see `confirm`; print what `found` finds in it.
+
+    `remove` and `text` take `dry`, which is True for a dry run.
+    """
+    freed = remove(dry=dry or not yes)
+    if not (dry or yes) and found(freed):
+        say(text(freed, dry=True))
+        confirm(question, yes=yes, otherwise="Nothing was removed.")
+        freed = remove(dry=False)
+    reply.give(freed, text(freed, dry=dry))
+    if not found(freed):
+        say("There is nothing to remove.")
 
 
 def show_findings(*previews: "Preview") -> list[str]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lumitui.app.runs import InputError, quote
@@ -15,7 +15,7 @@ _ENDS = ("", ".sh", ".sbatch", ".slurm", ".bash", ".job", ".batch", ".sub", ".su
 """Suffixes of job scripts, so that a project's data files are not read."""
 
 
-def scripts_of(names: Sequence[str]) -> Iterator[str]:
+def scripts_of(names: Iterable[str]) -> Iterator[str]:
     """Yield the scripts that the user named; for a folder, the scripts inside it.
 
     In a folder, files with an `#SBATCH` line are scripts. Hidden folders and links are skipped.
@@ -66,7 +66,7 @@ def script_bytes(path: str) -> bytes:
     if path.endswith(".py") and b"#SBATCH" not in data:
         raise InputError(
             f"{path} is a Python program, not an sbatch script.",
-            f"`lumitui new --script {path}` writes a job file; `lumitui preview` checks it.",
+            f"`lumitui new --script {quote(path)}` writes a job file; `lumitui preview` checks it.",
         )
     if path.endswith(".ipynb"):
         raise InputError(
@@ -77,7 +77,7 @@ def script_bytes(path: str) -> bytes:
     if path.endswith((".yaml", ".yml")) and b"#SBATCH" not in data:
         raise InputError(
             f"{path} is a job file, not an sbatch script.",
-            f"`lumitui preview {quote(str(path))}` checks it.",
+            f"`lumitui preview {quote(path)}` checks it.",
         )
     if len(data) > _LARGEST:
         raise InputError(

@@ -5,12 +5,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.follow.recover import PassedOver, fetch_metrics, folder_run
+from lumitui.app.follow.recover import PassedOver, fetch_metrics, folder_run, work_roots
 from lumitui.app.follow.transitions import transition, watch_of
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.remote.connect import Connection
-from lumitui.remote.scheduler.run_folders import list_accounts, read_newest
+from lumitui.remote.scheduler.run_folders import read_newest
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 
@@ -60,7 +60,14 @@ def read_colleague(
         InputError: the folders are unknown or unreadable, or do not contain the run.
         LinkError: the site cannot be reached.
     """
-    transport, roots = connection.transport, _work_roots(connection, site, user, accounts)
+    if not _USER.fullmatch(user):
+        raise InputError(f"{user!r} is not a user name.", "Give their login name.")
+    if "{user}" not in site.work_root:
+        raise InputError(
+            f"Cannot locate {user}'s runs: the `work_root:` of {site.name} has no {{user}}.",
+            "Add {user} to the path in your own profile of the site.",
+        )
+    transport, roots = connection.transport, work_roots(connection, site, accounts, user=user)
     found = read_newest(transport, roots, run_id, MOST_RUNS)
     if not found.roots:
         raise InputError(
@@ -104,32 +111,3 @@ def _observe(
     now = time.time()
     history.observe([(run, changes) for run in sent if (changes := transition(run, poll, now))])
     return tuple(words for words in (poll.warning, poll.silent) if words)
-
-
-def _work_roots(
-    connection: Connection, site: Site, user: str, accounts: Sequence[str]
-) -> list[str]:
-    if not _USER.fullmatch(user):
-        raise InputError(f"{user!r} is not a user name.", "Give their login name.")
-    if "{user}" not in site.work_root:
-        raise InputError(
-            f"lumitui cannot locate {user}'s runs: the `work_root:` of {site.name} has no "
-            "{user}.",
-            "Add {user} to the path in your own profile of the site.",
-        )
-    pattern = site.account.pattern
-    if wrong := [name for name in accounts if not re.match(pattern, name)]:
-        raise InputError(
-            f"{wrong[0]!r} is not an account at {site.name}.", f"Use one that matches {pattern}."
-        )
-    if "{account}" not in site.work_root:
-        accounts = [""]
-    elif not accounts:
-        accounts = list_accounts(connection.transport, pattern)
-    roots = dict.fromkeys(connection.work_root(site, name, user) for name in accounts)
-    if not roots:
-        raise InputError(
-            f"{site.name} keeps runs by account, but lists no account of yours.",
-            "Pass one: --account PROJECT.",
-        )
-    return list(roots)

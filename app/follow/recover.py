@@ -1,7 +1,7 @@
 """Rebuilding a lost history from the runs' folders on a site."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from lumitui.app.explain.words import count, length
@@ -86,7 +86,8 @@ def rebuild(
     """Write a site's missing runs to `history`; their states are unknown until a refresh."""
     transport = connection.transport
     roots, present, rebuilt, passed, warnings = [], 0, list[Run](), list[PassedOver](), list[str]()
-    for work in _work_roots(connection, site, account, history):
+    known = {run.brief.account for run in history.page(limit=1000, site=site.name)}
+    for work in work_roots(connection, site, [account] if account else [], known):
         paths = run_folders.list_folders(transport, work)
         if paths is None:
             warnings.append(f"There is no readable folder {work}.")
@@ -132,31 +133,37 @@ def fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) -
         rest = more
 
 
-def _work_roots(
-    connection: Connection, site: Site, account: str, history: History
-) -> Iterator[str]:
-    if "{account}" not in site.work_root:
-        yield connection.work_root(site, account)
-        return
+def work_roots(
+    connection: Connection,
+    site: Site,
+    accounts: Sequence[str],
+    known: Collection[str] = (),
+    user: str = "",
+) -> list[str]:
+    """Return the folders of a user's projects at a site.
+
+    By default, these are of the `known` accounts and of those that the site lists.
+
+    Raises:
+        InputError: one of `accounts` is invalid, or there is none.
+        LinkError: the site cannot be reached.
+    """
     pattern = site.account.pattern
-    if account and not re.match(pattern, account):
+    if wrong := [name for name in accounts if not re.match(pattern, name)]:
         raise InputError(
-            f"{account!r} is not an account at {site.name}.", f"Use one that matches {pattern}."
+            f"{wrong[0]!r} is not an account at {site.name}.", f"Use one that matches {pattern}."
         )
-    accounts = [account] if account else _accounts(connection.transport, site, history)
+    if "{account}" not in site.work_root:
+        return [connection.work_root(site, "", user)]
+    if not accounts:
+        listed = run_folders.list_accounts(connection.transport, pattern)
+        accounts = sorted(name for name in {*known, *listed} if re.match(pattern, name))
     if not accounts:
         raise InputError(
             f"{site.name} keeps runs by account, but lists no account of yours.",
             "Pass one: --account PROJECT.",
         )
-    yield from dict.fromkeys(connection.work_root(site, name) for name in accounts)
-
-
-def _accounts(transport: Transport, site: Site, history: History) -> list[str]:
-    """Return the accounts of the runs in the history, and those that the site lists."""
-    had = {run.brief.account for run in history.page(limit=1000, site=site.name)}
-    listed = run_folders.list_accounts(transport, site.account.pattern)
-    return sorted(name for name in had | set(listed) if re.match(site.account.pattern, name))
+    return list(dict.fromkeys(connection.work_root(site, name, user) for name in accounts))
 
 
 def folder_run(folder: RunFolder, site: str | None) -> Run:

@@ -233,7 +233,7 @@ def _empty(bind: Bind, tasks: int) -> Iterator[MaskMistake]:
             "mask-empty",
             "error",
             f"The mask of {_some(empty)} contains no core, so srun refuses the step.",
-            "Give each task the cores nearest to its GPU.",
+            "Give each task the cores nearest to its GPU, which `lumitui bind SITE` prints.",
             empty,
         )
 
@@ -273,9 +273,9 @@ def _reserved(bind: Bind, node: NodeShape, tasks: int, gpus: Bind | None) -> Ite
 
 
 def _listed(wrong: Sequence[int], cores: str) -> str:
-    """Return `task 1 the cores 57-63`, and where to find those of the other wrong tasks."""
-    others = ", and so on; `lumitui bind SITE` prints the list" if wrong[1:] else ""
-    return f"task {wrong[0]} the {_cores(cores)}{others}"
+    """Return `task 1 the cores 57-63`, and where to find the masks of all tasks."""
+    rest = ", and so on" * bool(wrong[1:])
+    return f"task {wrong[0]} the {_cores(cores)}{rest}; `lumitui bind SITE` prints each GPU's mask"
 
 
 def _count(bind: Bind, tasks: int) -> Iterator[MaskMistake]:
@@ -330,7 +330,7 @@ def _overlap(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
             "warning",
             f"{_some(wrong).capitalize()} share {_cores(format_cores(shared))}, and slow each "
             "other down.",
-            "Give each task its own cores.",
+            "Give each task its own cores, which `lumitui bind SITE` prints.",
             wrong,
         )
 

@@ -2,13 +2,12 @@
 
 import re
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS, Trainer
 from lumitui.app.launch.launcher_templates import Launcher, launchers
 from lumitui.remote.site.container import Container
-from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.errors import InputError, meant
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.shell_text import quote
@@ -130,13 +129,10 @@ def partition_of(spec: JobSpec, site: Site) -> Partition:
             field="partition",
         )
     if spec.partition not in site.partitions:
-        names = list(site.partitions)
-        near = "".join(
-            f"Did you mean {one}? " for one in get_close_matches(spec.partition, names, 1)
-        )
+        names = site.partitions
         raise InputError(
             f"{site.name} has no partition {spec.partition!r}.",
-            f"{near}Use one of {', '.join(names)}.",
+            f"{meant(spec.partition, names)}Use one of {', '.join(names)}.",
             field="partition",
         )
     return site.partitions[spec.partition]

@@ -204,6 +204,7 @@ from lumitui.remote.site.errors import OutcomeUnknown as OutcomeUnknown
 from lumitui.remote.site.errors import RefusedError as RefusedError
 from lumitui.remote.site.errors import RunFailed as RunFailed
 from lumitui.remote.site.errors import WaitTimedOut as WaitTimedOut
+from lumitui.remote.site.errors import meant as meant
 from lumitui.remote.site.errors import unusable_path as unusable_path
 from lumitui.remote.site.finding import Finding as Finding
 from lumitui.remote.site.finding import Fix as Fix

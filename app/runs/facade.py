@@ -37,7 +37,7 @@ class Runs(Launches):
         """Runs that are sent together: grids, and runs on several sizes."""
         from lumitui.app.runs.series import SeriesRuns
 
-        return SeriesRuns(self, lambda site: self.refresh(site), self._locks)
+        return SeriesRuns(self, self._locks)
 
     def send_grid(
         self, previews: "Sequence[Preview]", *, sent: "Callable[[Run], None]" = lambda run: None

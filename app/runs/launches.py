@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lumitui.app.survey.inquiry.start_places import StartPlace
 
 _FRESH = 60.0
-"""Seconds for which an awaited run's state counts by any clock; Slurm remembers jobs for 300."""
+"""Seconds for which a run's state is up to date by any clock; Slurm remembers jobs for 300."""
 
 
 class Launches(RunsCore):
@@ -257,31 +257,38 @@ class Launches(RunsCore):
                     report("record", words)
                 raise
 
+    def up_to_date(self, site: str, read: Callable[[], tuple[Run, ...]]) -> tuple[Run, ...]:
+        """Return the runs of `read`, after a refresh of their site if a state is too old.
+
+        Slurm forgets a job minutes after its end, and then refuses jobs that wait for it.
+
+        Raises:
+            LinkError: the site cannot be reached.
+        """
+        runs, now = read(), time.time()
+        if all(abs(now - run.updated) <= _FRESH for run in runs):
+            return runs
+        failed = self.refresh(site).failed
+        if site in failed:
+            raise failed[site]
+        return read()
+
     def _check_awaited(self, preview: Preview) -> None:
-        """Query the runs that a job waits for: Slurm forgets ended jobs after minutes.
+        """Query the runs that a job waits for.
 
         Raises:
             InputError: one of them has ended, or its state is unknown.
             LinkError: the site cannot be reached.
         """
-        after, site = preview.launch.spec.after, preview.site.name
-        awaited = [self.history.get(run_id) for run_id in after.run] if after else []
-        if any(abs(time.time() - run.updated) > _FRESH for run in awaited):
-            failed = self.refresh(site).failed
-            if site in failed:
-                raise failed[site]
-            awaited = [self.history.get(run.id) for run in awaited]
-        for run in awaited:
-            if run.state.is_final or run.state is State.UNKNOWN:
-                ended = run.state.is_final
-                raise InputError(
-                    f"{run.id} has since ended: {run.state}."
-                    if ended
-                    else f"The state of {run.id} is unknown.",
-                    "Preview the job again."
-                    if ended
-                    else "Run `lumitui status`, then send the job again.",
-                )
+        after = preview.launch.spec.after
+        ids = after.run if after else ()
+        for run in self.up_to_date(preview.site.name, lambda: tuple(map(self.history.get, ids))):
+            if run.state.is_final:
+                ended = f"{run.id} has since ended: {run.state}."
+                raise InputError(ended, "Preview the job again.")
+            if run.state is State.UNKNOWN:
+                do = "Run `lumitui status`, then send the job again."
+                raise InputError(f"The state of {run.id} is unknown.", do)
 
     def plan_resubmission(
         self,

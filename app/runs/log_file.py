@@ -11,6 +11,7 @@ from lumitui.app.knowledge.failure.diagnose import diagnose
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
 from lumitui.app.knowledge.log_lines import log_end
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.shell_text import quote
 from lumitui.remote.site.states import State
 
 
@@ -40,6 +41,10 @@ def why_of_log(
     if not text.strip():
         raise InputError(
             f"The log {name} is empty.", "Check the job's other files, such as the file of --error."
+        )
+    if text.startswith("#!"):
+        raise InputError(
+            f"{name} is a script, not a log.", f"`lumitui lint {quote(str(name))}` checks it."
         )
     causes = diagnose(RunEnd(State(state), rc=rc, log=text, before=before))
     own = {rule.id for rule in OWN}  # lumitui wrote these lines, so the job has a job file

@@ -34,7 +34,6 @@ from lumitui.remote.transfer.snapshots.once_mark import AlreadySent
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lumitui.app.follow.refresh import Refreshed
     from lumitui.app.history.run import Run
     from lumitui.app.job.fields.mapping_fields import After, When
     from lumitui.app.launch.send.preview import Preview
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from lumitui.app.runs.launches import Launches
 
 _LONGEST_NOTE = 200
-_FRESH = 60.0
-"""Seconds for which the state of an awaited run counts; Slurm remembers jobs for 300 by default."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +54,12 @@ class _Ready:
 class SeriesRuns:
     """Begins series, and sends their unsent members. Threads may share it."""
 
-    def __init__(self, core: Launches, refresh: Callable[[str], Refreshed], locks: Path) -> None:
-        """Send through `core`, and `refresh` a site to learn the outcome of its runs.
+    def __init__(self, core: Launches, locks: Path) -> None:
+        """Send through `core`.
 
         The locks in the folder `locks` prevent two processes from sending the same series.
         """
-        self._core, self._refresh, self._locks = core, refresh, locks
+        self._core, self._locks = core, locks
         self._ready: dict[tuple[str, int], _Ready] = {}
         """Unsent members that were prepared before the series began."""
 
@@ -219,7 +216,7 @@ class SeriesRuns:
         """Return the standing of a series after querying its site about uncertain members."""
         if not now.open:
             return now
-        self._refresh(now.series.site)
+        self._core.refresh(now.series.site)
         now = self.standing(self._core.history.series.get(now.series.id))
         if not (now.left or now.open):
             self.leave_out(now.series.id)
@@ -421,11 +418,7 @@ class SeriesRuns:
 
     def _awaited(self, site: str, ids: Sequence[str]) -> tuple[Run, ...]:
         """Return the runs among `ids` that have not ended."""
-        runs, now = self._unfinished(ids), time.time()
-        if any(abs(now - run.updated) > _FRESH for run in runs):
-            # Slurm forgets a job minutes after its end, and then refuses jobs that wait for it.
-            self._refresh(site)
-            runs = self._unfinished(ids)
+        runs = self._core.up_to_date(site, lambda: self._unfinished(ids))
         for run in runs:
             if run.job_id is None:
                 raise LumiError(

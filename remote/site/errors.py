@@ -2,6 +2,14 @@
 
 import errno
 import os
+from collections.abc import Iterable
+
+
+def meant(word: str, names: Iterable[str]) -> str:
+    """Return `Did you mean NAME? `, to put before the rest of a hint; "" if no name is similar."""
+    from difflib import get_close_matches
+
+    return "".join(f"Did you mean {one}? " for one in get_close_matches(word, [*names], 1))
 
 
 class LumiError(Exception):

@@ -14,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.errors import InputError, meant
 
 if TYPE_CHECKING:
     from lumitui.remote.site.profile import Site
@@ -142,11 +142,8 @@ class Sites:
 
     def _no_site(self, name: str, message: str) -> InputError:
         """Return the error for a name that no profile has."""
-        from difflib import get_close_matches
-
         names = self.names()
-        near = "".join(f"Did you mean {one}? " for one in get_close_matches(name.lower(), names, 1))
-        hint = f"{near}The sites are: {', '.join(names) or 'none'}."
+        hint = f"{meant(name.lower(), names)}The sites are: {', '.join(names) or 'none'}."
         return InputError(message, hint, field="site")
 
     def _merged(

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Image, RemovedVenvs, Site, Venv
 
 _SHOWN = ("python", "torch", "deepspeed", "lightning")
-clock = words.clock
 
 
 def image_table(images: Sequence[Image], site: Site, package: str, columns: int) -> str:
@@ -92,7 +91,7 @@ def venv_table(folders: Mapping[str, Sequence[Venv]], columns: int) -> str:
                 " ".join(one.requirements),
                 one.python,
                 words.size(one.kib * 1024),
-                clock(one.used)[:16] if one.used else "?",
+                words.clock(one.used)[:16] if one.used else "?",
             )
             for one in venvs
         ]
@@ -101,10 +100,11 @@ def venv_table(folders: Mapping[str, Sequence[Venv]], columns: int) -> str:
     return "\n\n".join(parts)
 
 
-def removed_text(removed: Mapping[str, RemovedVenvs]) -> str:
-    """Return the removed folders, one per line."""
+def removed_text(removed: Mapping[str, RemovedVenvs], *, dry: bool) -> str:
+    """Return what was removed, one folder per line; for a dry run, what would be."""
+    gone = "would remove" if dry else "removed"
     return "\n".join(
-        f"{spell_out(folder)}: {words.count(len(item.names), 'environment')}, "
+        f"{spell_out(folder)}: {gone} {words.count(len(item.names), 'environment')}, "
         f"{words.size(item.kib * 1024)}"
         for folder, item in removed.items()
     )

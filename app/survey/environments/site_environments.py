@@ -96,33 +96,35 @@ class Environments:
         `names`, this removes environments unused for `unused_days`, and remains of killed builds.
 
         Raises:
-            InputError: there is no such site, it needs an account, or an unfinished run uses an
-                environment.
+            InputError: there is no such site, it needs an account, an unfinished run uses an
+                environment, or the site has none of `names`.
             LinkError: the site cannot be reached.
         """
         site = self._sites.load(site_name)
         unfinished = (self._history.get(run.id) for run in self._history.unfinished(site_name))
         own = {name: run.id for run in unfinished if (name := name_in(run.script))}
-        for name in names:
-            if run := own.get(name.partition("-")[0]):
-                raise InputError(
-                    f"The unfinished run {run} uses the environment {name}.",
-                    f"Wait for its end, or run `lumitui cancel {run}`.",
-                )
-        used = own | self._used_there(site, account)
+        used = self._used_there(site, account) | own
         for name in names:
             if run := used.get(name.partition("-")[0]):
+                far = run not in own.values()
                 raise InputError(
-                    f"The unfinished run {run} from another computer uses the environment {name}.",
-                    "Wait for its end, or cancel it on that computer.",
+                    f"The unfinished run {run}{' from another computer' * far} uses the "
+                    f"environment {name}.",
+                    f"Wait for its end, or run `lumitui cancel {run}`{' on that computer' * far}.",
                 )
         transport = self._connections.get(site).transport
-        return {
+        removed = {
             folder: remove_venvs(
                 transport, folder, used, only=names, unused_days=unused_days, dry=dry
             )
             for folder in self._folders(site, account)
         }
+        if names and not any(one.names for one in removed.values()):
+            raise InputError(
+                f"{site_name} has no environment {', '.join(names)}.",
+                f"`lumitui site venvs {site_name}` lists them.",
+            )
+        return removed
 
     def _used_there(self, site: Site, account: str) -> dict[str, str]:
         """Return the environments of unfinished runs in the site's folders, each with a run."""

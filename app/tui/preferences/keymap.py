@@ -1,9 +1,8 @@
 """The user's keys: `keys:` in the settings file, checked against the bindings."""
 
-import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from textual.dom import DOMNode
 from textual.keys import Keys, key_to_character
 from textual.screen import ModalScreen
 
-from lumitui.app.runs import SETTINGS_BLOCKS, InputError, read_document
+from lumitui.app.runs import SETTINGS_BLOCKS, InputError, meant, read_document
 
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 _NAMES = {key.value for key in Keys}
@@ -48,8 +47,8 @@ def read_keymap(*files: Path) -> Keymap:
             continue
         for name in document.data.keys() - set(SETTINGS_BLOCKS):
             line = document.line((name,))
-            near = _near(name, SETTINGS_BLOCKS, f"It may contain {', '.join(SETTINGS_BLOCKS)}")
-            warnings.append(f"{file}, line {line}: {name} is not a setting. {near}")
+            near = meant(name, SETTINGS_BLOCKS) or f"It may contain {', '.join(SETTINGS_BLOCKS)}."
+            warnings.append(f"{file}, line {line}: {name} is not a setting. {near.rstrip()}")
         block = document.data.get("keys")
         if block is not None and not isinstance(block, dict):
             line = document.line(("keys",))
@@ -70,8 +69,8 @@ def _checked(lines: dict[str, _Line]) -> Keymap:
     problems: dict[str, str] = {}
     for name, keys in wanted.items():
         if name not in names:
-            near = _near(name, names, "In the help (?), `/` lists the actions")
-            problems[name] = f"{name} is not an action. {near}"
+            near = meant(name, names) or "In the help (?), `/` lists the actions."
+            problems[name] = f"{name} is not an action. {near.rstrip()}"
         elif wrong := [key for key in map(str.strip, keys.split(",")) if not _is_key(key)]:
             problems[name] = f"{wrong[0]!r} is not a key. Write one like x, ctrl+x or f5."
     while clash := _clash({k: v for k, v in wanted.items() if k not in problems}, known):
@@ -80,12 +79,6 @@ def _checked(lines: dict[str, _Line]) -> Keymap:
     rows = sorted((lines[name].file, lines[name].line, words) for name, words in problems.items())
     warnings = tuple(f"{file}, line {line}: {words}" for file, line, words in rows)
     return Keymap({name: keys for name, keys in wanted.items() if name not in problems}, warnings)
-
-
-def _near(name: str, names: Iterable[str], otherwise: str) -> str:
-    """Return a suggestion of the nearest of `names`, or `otherwise`."""
-    near = difflib.get_close_matches(name, list(names), n=1)
-    return f"Did you mean {near[0]}?" if near else f"{otherwise}."
 
 
 def _is_key(text: str) -> bool:

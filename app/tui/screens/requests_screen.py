@@ -13,6 +13,7 @@ from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 TITLES = ("Time", "Site", "For", "Seconds", "Sent", "Received", "Result")
 WELL = ("ok", "stopped", "under way")
 """Results of successful requests."""
+NOTE = "lumitui docs plain: the commands that match each screen"
 NONE = "No requests so far."
 
 
@@ -48,7 +49,8 @@ class RequestsScreen(FullScreen):
         self.title_text("3 Sites", f"{words.count(len(found), 'request')}, at most {most}")
         rows = [_row(site, request) for site, request in found]
         table = TitledRows(TITLES, rows, frozenset({3, 4, 5})) if rows else None
-        self.query_one(RowList).show([] if rows else [Text(NONE, "dim")], table)
+        lines = [NOTE] if rows else [NOTE, NONE]
+        self.query_one(RowList).show([Text(line, "dim") for line in lines], table)
 
 
 def _row(site: str, request: SiteRequest) -> ListRow:

@@ -16,6 +16,7 @@ from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.plain_file import read_plain
 from lumitui.remote.site.reading.writer import writer_of
 from lumitui.remote.site.safe_text import SEPARATOR, UNSEEN
+from lumitui.remote.site.shell_text import quote
 
 Place = tuple[int | str, ...]
 """Where a value is: keys and indexes from the root."""
@@ -114,7 +115,7 @@ def _as_script(name: str, text: str) -> tuple[str, str] | None:
     """Return the message and hint for a script instead of a job file, or None."""
     if not _JOB_SCRIPT.search(text):
         return None
-    script = name if "." in name else "SCRIPT"
+    script = quote(name) if "." in name else "SCRIPT"
     return (
         f"{name} is a job script, not a job file.",
         f"`lumitui import {script}` converts it to a job file; `lumitui lint {script}` checks it.",
@@ -157,7 +158,7 @@ class Document:
                 line,
             )
         if name.endswith(".py"):  # a short one is a mapping: `for i in x:`
-            words = f"`lumitui new --script {name}` writes a job file for it."
+            words = f"`lumitui new --script {quote(name)}` writes a job file for it."
             raise NotYaml(f"{name} is a Python program, not a job file.", words)
         try:
             # Building the loader already reads: control characters are refused here.

@@ -119,7 +119,8 @@ find . -maxdepth 1 -name '?*.*-*-*' -type d -mtime +0 | while IFS= read -r left;
   left=${left#./}
   [ "$left" -ef "${left%%.*}" ] || discard "$left" -
 done
-find . -maxdepth 1 \\( -name '.lock-*' -o -name '.try-*' \\) -mtime +0 -exec rm -rf {} +
+[ "$dry" = 1 ] ||
+  find . -maxdepth 1 \\( -name '.lock-*' -o -name '.try-*' \\) -mtime +0 -exec rm -rf {} +
 """
 
 

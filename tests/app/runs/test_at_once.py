@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lumitui.app.follow.refresh import Refreshed
+from lumitui.app.history.listing.series_runs import RunSeries
 from lumitui.app.history.run import Run
 from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import Runs
@@ -62,6 +63,17 @@ class Site:
 
 
 @pytest.fixture
+def site(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> Site:
+    return Site(runs, monkeypatch)
+
+
+@pytest.fixture
+def grid(runs: Runs, job: Path) -> RunSeries:
+    """The grid of the job, of which nothing is sent yet."""
+    return runs.series.begin_grid(runs.previews(job))
+
+
+@pytest.fixture
 def job(tmp_path: Path) -> Path:
     (tmp_path / "train.py").write_text("print(1)\n")
     (tmp_path / "job.yaml").write_text(JOB)
@@ -69,10 +81,9 @@ def job(tmp_path: Path) -> Path:
 
 
 def test_each_waits_for_the_end_of_the_one_in_its_lane(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch, job: Path
+    runs: Runs, site: Site, grid: RunSeries
 ) -> None:
-    site = Site(runs, monkeypatch)
-    runs.series.send(runs.series.begin_grid(runs.previews(job)).id)
+    runs.series.send(grid.id)
     assert site.waits == {
         "1": "", "2": "", "3": "afterany:101", "4": "afterany:102", "5": "afterany:103:101"
     }  # fmt: skip
@@ -80,28 +91,22 @@ def test_each_waits_for_the_end_of_the_one_in_its_lane(
     assert site.args[4] == ("--lr", "5", "$SCRATCH")
 
 
-def test_the_rest_waits_for_what_was_sent_before(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch, job: Path
-) -> None:
-    site = Site(runs, monkeypatch)
+def test_the_rest_waits_for_what_was_sent_before(runs: Runs, site: Site, grid: RunSeries) -> None:
     site.refuse = "4"
-    series = runs.series.begin_grid(runs.previews(job))
-    runs.series.send(series.id)
+    runs.series.send(grid.id)
     assert list(site.waits) == ["1", "2", "3"]
     # Another process sends the rest, and the lane's run has ended meanwhile.
     runs.series._ready.clear()
     runs.history.update("vit-2", state=State.FAILED, updated=time.time())
-    runs.series.send(series.id)
+    runs.series.send(grid.id)
     assert site.waits["4"] == "" and site.waits["5"] == "afterany:103:101"
 
 
 def test_a_state_from_before_the_clock_was_set_back_is_queried_again(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch, job: Path
+    runs: Runs, site: Site, grid: RunSeries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = Site(runs, monkeypatch)
     site.refuse = "3"
-    series = runs.series.begin_grid(runs.previews(job))
-    runs.series.send(series.id)
+    runs.series.send(grid.id)
     runs.series._ready.clear()
     runs.history.update("vit-1", updated=time.time() + 7200)
 
@@ -110,48 +115,53 @@ def test_a_state_from_before_the_clock_was_set_back_is_queried_again(
         return Refreshed((), (), 1)
 
     monkeypatch.setattr(runs, "refresh", refresh)
-    runs.series.send(series.id)
+    runs.series.send(grid.id)
     assert site.waits["3"] == ""
 
 
-def test_a_run_that_the_user_left_out_does_not_break_its_lane(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch, job: Path
+def test_a_site_that_does_not_answer_about_old_states_stops_the_grid(
+    runs: Runs, site: Site, grid: RunSeries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = Site(runs, monkeypatch)
-    series = runs.series.begin_grid(runs.previews(job))
-    agreed = [one for one in series.members if one.place != 3]
-    runs.series.send(series.id, agreed=agreed)
+    runs.series.send(grid.id, agreed=grid.members[:2])
+    runs.series._ready.clear()
+    runs.history.update("vit-1", updated=1.0)
+    lost = LinkError("The link was lost.", "Try again.")
+    monkeypatch.setattr(runs, "refresh", lambda site: Refreshed((), (), 1, failed={"lumi": lost}))
+    outcomes = runs.series.send(grid.id, agreed=grid.members[2:3])
+    assert [one.error for one in outcomes] == [lost] and "3" not in site.waits
+
+
+def test_a_run_that_the_user_left_out_does_not_break_its_lane(
+    runs: Runs, site: Site, grid: RunSeries
+) -> None:
+    agreed = [one for one in grid.members if one.place != 3]
+    runs.series.send(grid.id, agreed=agreed)
     assert site.waits["5"] == "afterany:101"
 
 
 def test_what_a_cancelled_run_waited_for_holds_back_the_next_one(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch, job: Path
+    runs: Runs, site: Site, grid: RunSeries
 ) -> None:
-    site = Site(runs, monkeypatch)
-    series = runs.series.begin_grid(runs.previews(job))
-    runs.series.send(series.id, agreed=series.members[:3])
+    runs.series.send(grid.id, agreed=grid.members[:3])
     runs.history.update("vit-3", state=State.CANCELLED)
-    runs.series.send(series.id, agreed=series.members[4:])
+    runs.series.send(grid.id, agreed=grid.members[4:])
     assert site.waits["5"] == "afterany:101"
 
 
-def test_it_waits_for_after_too(runs: Runs, monkeypatch: pytest.MonkeyPatch, job: Path) -> None:
+def test_it_waits_for_after_too(runs: Runs, site: Site, job: Path) -> None:
     runs.history.begin(a_run("data-1", site="lumi", state=State.QUEUED, job_id="7"))
     job.write_text(JOB + "after: data-1\n")
-    site = Site(runs, monkeypatch)
     runs.series.send(runs.series.begin_grid(runs.previews(job)).id)
     assert site.waits["1"] == "afterok:7" and site.waits["3"] == "afterok:7,afterany:101"
 
 
 def test_a_run_of_which_nobody_knows_whether_it_is_a_job_ends_the_grid(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch, job: Path
+    runs: Runs, site: Site, grid: RunSeries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = Site(runs, monkeypatch)
-    series = runs.series.begin_grid(runs.previews(job))
-    runs.series.send(series.id, agreed=series.members[:1])
+    runs.series.send(grid.id, agreed=grid.members[:1])
     runs.history.update("vit-1", state=State.UNKNOWN, job_id=None, updated=time.time())
-    monkeypatch.setattr(runs.series, "_refresh", lambda site: None)
-    outcomes = runs.series.send(series.id, agreed=series.members[2:3])
+    monkeypatch.setattr(runs, "refresh", lambda site: Refreshed((), (), 0))
+    outcomes = runs.series.send(grid.id, agreed=grid.members[2:3])
     assert isinstance(outcomes[0].error, LumiError) and "still unknown" in str(outcomes[0].error)
     assert "3" not in site.waits
 

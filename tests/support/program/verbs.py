@@ -33,7 +33,7 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "site venvs": (
         Words("laptop"),
         Words("laptop --json"),
-        Words("laptop --prune", writes=True),
+        Words("laptop --prune --yes", writes=True),
     ),
     "schema": (Words(""), Words("site")),
     # A job file is no script: the findings are all about that.
@@ -90,7 +90,11 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "forward": (Words("{run} 6006"),),
     "fetch": (Words("{run} --to {new}/results", writes=True),),
     "site prune": (Words("laptop --yes", writes=True), Words("laptop --dry-run")),
-    "site data": (Words("laptop"), Words("laptop --prune --dry-run")),
+    "site data": (
+        Words("laptop"),
+        Words("laptop --prune --dry-run"),
+        Words("laptop --prune --yes", writes=True),
+    ),
     "bind": (Words("lumi"), Words("lumi --explain map_cpu:49,57 --json")),
     "rules": (Words(""), Words("cluster-image"), Words("--site lumi --json")),
     # Without a terminal it is refused, and opens nothing.

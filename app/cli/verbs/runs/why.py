@@ -65,7 +65,7 @@ def why(
     RUN may be the path of a log. Prints the likeliest cause first, with the log line that shows it
     and the fix. For a run, also prints the command to run next, and what its GPUs waited for.
     """
-    if log is None and run_id and {"/", "."} & set(run_id) and Path(run_id).is_file():
+    if log is None and run_id and ("/" in run_id or ("." in run_id and Path(run_id).exists())):
         log, run_id = Path(run_id), None
     if (run_id is None) == (log is None):
         raise InputError("Give either RUN or --log FILE.", "`lumitui history` lists the runs.")

@@ -11,12 +11,13 @@ from lumitui.app.cli.inquiry import cluster_option
 from lumitui.app.cli.output import Reply, put, put_bytes, say, show
 from lumitui.app.cli.script_file import script_bytes, scripts_of
 from lumitui.app.cli.session import (
+    GivenPath,
     core,
     json_option,
     profile_file,
     profiles,
     refuse_options,
-    sites_beginning,
+    site_option,
 )
 from lumitui.app.explain import words
 from lumitui.app.runs import InputError, LumiError, comment
@@ -45,13 +46,9 @@ class _LintOptions(TypedDict):
 
 
 @click.command()
-@click.argument("scripts", metavar="SCRIPT...", nargs=-1, required=True)
-@click.option(
-    "--site",
-    "site_name",
-    metavar="SITE",
-    shell_complete=sites_beginning,
-    help="Target site, or its profile's file. [default: guessed from partition, account and paths]",
+@click.argument("scripts", metavar="SCRIPT...", nargs=-1, required=True, type=GivenPath())
+@site_option(
+    "Target site, or its profile's file. [default: guessed from partition, account and paths]"
 )
 @click.option(
     "--fail-on", type=click.Choice(_SEVERITIES[::-1]), default="warning", show_default=True,
@@ -70,7 +67,7 @@ class _LintOptions(TypedDict):
 @cluster_option
 @json_option
 @click.pass_obj
-def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]) -> int:
+def lint(reply: Reply, scripts: tuple[Path, ...], **options: Unpack[_LintOptions]) -> int:
     """Find mistakes in any sbatch script.
 
     For a folder, reads every script in it that has `#SBATCH` lines; `-` reads standard input. If
@@ -97,7 +94,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
         if (file := profile_file(options["site_name"])) is not None:
             checks, options["site_name"] = checks.with_profile(file), file.stem
         checks.refuse_unknown([*chosen["select"], *chosen["ignore"]])
-        for path in scripts_of(scripts):
+        for path in scripts_of(map(str, scripts)):
             text = script_bytes(path).decode(errors="surrogateescape")
             site = _site(checks, text, path, options)
             try:

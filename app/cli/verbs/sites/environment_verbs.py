@@ -1,7 +1,10 @@
 """The verbs about a site's container images and virtual environments."""
 
+from functools import partial
+
 import click
 
+from lumitui.app.cli.confirmation import remove_agreed
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.session import (
     account_option,
@@ -10,8 +13,10 @@ from lumitui.app.cli.session import (
     dry_option,
     json_option,
     site_argument,
+    yes_option,
 )
 from lumitui.app.cli.views import environment_tables as tables
+from lumitui.app.explain import words
 from lumitui.app.runs import InputError
 
 
@@ -36,7 +41,7 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
     reply.give(data, tables.image_table(shown, site, package, columns()))
     for line in tables.image_notes(shown, unknown, package, site):
         say(line)
-    say(f"As of {tables.clock(listing.at)}; `--refresh` queries the site again.")
+    say(f"As of {words.clock(listing.at)}; `--refresh` queries the site again.")
 
 
 @click.command()
@@ -44,27 +49,18 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
 @account_option
 @click.option("--prune", is_flag=True, help="Remove unused environments.")
 @click.option(
-    "--unused",
-    "days",
-    metavar="DAYS",
-    type=click.IntRange(min=0, max=10_000),
-    default=30,
-    show_default=True,
-    help="With --prune: days without use.",
-)
+    "--unused", "days", metavar="DAYS", type=click.IntRange(0, 10_000), default=30,
+    show_default=True, help="With --prune: days without use.",
+)  # fmt: skip
 @click.option("--remove", "names", metavar="NAME", multiple=True, help="Remove one; repeatable.")
 @dry_option
+@yes_option
 @json_option
 @click.pass_obj
 def venvs(
-    reply: Reply,
-    site_name: str,
-    account: str,
-    prune: bool,
-    days: int,
-    names: tuple[str, ...],
-    dry: bool,
-) -> None:
+    reply: Reply, site_name: str, account: str, prune: bool, days: int, names: tuple[str, ...],
+    dry: bool, yes: bool,
+) -> None:  # fmt: skip
     """List or remove the environments that `venv:` built on a site.
 
     Keeps those of unfinished runs. lumitui rebuilds a removed environment when a run needs it.
@@ -78,15 +74,10 @@ def venvs(
             if not any(listed.values()):
                 say("There are no environments. `venv:` in a job file builds one.")
             return
-        removed = runs.environments.remove(
-            site_name, names, account=account, unused_days=days, dry=dry
+        remove = partial(
+            runs.environments.remove, site_name, names, account=account, unused_days=days
         )
-    found = {name for item in removed.values() for name in item.names}
-    if names and not found:
-        raise InputError(
-            f"{site_name} has no environment {', '.join(names)}.",
-            f"`lumitui site venvs {site_name}` lists them.",
-        )
-    reply.give(removed, tables.removed_text(removed))
-    if not found:
-        say("There is nothing to remove.")
+        remove_agreed(
+            reply, "Remove these environments?", remove, tables.removed_text,
+            lambda freed: any(one.names for one in freed.values()), dry=dry, yes=yes,
+        )  # fmt: skip

@@ -1,8 +1,10 @@
 """The verbs about a site: its profile, its state, its disk space."""
 
+from functools import partial
+
 import click
 
-from lumitui.app.cli.confirmation import confirm
+from lumitui.app.cli.confirmation import remove_agreed
 from lumitui.app.cli.output import Reply, say, warn
 from lumitui.app.cli.session import (
     account_option,
@@ -63,15 +65,11 @@ def live(reply: Reply, site_name: str) -> None:
 def prune(reply: Reply, site_name: str, dry: bool, yes: bool) -> None:
     """Remove from a site the code that no unfinished run uses."""
     with core() as runs:
-        freed = runs.prune(site_name, dry=dry or not yes, warn=warn)
-        if not (dry or yes) and any(one.snapshots for one in freed.values()):
-            say(tables.pruned_text(freed, dry=True))
-            confirm("Remove this code?", yes=yes, otherwise="Nothing was removed.")
-            freed = runs.prune(site_name)  # its warnings are shown
-    reply.give(freed, tables.pruned_text(freed, dry=dry))
-    if not freed:
-        say("There is nothing to remove.")
-        return
+        remove_agreed(
+            reply, "Remove this code?", partial(runs.prune, site_name, warn=warn),
+            tables.pruned_text, lambda freed: any(one.files for one in freed.values()),
+            dry=dry, yes=yes,
+        )  # fmt: skip
     say(
         "Kept: each project's newest code, which speeds up the next send, the code of "
         "unfinished runs, and each run's own copy (`code` in its folder). To free an ended "
@@ -84,26 +82,30 @@ def prune(reply: Reply, site_name: str, dry: bool, yes: bool) -> None:
 @account_option
 @click.option(
     "--remove",
-    "removed",
+    "names",
     metavar="NAME",
     multiple=True,
     help="Remove the data with this name or id; repeatable.",
 )
-@click.option("--prune", "pruned", is_flag=True, help="Remove data that no unfinished run needs.")
+@click.option("--prune", is_flag=True, help="Remove data that no unfinished run needs.")
 @dry_option
+@yes_option
 @json_option
 @click.pass_obj
 def data(
-    reply: Reply, site_name: str, account: str, removed: tuple[str, ...], pruned: bool, dry: bool
-) -> None:
+    reply: Reply, site_name: str, account: str, names: tuple[str, ...], prune: bool,
+    dry: bool, yes: bool,
+) -> None:  # fmt: skip
     """List or remove the data that `stage:` uploaded to a site."""
-    if removed and pruned:
+    if names and prune:
         raise InputError("--remove and --prune cannot be combined.", "Choose one of them.")
     with core() as runs:
-        if removed or pruned:
-            names = list(removed) if removed else None
-            freed = runs.stocks.remove(site_name, names, account, dry=dry)
-            reply.give(freed, tables.removed_text(freed, dry=dry))
+        if names or prune:
+            remove = partial(runs.stocks.remove, site_name, names or None, account)
+            remove_agreed(
+                reply, "Remove this data?", remove, tables.removed_text,
+                lambda freed: any(one.ids or one.loose.files for one in freed), dry=dry, yes=yes,
+            )  # fmt: skip
             return
         stocks = runs.stocks.list(site_name, account)
     reply.give(stocks, tables.stock_text(stocks, columns()))

@@ -121,6 +121,17 @@ def test_a_script_that_nobody_wrote_is_said_at_once(
     assert time.monotonic() - begun < 5
 
 
+def test_a_hint_quotes_a_name_with_a_blank(here: Here, tmp_path: Path) -> None:
+    (tmp_path / "my job.sh").write_text("#!/bin/bash\n#SBATCH -t 1:00\nsrun true\n")
+    (tmp_path / "my job.py").write_text("import torch\n")
+    for verb, name in (("preview", "sh"), ("preview", "py"), ("lint", "py")):
+        told(here(verb, str(tmp_path / f"my job.{name}")), 2, f"my job.{name}'` ")
+
+
+def test_an_empty_name_of_a_script_is_refused(here: Here) -> None:
+    told(here("lint", ""), 2, "the path is empty")
+
+
 def test_the_longest_script_that_slurm_takes_is_read(here: Here, tmp_path: Path) -> None:
     script = tmp_path / "job.sh"
     data = ("A" * 76 + "\n") * 54_000

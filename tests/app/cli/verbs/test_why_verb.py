@@ -119,6 +119,10 @@ def test_what_holds_no_log_is_refused_and_stdin_is_read(
     told(here("why", "--log", str(tmp_path)), 2, "is not a log file")
     (tmp_path / "job.out").write_text("")
     told(here("why", "--log", str(tmp_path / "job.out")), 2, "is empty")
+    told(here("why", str(tmp_path)), 2, "is not a log file")
+    told(here("why", str(tmp_path / "none.out")), 2, "Cannot read the log")
+    (tmp_path / "my job.sh").write_text("#!/bin/bash\nsrun true\n")
+    told(here("why", str(tmp_path / "my job.sh")), 2, "is a script", "my job.sh'` checks")
     with subprocess.Popen(["printf", "RuntimeError: No HIP GPUs are available"], stdout=-1) as pipe:
         shown = subprocess.run(
             [*PROGRAM, "why", "--log", "-"],

@@ -77,19 +77,26 @@ def test_each_mistake_is_named_with_its_tasks(
     ("text", "tasks", "do"),
     [
         (LUMI.replace("0xfe00000000000000", "0xff00000000000000"), 8,
-         "Omit core 56: give task 1 the cores 57-63."),
-        (ONE_CORE.replace("41", "40"), 8, "Omit core 40: give task 7 the cores 41-47."),
-        ("0xff00000000000000,0xfe0000", 2, "Omit core 56: give task 0 the cores 57-63."),
+         "Omit core 56: give task 1 the cores 57-63"),
+        (ONE_CORE.replace("41", "40"), 8, "Omit core 40: give task 7 the cores 41-47"),
+        ("0xff00000000000000,0xfe0000", 2, "Omit core 56: give task 0 the cores 57-63"),
         (f"--cpu-bind={COUNTED_UP.replace('0xfe00000000000000', '0xff00000000000000')} "
-         "--gpu-bind=map_gpu:4,5,2,3,6,7,0,1", 8, "Omit core 56: give task 7 the cores 57-63."),
+         "--gpu-bind=map_gpu:4,5,2,3,6,7,0,1", 8, "Omit core 56: give task 7 the cores 57-63"),
         (LUMI.replace("fe", "ff"), 8, "Omit cores 0,8,16,24,32,40,48,56: give task 0 the cores "
-         "49-55, and so on; `lumitui bind SITE` prints the list."),
+         "49-55, and so on"),
     ],
 )  # fmt: skip
 def test_reserved_cores_are_replaced_by_the_cores_of_the_tasks_own_gpu(
     text: str, tasks: int, do: str
 ) -> None:
-    assert [one.do for one in judged(text, tasks=tasks) if one.id == "mask-reserved"] == [do]
+    listed = f"{do}; `lumitui bind SITE` prints each GPU's mask."
+    assert [one.do for one in judged(text, tasks=tasks) if one.id == "mask-reserved"] == [listed]
+
+
+@pytest.mark.parametrize("wrong", ["0xfe00", "0x0", "0xfe00000000000000"])
+def test_each_mistake_in_one_mask_names_the_command_that_prints_the_right_one(wrong: str) -> None:
+    found = judged(LUMI.replace("0x0000000000fe0000", wrong))
+    assert found and all("`lumitui bind SITE` prints" in one.do for one in found)
 
 
 def test_more_entries_than_tasks_are_only_noted() -> None:

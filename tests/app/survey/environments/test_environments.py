@@ -134,7 +134,11 @@ def test_the_verb_lists_and_removes(here: Here, here_venvs: Path) -> None:
     assert "1 environment" in dry.stdout and (here_venvs / NAME).exists()
     unknown = here("site", "venvs", "laptop", "--remove", "zzz")
     assert (unknown.returncode, "laptop has no environment zzz" in unknown.stderr) == (2, True)
-    assert "1 environment" in here("site", "venvs", "laptop", "--remove", NAME).stdout
+    asked = here("site", "venvs", "laptop", "--remove", NAME)
+    assert (asked.returncode, (here_venvs / NAME).exists()) == (2, True)
+    assert "would remove 1 environment" in asked.stderr and "Add --yes." in asked.stderr
+    assert "1 environment" in here("site", "venvs", "laptop", "--remove", NAME, "--yes").stdout
+    assert "nothing to remove" in here("site", "venvs", "laptop", "--prune").stderr
     assert "There are no environments" in here("site", "venvs", "laptop").stderr
 
 
@@ -182,7 +186,7 @@ def test_what_a_run_of_another_computer_uses_stays(
         with pytest.raises(InputError, match=f"{run.id} from another computer uses"):
             other.environments.remove("laptop", [found.name])
         kept = other.environments.remove("laptop")
-        assert removed_text(kept) == f"{folder}: 0 environments, 0 B"
+        assert removed_text(kept, dry=False) == f"{folder}: removed 0 environments, 0 B"
         assert Path(folder, found.name).exists()
         runs.cancel(run.id)
         assert runs.wait(run.id).state is State.CANCELLED

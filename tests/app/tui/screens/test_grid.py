@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from lumitui.app.follow.results.summary import figures_from
 from lumitui.app.follow.results.sweep import StepPace, Sweep, SweepRow
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import MetricPoint
+from lumitui.app.history.run import Run
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.screens.grid_screen import GridFigures, even_decimals
 from lumitui.app.tui.screens.run_screen import RunScreen
@@ -15,13 +18,20 @@ from tests.support.gallery.tour import still
 from tests.support.program.driven_tui import keys_below, sees, until
 
 
-async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
-    settings: Settings, project: Path, tmp_path: Path
-) -> None:
+@pytest.fixture
+def grid(settings: Settings, tmp_path: Path) -> tuple[str, Run]:
+    """A run of a grid in the history, and the one that has not ended."""
     history = History(settings.history)
     run_id = a_grid(history, tmp_path)
     (going,) = history.unfinished()
     history.close()
+    return run_id, going
+
+
+async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
+    settings: Settings, project: Path, grid: tuple[str, Run]
+) -> None:
+    run_id, going = grid
     app = still(settings)
     async with app.run_test(size=(100, 30)) as pilot:
         app.open_run(run_id)
@@ -61,12 +71,9 @@ async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
 
 
 async def test_a_narrow_terminal_shows_the_end_of_each_name_and_every_key_of_the_footer(
-    settings: Settings, tmp_path: Path
+    settings: Settings, grid: tuple[str, Run]
 ) -> None:
-    history = History(settings.history)
-    run_id = a_grid(history, tmp_path)
-    (going,) = history.unfinished()
-    history.close()
+    run_id, going = grid
     app = still(settings)
     async with app.run_test(size=(80, 24)) as pilot:
         app.open_run(going.id, "script")

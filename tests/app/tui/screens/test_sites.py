@@ -54,6 +54,7 @@ async def test_the_sites_screen_shows_what_was_asked(settings: Settings, project
         assert app_of(pilot).runs.footprint("laptop").requests > 2
         await pilot.press("H")
         await sees(pilot, r"(?s)\d\d:\d\d:\d\d +laptop +(poll|tidy) .* ok.*laptop +submit .* ok")
+        await sees(pilot, r"lumitui docs plain: the commands that match each screen")
         log = app_of(pilot).runs.requests()["laptop"]
         assert {row.kind for row in log} <= {
             "poll",

@@ -49,7 +49,11 @@ def test_they_are_listed_with_what_is_in_them(transport: Transport, folder: Path
 
 
 def test_a_prune_removes_what_nobody_used_for_a_while(transport: Transport, folder: Path) -> None:
+    lock = folder / f".lock-{OLD}"
+    lock.touch()
+    os.utime(lock, (1, 1))
     dry = remove_venvs(transport, str(folder), (), unused_days=30, dry=True)
+    assert lock.exists(), "a dry run removes nothing"
     assert dry.names == (OLD, "-")
     assert remove_venvs(transport, str(folder), [OLD.partition("-")[0]], unused_days=3).names == (
         PLAIN,

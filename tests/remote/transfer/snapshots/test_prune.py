@@ -91,6 +91,12 @@ def test_a_yes_removes_the_code_and_nothing_to_remove_is_not_asked_about(
     assert ": removed 1 snapshot" in done.stdout and standing(new) == {new.snapshot}
     again = here("site", "prune", "laptop")
     assert again.returncode == 0 and asked == ["Remove this code?"] * 2
+    left = Path(new.root, "code", ".left-1")  # by a connection that broke
+    left.mkdir()
+    os.utime(left, (1, 1))
+    swept = here("site", "prune", "laptop")
+    assert "removed 0 snapshots, 1 file" in swept.stdout
+    assert not left.exists() and len(asked) == 3
 
 
 def test_no_unfinished_run_loses_its_code(

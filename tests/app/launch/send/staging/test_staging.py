@@ -12,6 +12,7 @@ from lumitui.app.launch.send.code.project_files import collect
 from lumitui.app.runs import Runs
 from lumitui.remote.site.errors import InputError, RefusedError
 from lumitui.remote.site.states import State
+from tests.support.program.command_line import Here
 from tests.support.program.home import Home
 
 JOB = """\
@@ -197,11 +198,16 @@ def test_a_preview_says_what_the_send_refuses(
     assert (error.at.field, words in error.message) == ("stage.DATA", True), error.message
 
 
-def test_a_removal_counts_what_sends_left(home: Home, runs: Runs, project: Path) -> None:
+def test_a_removal_is_asked_about_and_counts_what_sends_left(
+    home: Home, runs: Runs, here: Here, project: Path
+) -> None:
     run = runs.send(runs.preview(job(), project))
     runs.wait(run.id)
     (stock,) = runs.stocks.list("laptop")
-    runs.stocks.remove("laptop", None)
+    asked = here("site", "data", "laptop", "--prune")
+    assert asked.returncode == 2 and "Remove this data?" in asked.stderr
+    assert "would remove DATA" in asked.stderr and runs.stocks.list("laptop") == (stock,)
+    assert "removed DATA" in here("site", "data", "laptop", "--prune", "--yes").stdout
     left = Path(stock.folder, ".left-1", "new")
     left.mkdir(parents=True)
     (left / "x").write_bytes(b"x" * 2048)
