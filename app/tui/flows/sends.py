@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Run,
         Runs,
         RunSeries,
+        Scaling,
         SeriesMember,
         Standing,
     )
@@ -150,7 +151,7 @@ class Sends:
             elif plans and len(plans) == 1:
                 self.send(plans[0].preview, plans[0])
             elif plans:
-                self.confirm_ladder(plans)
+                self.confirm_ladder(plans, dialog.study)
 
         parent = self._app.run_of(run_id)
         if parent and (refusal := no_resubmission(parent)):
@@ -160,12 +161,12 @@ class Sends:
             dialog = ResubmitDialog(parent, parent.layout.nodes * factor, settings, followers)
             self._app.push_screen(dialog, answered)
 
-    def confirm_ladder(self, plans: tuple[Resubmission, ...]) -> None:
-        """Ask once for all sizes, with their total cost."""
+    def confirm_ladder(self, plans: tuple[Resubmission, ...], study: Scaling | None) -> None:
+        """Ask once for all sizes, with the cost of each and of all."""
         from lumitui.app.runs import ladder_terms
 
         title = f"{plans[0].preview.name} on {len(plans)} sizes"
-        self._confirm_again(plans, ladder_terms(plans), title)
+        self._confirm_again(plans, ladder_terms(plans, study), title)
 
     def _confirm_sequence(self, plans: tuple[Resubmission, ...]) -> None:
         """Ask once for a run and its followers, with their total cost."""
