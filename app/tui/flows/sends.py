@@ -135,8 +135,10 @@ class Sends:
         assert isinstance(first, RunsScreen)
         first.choose(run_id)
 
-    def resubmit(self, run_id: str, factor: int, settings: tuple[str, ...] = ()) -> None:
-        """Open the dialog that resubmits a run on `factor` times its nodes.
+    def resubmit(
+        self, run_id: str, factor: int, settings: tuple[str, ...] = (), nodes: int | None = None
+    ) -> None:
+        """Open the dialog that resubmits a run on `nodes` nodes, or `factor` times its own.
 
         The dialog starts with `settings`, each as `key=value`.
         """
@@ -158,7 +160,8 @@ class Sends:
             self._app.show_error(refusal)
         elif parent:
             followers = [run.id for run, _ in self._app.runs.series.followers(parent.id)]
-            dialog = ResubmitDialog(parent, parent.layout.nodes * factor, settings, followers)
+            size = nodes or parent.layout.nodes * factor
+            dialog = ResubmitDialog(parent, size, settings, followers)
             self._app.push_screen(dialog, answered)
 
     def confirm_ladder(self, plans: tuple[Resubmission, ...], study: Scaling | None) -> None:
