@@ -61,6 +61,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 tooltip="Send the run, after confirmation"),
         Binding("down", "sizes", "Sizes", show=False, id="resubmit.sizes",
                 tooltip="Go to the sizes; space marks several"),
+        Binding("space", "mark", "Mark", show=False, id="resubmit.mark",
+                tooltip="Mark the size in the field, and go to the sizes"),
         Binding("question_mark", "app.help", "Help", key_display="?", id="resubmit.help",
                 tooltip="Show the keys that work here"),
         Binding("ctrl+o", "code", "Code", id="resubmit.code",
@@ -337,6 +339,11 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     def action_sizes(self) -> None:
         """Go from the fields to the sizes."""
         self.query_one(SizeLadder).focus()
+
+    def action_mark(self) -> None:
+        """Mark the size in the field, and go to the sizes."""
+        self.action_sizes()
+        self.query_one(SizeLadder).action_mark()
 
     @on(Button.Pressed, "#yes")
     def action_send(self) -> None:
