@@ -23,8 +23,8 @@ from lumitui.app.runs import (
     scaling_words,
     seconds_in,
 )
-from lumitui.app.tui.asking import ask
-from lumitui.app.tui.screens.page import RunScreenBase, tui
+from lumitui.app.tui.asking import ask, tui
+from lumitui.app.tui.screens.page import RunScreenBase
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.chart import Chart
 from lumitui.app.tui.widgets.input import LineInput

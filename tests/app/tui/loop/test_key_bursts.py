@@ -58,10 +58,14 @@ async def test_no_key_of_a_burst_reaches_the_screen_below(
 
 @pytest.mark.parametrize(
     ("keys", "chosen", "marked"),
-    [(("down", "space"), 2, {2}), (("space",), 2, {2}), (("down", "down"), 4, set())],
+    [
+        (("down", "space"), 2, frozenset({2})),
+        (("space",), 2, frozenset({2})),
+        (("down", "down"), 4, frozenset()),
+    ],
 )
 async def test_a_key_after_one_that_leaves_a_field_reaches_the_next_widget(
-    settings: Settings, keys: tuple[str, ...], chosen: int, marked: set[int]
+    settings: Settings, keys: tuple[str, ...], chosen: int, marked: frozenset[int]
 ) -> None:
     app = LumiApp(settings)
     run = train(app.runs.history, {1: 1000.0, 2: 1940.0})[0]
