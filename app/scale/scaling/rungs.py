@@ -54,6 +54,8 @@ def basis(scaling: Scaling) -> str:
         return f"{sentence} {scaling_words.basis(scaling)}"
     ratios = {size.offer.work for size in scaling.sizes if size.offer and not size.refused}
     works = "the samples that each job trains" if ratios - {1.0, None} else scaling.whole.words
+    if None in ratios:
+        works += "; lumitui does not know how many a job will train"
     return f"Time and price are for {works}. {scaling_words.basis(scaling)}"
 
 
@@ -83,10 +85,9 @@ def _cells(size: ScalingSize, scaling: Scaling) -> tuple[str, ...]:
         return (*start, "-", "-", "-", f"refused: {size.refused}")
     efficiency = scaling_words.efficiency(size).removesuffix(" %")
     so_far = " so far" if size.source.endswith(f", {State.RUNNING})") else ""
-    told = "measured" if size.ran or not scaling.knows_work else "from its speed"
+    ran = size.ran and offer.work is not None
+    told = "measured" if ran or not scaling.knows_work else "from its speed"
     origin = f"{told}{so_far}" if size.measured else scaling_words.PREDICTED
-    if offer.work is None:
-        origin = "for the parent's samples"
     if size.whole is None or not scaling.knows_work:
         limit = f"at most {most(offer.most)}" if offer.most else "nothing"
         return (*start, "-", efficiency, limit, origin if size.whole is not None else "")
