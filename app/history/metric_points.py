@@ -1,7 +1,7 @@
 """The points of each run's metrics.jsonl: parsed, stored, and their speed.
 
-A row of a list shows a look at them, for which a few points of a run are read, however many there
-are; `results.summary` reads them all.
+A row of a list shows a look at them: the curve from a few points, and the same speed as
+`results.summary`, which reads them all.
 """
 
 import json
@@ -237,6 +237,23 @@ class RunMetrics:
         points = (parse_line(str(row[1]).encode()) for row in rows)
         return [point for point in points if point is not None]
 
+    def timed(self, run_id: str) -> list[MetricPoint]:
+        """Return the run's points with only what `speeds_of` reads, in a fraction of `of`'s time.
+
+        SQLite takes the values from the lines; its JSON has no NaN.
+        """
+        rows = self._file.rows(
+            "SELECT json_extract(line, '$.event'), json_extract(line, '$.step') + 0,"
+            " json_extract(line, '$.world_size') + 0, json_extract(line, '$.samples_per_s') + 0"
+            " FROM (SELECT ordinal, replace(line, 'NaN', 'null') AS line FROM metrics"
+            " WHERE run = ?) WHERE json_valid(line) ORDER BY ordinal",
+            (run_id,),
+        )
+        return [
+            MetricPoint(event or "step", step=step, world_size=world_size, samples_per_s=speed)
+            for event, step, world_size, speed in rows
+        ]
+
     def broken(self, run_id: str) -> int:
         """Return how many lines of the run's metrics.jsonl could not be read."""
         rows = self._file.rows("SELECT broken_metrics FROM runs WHERE id = ?", (run_id,))
@@ -287,8 +304,6 @@ SHAPE = 24
 """Number of points in the loss curve's preview."""
 NEWEST = 16
 """Points that the last loss is taken from."""
-TIMED = 500
-"""Points that the speed is taken from: all of a run that has not more."""
 _KEPT = 4000
 """Number of runs whose preview is cached."""
 
@@ -309,7 +324,7 @@ class Glance:
 def glance_of(
     shape: Iterable[MetricPoint], newest: Iterable[MetricPoint], timed: Iterable[MetricPoint]
 ) -> Glance:
-    """Return a preview of points spread over a run, and of its newest ones."""
+    """Return a preview: `shape` is spread over a run, and `timed` has all points for the speed."""
     from statistics import median
 
     losses = [point.loss for point in shape if point.event == "step" and point.loss is not None]
@@ -337,7 +352,7 @@ class Glances:
             return self._kept.get(key)
 
     def take(self, keys: Iterable[GlanceKey]) -> None:
-        """Preview runs from a few points of each.
+        """Preview runs.
 
         Raises:
             HistoryError: it cannot be read.
@@ -347,7 +362,7 @@ class Glances:
                 run_id = key[0]
                 shape = self._metrics.spread(run_id, SHAPE)
                 newest = self._metrics.of(run_id, last=NEWEST)
-                glance = glance_of(shape, newest, self._metrics.spread(run_id, TIMED))
+                glance = glance_of(shape, newest, self._metrics.timed(run_id))
                 with self._lock:
                     self._kept[key] = glance
                     while len(self._kept) > _KEPT:
