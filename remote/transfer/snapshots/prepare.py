@@ -63,13 +63,10 @@ class SnapshotGone(RefusedError):
 
 @purpose("send")
 def require_inherited(transport: Transport, plan: Plan) -> None:
-    """Check that the site still has what the run of `plan` inherits from its parent.
-
-    It creates nothing. Only `prepare` finds a damaged snapshot.
+    """Check that the site still has what the run of `plan` inherits; only `prepare` finds damage.
 
     Raises:
-        SnapshotGone: the code is missing.
-        RefusedError: needed checkpoints or staged data are missing.
+        RefusedError: its code, needed checkpoints or staged data are missing.
         LinkError: the link was lost.
     """
     lines = []
