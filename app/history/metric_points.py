@@ -1,7 +1,7 @@
 """The points of each run's metrics.jsonl: parsed, stored, and their speed.
 
-A row of a list shows a look at them, for which a few points of a run are read, however many there
-are; `results.summary` reads them all.
+A row of a list shows a look at them, for which SQLite reads only loss and speed;
+`results.summary` reads them all.
 """
 
 import json
@@ -213,29 +213,24 @@ class RunMetrics:
         point = parse_line(str(rows[0][0]).encode()) if rows else None
         return point.global_batch if point else None
 
-    def spread(self, run_id: str, most: int) -> list[MetricPoint]:
-        """Return at most `most` points from all over the run, in their order; no others are read.
+    def figures(self, run_id: str) -> list[MetricPoint]:
+        """Return the run's points with only loss and speed, in a fraction of the time of `of`.
 
-        The first and the last point are among them.
+        SQLite takes the values from the lines; its JSON has no NaN.
         """
-        (first, last) = self._file.rows(
-            "SELECT (SELECT ordinal FROM metrics WHERE run = ?1 ORDER BY ordinal LIMIT 1),"
-            " (SELECT ordinal FROM metrics WHERE run = ?1 ORDER BY ordinal DESC LIMIT 1)",
-            (run_id,),
-        )[0]
-        if first is None or most < 1:
-            return []
-        between = max(1, most - 1)
-        places = sorted({first + (last - first) * at // between for at in range(most)})
         rows = self._file.rows(
-            "SELECT DISTINCT ordinal, line FROM metrics JOIN"
-            f" (SELECT column1 AS low FROM (VALUES {', '.join(f'({at})' for at in places)}))"
-            " ON ordinal = (SELECT ordinal FROM metrics WHERE run = ?1 AND ordinal >= low"
-            " ORDER BY ordinal LIMIT 1) WHERE run = ?1 ORDER BY ordinal",
+            "SELECT json_extract(line, '$.event'), json_extract(line, '$.step'),"
+            " json_extract(line, '$.world_size'), json_extract(line, '$.loss'),"
+            " json_extract(line, '$.samples_per_s')"
+            " FROM (SELECT ordinal, replace(line, 'NaN', 'null') AS line FROM metrics"
+            " WHERE run = ?) WHERE json_valid(line) ORDER BY ordinal",
             (run_id,),
         )
-        points = (parse_line(str(row[1]).encode()) for row in rows)
-        return [point for point in points if point is not None]
+        return [
+            MetricPoint(event or "step", step=step, world_size=world_size, loss=_number(loss),
+                        samples_per_s=_number(speed))
+            for event, step, world_size, loss, speed in rows
+        ]  # fmt: skip
 
     def broken(self, run_id: str) -> int:
         """Return how many lines of the run's metrics.jsonl could not be read."""
@@ -285,10 +280,6 @@ def _text(line: bytes) -> str:
 
 SHAPE = 24
 """Number of points in the loss curve's preview."""
-NEWEST = 16
-"""Points that the last loss is taken from."""
-TIMED = 500
-"""Points that the speed is taken from: all of a run that has not more."""
 _KEPT = 4000
 """Number of runs whose preview is cached."""
 
@@ -306,19 +297,17 @@ class Glance:
     """The median step after the warm-up, as a summary has it."""
 
 
-def glance_of(
-    shape: Iterable[MetricPoint], newest: Iterable[MetricPoint], timed: Iterable[MetricPoint]
-) -> Glance:
-    """Return a preview of points spread over a run, and of its newest ones."""
+def glance_of(points: Sequence[MetricPoint]) -> Glance:
+    """Return the preview of a run's points."""
     from statistics import median
 
-    losses = [point.loss for point in shape if point.event == "step" and point.loss is not None]
-    steps = [point for point in newest if point.event == "step"]
-    speeds = speeds_of(timed).values
-    last = next((point.loss for point in reversed(steps) if point.loss is not None), None)
+    losses = [point.loss if point.event == "step" else None for point in points]
+    speeds = speeds_of(points).values
+    last = len(points) - 1
+    places = sorted({last * at // (SHAPE - 1) for at in range(SHAPE)}) if points else []
     return Glance(
-        tuple(losses),
-        last if last is not None else (losses[-1] if losses else None),
+        tuple(loss for at in places if (loss := losses[at]) is not None),
+        next((loss for loss in reversed(losses) if loss is not None), None),
         median(speeds) if speeds else None,
     )
 
@@ -337,17 +326,14 @@ class Glances:
             return self._kept.get(key)
 
     def take(self, keys: Iterable[GlanceKey]) -> None:
-        """Preview runs from a few points of each.
+        """Preview runs.
 
         Raises:
             HistoryError: it cannot be read.
         """
         for key in keys:
             if self.known(key) is None:
-                run_id = key[0]
-                shape = self._metrics.spread(run_id, SHAPE)
-                newest = self._metrics.of(run_id, last=NEWEST)
-                glance = glance_of(shape, newest, self._metrics.spread(run_id, TIMED))
+                glance = glance_of(self._metrics.figures(key[0]))
                 with self._lock:
                     self._kept[key] = glance
                     while len(self._kept) > _KEPT:

@@ -391,7 +391,8 @@ class RunsCore:
     def why(self, run_id: str) -> list[Diagnosis]:
         """Return why a run failed, the likeliest cause first; reads its log from the site.
 
-        The history keeps a short form of the first cause, for lists.
+        The history keeps a short form of the first cause, for lists; not for a run without a job,
+        for which the site's own message says more.
 
         Raises:
             InputError: there is no such run.
@@ -405,7 +406,8 @@ class RunsCore:
         run = self.history.get(run_id)
         causes = diagnose(ending_of(self._watcher, run))
         causes = with_outside_advice(causes, run.spec, Path(run.project), run.folder)
-        if run.state in WENT_WRONG and causes and causes[0].brief != run.cause:
+        had_job = run.state in WENT_WRONG and run.job_id
+        if had_job and causes and causes[0].brief != run.cause:
             self.history.update(run.id, cause=causes[0].brief)
         return causes
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lumitui.app.runs.series import SeriesRuns
     from lumitui.app.runs.shown_findings import ShownFindings
     from lumitui.app.scale.resubmission import CodeNews, Resubmission
+    from lumitui.app.scale.scaling.study import Scaling
     from lumitui.app.survey.profile.surveys import Surveys
 
 
@@ -127,24 +128,33 @@ class Runs(Launches):
             return outlook
         return replace(outlook, left=budget.row.left, limit=budget.row.limit, asked=budget.at)
 
-    def resubmission_outlook(self, planned: "Resubmission", news: "CodeNews") -> "Outlook":
-        """Return a resubmission's maximum and probable price. Queries no site."""
-        from lumitui.app.explain.run_phrases import Outlook
-        from lumitui.app.scale.scaling.rungs import outlook_of
-        from lumitui.app.scale.scaling.studies import ScalingQuestion
-        from lumitui.remote.site.errors import LumiError
+    def resubmission_study(self, plans: "Sequence[Resubmission]", news: "CodeNews") -> "Scaling":
+        """Return the speed and the price of a run on the sizes of `plans`. Queries no site.
 
-        plan = planned.plan
-        request, launch = plan.request, plan.launch
+        Raises:
+            InputError: as for `Scalings.of`.
+        """
+        from lumitui.app.scale.scaling.studies import ScalingQuestion
+
+        plan, request = plans[0].plan, plans[0].plan.request
         question = ScalingQuestion(
-            (launch.layout.nodes,),
+            tuple(one.plan.launch.layout.nodes for one in plans),
             settings=request.settings,
             as_sent=True,
             other_code=request.code == "current" and news.differs,
             resumes=plan.start == "checkpoint",
         )
+        return self.scaling.of(plan.parent.id, question)
+
+    def resubmission_outlook(self, planned: "Resubmission", news: "CodeNews") -> "Outlook":
+        """Return a resubmission's maximum and probable price. Queries no site."""
+        from lumitui.app.explain.run_phrases import Outlook
+        from lumitui.app.scale.scaling.rungs import outlook_of
+        from lumitui.remote.site.errors import LumiError
+
+        parent, launch = planned.plan.parent, planned.plan.launch
         try:
-            return outlook_of(self.scaling.of(plan.parent.id, question), plan.parent, launch)
+            return outlook_of(self.resubmission_study([planned], news), parent, launch)
         except LumiError:
             return Outlook(launch.price)
 

@@ -229,11 +229,12 @@ class Launches(RunsCore):
         """
         from lumitui.app.follow.recover import adopt_sent
         from lumitui.app.launch.send.lock import sender_lock
-        from lumitui.app.launch.send.shipment import shipment_of
+        from lumitui.app.launch.send.shipment import folder_plan, shipment_of
         from lumitui.app.launch.send.submit import send
         from lumitui.app.runs.claims import once_of
         from lumitui.remote.site.errors import RefusedError
         from lumitui.remote.transfer.snapshots.once_mark import AlreadySent
+        from lumitui.remote.transfer.snapshots.prepare import require_inherited
 
         preview.check()
         self._check_awaited(preview)
@@ -242,6 +243,7 @@ class Launches(RunsCore):
         shipment = shipment_of(preview, connection, self._hashes, inheritance)
         once = once_of(shipment, resubmission, self.history, place, tried)
         shipment = replace(shipment, once=once)
+        require_inherited(connection.transport, folder_plan(shipment, {}))
         with sender_lock(self._locks, shipment.run.id, wait=True):
             begun(shipment.run)
             self._left_secrets.expect(shipment.run)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from lumitui.app.explain import run_phrases, words
 from lumitui.app.follow.results.job_rows import differing_rows
+from lumitui.app.job.fields.mapping_fields import Scale
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.setting import argument_value, batch_argument, rate_argument, with_argument
 from lumitui.app.job.spec import JobSpec
@@ -122,6 +123,23 @@ def change_effect(changes: Sequence[PlanChange]) -> str:
     if rate.differs:
         return f"{sentence}; the learning rate changes from {rate.before} to {rate.after}."
     return f"{sentence}; the learning rate stays {rate.after}."
+
+
+_KEPT = {
+    "global": "keeps the global batch (`keep: global`)",
+    "per_gpu": "keeps the samples of each rank (`keep: per_gpu`)",
+}
+_RATE = {
+    "none": "keeps the learning rate (`rule: none`)",
+    "linear": "multiplies the learning rate by the batch's factor (`rule: linear`)",
+    "sqrt": "multiplies the learning rate by the square root of the batch's factor (`rule: sqrt`)",
+}
+
+
+def policy(spec: JobSpec) -> str:
+    """Return a sentence on what `scale:` does to batch and learning rate on another size."""
+    scale = spec.scale or Scale()
+    return f"On another size, `scale:` {_KEPT[scale.batch.keep]} and {_RATE[scale.lr.rule]}."
 
 
 def naming(program: str, spec: JobSpec) -> tuple[str, ...]:

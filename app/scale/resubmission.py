@@ -18,7 +18,7 @@ from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.app.launch.send.preview import Preview, preview_of
 from lumitui.app.launch.send.shipment import Inheritance
 from lumitui.app.launch.site_names import mapped
-from lumitui.app.scale.changes import change_effect, naming, with_unnamed
+from lumitui.app.scale.changes import change_effect, naming, policy, with_unnamed
 from lumitui.app.scale.run_plan import (
     Basis,
     CodeChoice,
@@ -42,7 +42,7 @@ class Resubmission:
     plan: RunPlan
     preview: Preview
     effect: str
-    """The change of the global batch and the learning rate in a sentence; may be ""."""
+    """The change of the global batch and the learning rate, and the rule for it; may be ""."""
     naming: tuple[str, ...] = ()
     """Settings that name the script's arguments for both, if they are unknown."""
 
@@ -102,6 +102,8 @@ def made_ready(
     changes = with_unnamed(plan.changes, launch_of(parent), launch.spec, program)
     plan = replace(plan, changes=changes)
     effect, named = change_effect(changes), naming(program, launch.spec)
+    if parent.global_batch and launch.layout.world_size != parent.layout.world_size:
+        effect += f" {policy(launch.spec)}"
     return Resubmission(plan, preview_of(launch, site, command, files, job_file), effect, named)
 
 

@@ -7,6 +7,7 @@ from lumitui.app.explain.run_phrases import time_limit
 from lumitui.app.explain.words import (
     billing_notes,
     count,
+    price,
     price_limit,
     price_sentence,
     warning_rows,
@@ -14,6 +15,9 @@ from lumitui.app.explain.words import (
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
 from lumitui.app.scale.resubmission import Resubmission
+from lumitui.app.scale.scaling.rungs import likely_price
+from lumitui.app.scale.scaling.scaling_words import middle
+from lumitui.app.scale.scaling.study import Scaling
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError, LumiError, OutcomeUnknown
 
@@ -155,18 +159,25 @@ def _named(texts: Sequence[str]) -> str:
     return f"{names} and {more} more" if more > 0 else names or "none"
 
 
-def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:
-    """Return the terms of sending a run at several sizes, as (label, words) rows."""
+def ladder_terms(plans: Sequence[Resubmission], study: Scaling | None) -> list[tuple[str, str]]:
+    """Return the terms of sending a run at several sizes, as (label, words) rows.
+
+    `study` has the likely price of each size.
+    """
     prices = [plan.preview.launch.price for plan in plans]
+    likely = [likely_price(study, plan.preview.launch) if study else None for plan in plans]
     lines = [
         (
             count(plan.preview.launch.layout.nodes, "node"),
-            f"at most {time_limit(plan.preview.launch.spec)}, billed {price_limit(most)}",
+            f"at most {time_limit(plan.preview.launch.spec)}, billed {price_limit(most)}"
+            + (f", about {middle(paid[0], price)}" if paid else ""),
         )
-        for plan, most in zip(plans, prices, strict=True)
+        for plan, most, paid in zip(plans, prices, likely, strict=True)
     ]
     total = replace(prices[0], amount=sum(most.amount for most in prices))
-    lines.append(("in all", price_sentence(total)))
+    known = [paid[0].likely for paid in likely if paid and paid[0].likely is not None]
+    about = f", about {price(sum(known))}" if len(known) == len(plans) else ""
+    lines.append(("in all", price_sentence(total) + about))
     lines += [("rate", note) for note in billing_notes([(total, plans[0].preview.site)])]
     return lines + warning_rows(found for plan in plans for found in plan.preview.findings)
 

@@ -120,24 +120,23 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, stale: Collection
 def history_table(runs: Sequence["Run"], columns: int) -> str:
     """Return the table of `history`, '' without runs.
 
-    The table has FROM only if it fits, and NOTE only if there are notes.
+    The table has FROM only if it fits, and COST and NOTE only if a run has them.
     """
     if not runs:
         return ""
-    titles = ["RUN", "CREATED", "STATE", "JOB", "NODES", "SITE", "NOTE", "FROM"]
-    rows: list[tuple[object, ...]] = [
+    titles = ("RUN", "CREATED", "STATE", "JOB", "NODES", "COST", "SITE", "NOTE", "FROM")
+    rows = [
         (run.id, words.clock(run.created)[:16], run.state.value, run.job_id or "-",
-         run.layout.nodes, run.site, run.note, run.parent or "-")
+         run.layout.nodes, row_words.cost(run, run.updated), run.site, run.note, run.parent or "-")
         for run in runs
     ]  # fmt: skip
-    noted = any(run.note for run in runs)
-    if not noted:
-        titles, rows = [*titles[:6], "FROM"], [(*row[:6], row[7]) for row in rows]
-    whole = table(titles, rows, columns, ids=0)
+    shown = [(title, *cells) for title, *cells in zip(titles, *rows, strict=True) if any(cells)]
+    names, *lines = zip(*shown, strict=True)
+    whole = table(names, lines, columns, ids=0)
     if max(map(width, whole.splitlines())) <= columns:
         return whole
-    shrink = (6, 5, 0) if noted else (5, 0)
-    return table(titles[:-1], [row[:-1] for row in rows], columns, shrink=shrink, ids=0)
+    shrink = [names.index(name) for name in ("NOTE", "SITE", "RUN") if name in names]
+    return table(names[:-1], [line[:-1] for line in lines], columns, shrink=shrink, ids=0)
 
 
 def file_words(facts: "FileFacts", runs: int) -> str:

@@ -186,7 +186,7 @@ def folder_plan(shipment: Shipment, staged: Mapping[str, str]) -> Plan:
     return Plan(
         folder=run.folder,
         files=tuple(_files(shipment)),
-        snapshot=f"{run.root}/{CODE}/{run.snapshot}",
+        snapshot=f"{run.root}/{CODE}/{shipment.snapshot}",
         links=launch.spec.links | links,
         checkpoints_from=checkpoints.folder if checkpoints else None,
         needs_checkpoints=checkpoints is not None and checkpoints.needed,

@@ -1,12 +1,13 @@
 """The sizes offered for a resubmission, in words. Pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lumitui.app.explain.run_phrases import Outlook
 from lumitui.app.explain.words import most, price
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Launch
 from lumitui.app.scale.scaling import scaling_words
+from lumitui.app.scale.scaling.model import Estimate
 from lumitui.app.scale.scaling.study import Scaling, ScalingSize
 from lumitui.remote.site.states import State
 
@@ -53,20 +54,28 @@ def basis(scaling: Scaling) -> str:
         return f"{sentence} {scaling_words.basis(scaling)}"
     ratios = {size.offer.work for size in scaling.sizes if size.offer and not size.refused}
     works = "the samples that each job trains" if ratios - {1.0, None} else scaling.whole.words
+    if None in ratios:
+        works += "; lumitui does not know how many a job will train"
     return f"Time and price are for {works}. {scaling_words.basis(scaling)}"
+
+
+def likely_price(scaling: Scaling, launch: Launch) -> tuple[Estimate, float] | None:
+    """Return the likely price of `launch` and its work as a multiple of the run's, if known."""
+    size = next((one for one in scaling.sizes if one.nodes == launch.layout.nodes), None)
+    if not scaling.knows_work or not launch.price.amount or size is None or size.over_limit:
+        return None
+    if not size.whole or not size.offer or size.offer.work is None:
+        return None
+    return size.whole.price, size.offer.work
 
 
 def outlook_of(scaling: Scaling, parent: Run, launch: Launch) -> Outlook:
     """Return the price of `launch`, which sends `parent` again, with the amount in its rung."""
-    size = next((one for one in scaling.sizes if one.nodes == launch.layout.nodes), None)
-    outlook = Outlook(launch.price)
-    if not scaling.knows_work or not launch.price.amount or size is None or size.over_limit:
-        return outlook
-    if not size.whole or not size.offer or size.offer.work is None:
-        return outlook
-    other = size.nodes != parent.layout.nodes or size.offer.work != 1
-    about = scaling_words.middle(size.whole.price, price)
-    return replace(outlook, about=about, like=parent.id, other_size=other)
+    if not (likely := likely_price(scaling, launch)):
+        return Outlook(launch.price)
+    paid, work = likely
+    other = launch.layout.nodes != parent.layout.nodes or work != 1
+    return Outlook(launch.price, scaling_words.middle(paid, price), parent.id, other)
 
 
 def _cells(size: ScalingSize, scaling: Scaling) -> tuple[str, ...]:
@@ -76,10 +85,9 @@ def _cells(size: ScalingSize, scaling: Scaling) -> tuple[str, ...]:
         return (*start, "-", "-", "-", f"refused: {size.refused}")
     efficiency = scaling_words.efficiency(size).removesuffix(" %")
     so_far = " so far" if size.source.endswith(f", {State.RUNNING})") else ""
-    told = "measured" if size.ran or not scaling.knows_work else "from its speed"
+    ran = size.ran and offer.work is not None
+    told = "measured" if ran or not scaling.knows_work else "from its speed"
     origin = f"{told}{so_far}" if size.measured else scaling_words.PREDICTED
-    if offer.work is None:
-        origin = "for the parent's samples"
     if size.whole is None or not scaling.knows_work:
         limit = f"at most {most(offer.most)}" if offer.most else "nothing"
         return (*start, "-", efficiency, limit, origin if size.whole is not None else "")

@@ -61,6 +61,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 tooltip="Send the run, after confirmation"),
         Binding("down", "sizes", "Sizes", show=False, id="resubmit.sizes",
                 tooltip="Go to the sizes; space marks several"),
+        Binding("space", "mark", "Mark", show=False, id="resubmit.mark",
+                tooltip="Mark the size in the field, and go to the sizes"),
         Binding("question_mark", "app.help", "Help", key_display="?", id="resubmit.help",
                 tooltip="Show the keys that work here"),
         Binding("ctrl+o", "code", "Code", id="resubmit.code",
@@ -92,7 +94,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self._plans: dict[int, Outcome] = {}
         self._wanted: set[int] = set()  # the sizes with requested plans
         self._basis = ""
-        self._found: Scaling | None = None
+        self.study: Scaling | None = None
+        """The speed and the price of each size, once known."""
         self._news: CodeNews | None = None
         """The project's changes since the run; nothing is sent before they are known."""
 
@@ -156,7 +159,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             other_code=current and bool(self._news and self._news.differs),
             resumes=self._start == "checkpoint",
         )
-        self._found = None
+        self.study = None
         # Quietly, because the plan shows the error.
         ask(self, lambda runs: runs.scaling.of(run_id, question), studied, quietly=True)
 
@@ -242,7 +245,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
 
     def _studied(self, number: int, found: Scaling) -> None:
         if number == self._number:
-            self._found = found
+            self.study = found
             self._basis, ladder = rungs.basis(found), self.query_one(SizeLadder)
             ladder.show(rungs.rungs_of(found), rungs.titles(found), self._typed)
             self.on_resize()
@@ -337,6 +340,11 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         """Go from the fields to the sizes."""
         self.query_one(SizeLadder).focus()
 
+    def action_mark(self) -> None:
+        """Mark the size in the field, and go to the sizes."""
+        self.action_sizes()
+        self.query_one(SizeLadder).action_mark()
+
     @on(Button.Pressed, "#yes")
     def action_send(self) -> None:
         """Send the valid plans, once all are made."""
@@ -350,7 +358,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         plans = self._ready_plans()
         lines = errors = error_terms(tuple(plan.preview for plan in plans))
         if len(plans) == 1 and not self.takes_followers:
-            launch, found = plans[0].plan.launch, self._found
+            launch, found = plans[0].plan.launch, self.study
             price = rungs.outlook_of(found, self._parent_run, launch) if found else None
             lines = [*errors, *terms(plans[0].preview, price), ("yes", "submits 1 job")]
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Run,
         Runs,
         RunSeries,
+        Scaling,
         SeriesMember,
         Standing,
     )
@@ -134,8 +135,10 @@ class Sends:
         assert isinstance(first, RunsScreen)
         first.choose(run_id)
 
-    def resubmit(self, run_id: str, factor: int, settings: tuple[str, ...] = ()) -> None:
-        """Open the dialog that resubmits a run on `factor` times its nodes.
+    def resubmit(
+        self, run_id: str, factor: int, settings: tuple[str, ...] = (), nodes: int | None = None
+    ) -> None:
+        """Open the dialog that resubmits a run on `nodes` nodes, or `factor` times its own.
 
         The dialog starts with `settings`, each as `key=value`.
         """
@@ -150,22 +153,23 @@ class Sends:
             elif plans and len(plans) == 1:
                 self.send(plans[0].preview, plans[0])
             elif plans:
-                self.confirm_ladder(plans)
+                self.confirm_ladder(plans, dialog.study)
 
         parent = self._app.run_of(run_id)
         if parent and (refusal := no_resubmission(parent)):
             self._app.show_error(refusal)
         elif parent:
             followers = [run.id for run, _ in self._app.runs.series.followers(parent.id)]
-            dialog = ResubmitDialog(parent, parent.layout.nodes * factor, settings, followers)
+            size = nodes or parent.layout.nodes * factor
+            dialog = ResubmitDialog(parent, size, settings, followers)
             self._app.push_screen(dialog, answered)
 
-    def confirm_ladder(self, plans: tuple[Resubmission, ...]) -> None:
-        """Ask once for all sizes, with their total cost."""
+    def confirm_ladder(self, plans: tuple[Resubmission, ...], study: Scaling | None) -> None:
+        """Ask once for all sizes, with the cost of each and of all."""
         from lumitui.app.runs import ladder_terms
 
         title = f"{plans[0].preview.name} on {len(plans)} sizes"
-        self._confirm_again(plans, ladder_terms(plans), title)
+        self._confirm_again(plans, ladder_terms(plans, study), title)
 
     def _confirm_sequence(self, plans: tuple[Resubmission, ...]) -> None:
         """Ask once for a run and its followers, with their total cost."""

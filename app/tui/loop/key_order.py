@@ -14,6 +14,7 @@ from textual.app import App
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets import Input
 
 TURNS = 50
 """Number of idle checks that take only one turn of the loop; most keys need a few."""
@@ -89,7 +90,8 @@ class OrderedKeysApp(App[int]):
     def _is_plain(self, event: events.Event) -> bool:
         if not isinstance(event, events.Key):
             return False
-        return self._is_typed(event) or event.key in MOVES
+        # In a field, a key like `down` goes to another widget, which gets the keys after it.
+        return self._is_typed(event) or (event.key in MOVES and not isinstance(self.focused, Input))
 
     async def _take_turns(self) -> None:
         """Pass on waiting keys, each once the previous one is done.

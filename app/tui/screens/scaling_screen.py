@@ -23,7 +23,7 @@ from lumitui.app.runs import (
     scaling_words,
     seconds_in,
 )
-from lumitui.app.tui.asking import ask
+from lumitui.app.tui.asking import ask, tui
 from lumitui.app.tui.screens.page import RunScreenBase
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.chart import Chart
@@ -149,6 +149,12 @@ class ScalingScreen(RunScreenBase):
     @on(Input.Submitted)
     def _field_left(self) -> None:
         self.query_one("#sizes").focus()
+
+    def action_resubmit(self, factor: int) -> None:
+        """Open the dialog that sends the run again; with a goal, `+` opens the recommended size."""
+        has_goal = any(self.query_one(f"#{name}", Input).value for name, _ in FIELDS)
+        nodes = self._advised if has_goal and factor > 1 else None
+        self._act(lambda run: tui(self).sends.resubmit(run, factor, nodes=nodes))
 
     def action_goal(self, name: str) -> None:
         self.query_one(f"#{name}").focus()

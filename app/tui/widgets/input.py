@@ -11,6 +11,8 @@ from textual.widgets import Input
 _TYPED = {"plus", "slash", "backslash", "at", "minus", "underscore"}
 """Keys with different names in Textual and Unicode: Textual does not treat them as characters."""
 
+_OF_SCREEN = {"question_mark", "space"}
+
 
 class LineInput(Input):
     """A one-line field."""
@@ -21,15 +23,15 @@ class LineInput(Input):
 
 
 class FigureInput(LineInput):
-    """A field for a number or a time. Neither contains `?`, so that key opens the help."""
+    """A field for a number or a time. Neither contains `?` or a space: these are the screen's."""
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Return whether the field uses the key."""
-        return key != "question_mark" and super().check_consume_key(key, character)
+        return key not in _OF_SCREEN and super().check_consume_key(key, character)
 
     def on_key(self, event: Key) -> None:
-        """Leave the key of the help to the screen."""
-        if event.key == "question_mark":
+        """Leave the screen's keys to it."""
+        if event.key in _OF_SCREEN:
             event.prevent_default()
 
 

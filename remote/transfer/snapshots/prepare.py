@@ -20,7 +20,7 @@ from lumitui.remote.transfer.contents.pieces import END, file
 from lumitui.remote.transfer.snapshots.once_mark import Once, already_sent, once_script
 from lumitui.remote.transfer.snapshots.snapshot_store import copy_script
 from lumitui.remote.transport.request_log import purpose
-from lumitui.remote.transport.transport import Transport
+from lumitui.remote.transport.transport import Result, Transport
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,28 @@ class SnapshotGone(RefusedError):
 
 
 @purpose("send")
+def require_inherited(transport: Transport, plan: Plan) -> None:
+    """Check that the site still has what the run of `plan` inherits; only `prepare` finds damage.
+
+    Raises:
+        RefusedError: its code, needed checkpoints or staged data are missing.
+        LinkError: the link was lost.
+    """
+    lines = []
+    if plan.code_from:
+        own = f"{quote(plan.code_from)}/.{CODE}.sums.*"
+        there = f"[ -d {quote(plan.snapshot)} ] || ls {own} >/dev/null 2>&1"
+        lines.append(f"{there} || {{ echo no-snapshot; exit 4; }}")
+    if plan.checkpoints_from is not None and plan.needs_checkpoints:
+        there = _has_checkpoints(plan.checkpoints_from)
+        lines.append(f"{there} || {{ {_NO_CHECKPOINTS}; }}")
+    if plan.staged_from is not None:
+        lines.append(_whole_stage(quote(f"{plan.staged_from}/{STAGE}")))
+    if lines:
+        _refuse_failure(transport.run("\n".join(lines)), plan)
+
+
+@purpose("send")
 def prepare(transport: Transport, plan: Plan) -> bool:
     """Create the folder of `plan`; return whether checkpoints were copied.
 
@@ -75,6 +97,12 @@ def prepare(transport: Transport, plan: Plan) -> bool:
     """
     limit = preparing_seconds(copies_checkpoints=plan.checkpoints_from is not None)
     result = transport.run(_script(plan), stdin=_packed(plan.files), timeout=limit)
+    _refuse_failure(result, plan)
+    return "continues" in result.text.split()
+
+
+def _refuse_failure(result: Result, plan: Plan) -> None:
+    """Raise the error of a request that failed."""
     if result.code in (4, 5) and "-snapshot" in result.text:
         gone = "no longer on the site" if result.code == 4 else "no longer complete on the site"
         raise SnapshotGone(
@@ -107,7 +135,6 @@ def prepare(transport: Transport, plan: Plan) -> bool:
             "Check the site's disk: `lumitui site check` shows space and quota, and `lumitui site "
             "prune` removes old code.",
         )
-    return "continues" in result.text.split()
 
 
 def _packed(files: Sequence[PlacedFile]) -> bytes:
@@ -174,14 +201,26 @@ def _staged_lines(plan: Plan) -> list[str]:
             for name, place in plan.staged.items()
         ]
     if lines:
-        gone = 'echo "staged-gone ${l##*/}"; exit 6'
-        lines += [f'for l in {STAGE}/*; do [ ! -L "$l" ] || [ -e "$l" ] || {{ {gone}; }}; done']
+        lines.append(_whole_stage(STAGE))
     return lines
+
+
+def _whole_stage(folder: str) -> str:
+    """Return shell code that fails if a staged item, a link in `folder`, is gone."""
+    gone = 'echo "staged-gone ${l##*/}"; exit 6'
+    return f'for l in {folder}/*; do [ ! -L "$l" ] || [ -e "$l" ] || {{ {gone}; }}; done'
+
+
+_NO_CHECKPOINTS = "echo no-checkpoints; exit 3"
+
+
+def _has_checkpoints(folder: str) -> str:
+    """Return the shell test for checkpoints in a run's folder."""
+    return f'[ -n "$(ls -A {quote(f"{folder}/{CHECKPOINTS}")} 2>/dev/null)" ]'
 
 
 def _checkpoints_script(source_folder: str, *, needed: bool) -> str:
     source = quote(f"{source_folder}/{CHECKPOINTS}")
-    missing = "echo no-checkpoints; exit 3" if needed else f"mv {RECORD_FROM_SCRATCH} {RECORD}"
-    there = f'[ -n "$(ls -A {source} 2>/dev/null)" ]'
+    missing = _NO_CHECKPOINTS if needed else f"mv {RECORD_FROM_SCRATCH} {RECORD}"
     copied = f"cp -pR $reflink {source} {CHECKPOINTS}; rm {RECORD_FROM_SCRATCH}; echo continues"
-    return f"{REFLINK}\nif {there}; then {copied}; else {missing}; fi"
+    return f"{REFLINK}\nif {_has_checkpoints(source_folder)}; then {copied}; else {missing}; fi"

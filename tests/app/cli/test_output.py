@@ -1,6 +1,7 @@
 """What the verbs print: rows that fit, one JSON object with --json, and progress on a terminal."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from lumitui.app.cli import output, send_progress
 from lumitui.app.cli.views import tables
 from lumitui.app.follow.sites.cluster_overviews import RunGpus
+from lumitui.app.job.launch import Price
 from lumitui.remote.scheduler.job_step import GpuReading
+from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.safe_text import spell_out
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.made_runs import a_run
@@ -54,6 +57,15 @@ def test_a_list_of_runs_has_the_jobs_and_notes_where_there_are_any() -> None:
     assert "run-000002" in narrow
     assert max(map(tables.width, tables.history_table([second] * 3, 66).splitlines())) <= 66
     assert tables.history_table([], 80) == ""
+
+
+def test_the_list_of_runs_has_what_each_cost_in_80_columns() -> None:
+    run = a_run("vit-l16-b83d5e", job_id="8124202", state=State.CANCELLED, site="lumi")
+    ran = replace(run, price=Price(32.0, "GPU-hours", 32.0), started=0.0, ended=900.0)
+    waits = replace(run, id="vit-l16-000001", state=State.QUEUED, site="lumi", updated=0.0)
+    lines = tables.history_table([ran, waits], 80).splitlines()
+    assert "NODES  COST  SITE" in lines[0] and "2      8.00  lumi" in lines[1]
+    assert "2            lumi" in lines[2] and max(map(len, lines)) <= 80
 
 
 def test_sites_are_a_line_each_in_80_columns_with_closed_ones_last() -> None:

@@ -309,3 +309,21 @@ def test_unknown_arguments_are_proposed_by_the_scripts_own_names(
     assert not runs.plan_resubmission("a-1").effect, "on as many ranks"
     (tmp_path / "train.py").write_text("import torch")
     assert not runs.plan_resubmission("a-1", nodes=2).naming
+
+
+@pytest.mark.parametrize(
+    ("keep", "rule", "words"),
+    [
+        ("global", "none", "keeps the global batch (`keep: global`) and keeps the learning rate"),
+        ("per_gpu", "sqrt", "keeps the samples of each rank (`keep: per_gpu`) and multiplies"),
+    ],
+)
+def test_another_size_says_what_the_rules_do_to_batch_and_rate(
+    runs: Runs, tmp_path: Path, keep: str, rule: str, words: str
+) -> None:
+    spec = changed(DDP, {"scale": {"batch": {"keep": keep}, "lr": {"rule": rule}}}, "t")
+    parent = a_run("a-1", site="lumi", spec=spec, project=str(tmp_path), snapshot="s",
+                   layout=launched(spec).layout, deepspeed_config=None)  # fmt: skip
+    runs.history.begin(parent)
+    assert words in runs.plan_resubmission("a-1", nodes=parent.layout.nodes * 2).effect
+    assert "On another size" not in runs.plan_resubmission("a-1").effect

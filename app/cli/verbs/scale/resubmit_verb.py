@@ -103,9 +103,17 @@ def resubmit(
     yes: bool,
     **changes: Unpack[_Changes],
 ) -> None:
-    """Send a run again after you confirm, at one or several sizes.
+    r"""Send a run again after you confirm, at one or several sizes.
 
-    The confirmation lists what changes, and the adviser's errors.
+    The confirmation lists what changes, and the adviser's errors. On another size, `scale:` in the
+    job file decides what happens to batch and learning rate:
+
+    \b
+    batch: {keep: global}   keeps the global batch [default]
+    batch: {keep: per_gpu}  keeps the samples of each rank; the global batch grows
+    lr: {rule: none}        keeps the learning rate [default]
+    lr: {rule: linear}      multiplies the learning rate like the global batch
+    lr: {rule: sqrt}        multiplies it by the square root of that factor
     """
     from lumitui.app.explain.run_phrases import price_outlook_sentence
 

@@ -128,7 +128,7 @@ _OF_ONE = frozenset({"time", "ended", "shape", "loss", "speed", "cost"})
 _ENOUGH = {"run": 28, "note": 20}
 """Cells of these columns before those after their second place in `_PRIORITY` get any."""
 _PRIORITY = (
-    "state", "run", "age", "size", "site", "loss", "note", "run", "note", "time", "cost", "speed",
+    "state", "run", "age", "size", "site", "loss", "note", "cost", "speed", "run", "note", "time",
     "shape", "ended",
 )  # fmt: skip
 """The columns in the order in which they get cells."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as some
 from lumitui.app.explain import row_words
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Price, RankLayout
+from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
@@ -120,3 +121,10 @@ def test_a_shape_rises_where_the_numbers_do(values: list[float], width: int) -> 
     assert set(shape) <= set(row_words.BARS)
     ordered = row_words.shape(sorted(values), width)
     assert list(ordered) == sorted(ordered, key=row_words.BARS.index)
+
+
+def test_a_refused_run_keeps_the_site_s_words_after_its_cause_was_read(runs: Runs) -> None:
+    run = a_run(state=State.REFUSED, reason="Invalid account", job_id=None)
+    runs.history.begin(run)
+    assert runs.why(run.id)[0].id == "refused"
+    assert row_words.news(runs.history.get(run.id), NOW) == "Invalid account"

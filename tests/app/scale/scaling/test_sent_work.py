@@ -105,7 +105,8 @@ def test_an_unknown_number_of_samples_is_not_called_measured(runs: Runs, why: st
     settings = ("--steps=9",) if why == "no steps before" else ()
     question = replace(SENT, settings=settings, resumes=why == "checkpoint")
     found = runs.scaling.of("r1", question)
-    assert last(found) == ["for the parent's samples"] * 2
+    assert last(found) == ["from its speed"] * 2
+    assert "; lumitui does not know how many a job will train." in rungs.basis(found)
 
 
 def test_the_confirmation_shows_the_price_of_the_row(runs: Runs) -> None:

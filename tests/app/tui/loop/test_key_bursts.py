@@ -10,10 +10,13 @@ from textual.keys import _character_to_key
 
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
+from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
+from tests.support.jobs.trained_runs import train
 from tests.support.program.driven_tui import sees, until
 from tests.support.program.home import Home
 
@@ -51,6 +54,29 @@ async def test_no_key_of_a_burst_reaches_the_screen_below(
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the runs")
         await until(pilot, lambda: app.kept, "the draft that was left")
         assert app.kept is not None and "name: jayswc\n" in app.kept.text
+
+
+@pytest.mark.parametrize(
+    ("keys", "chosen", "marked"),
+    [
+        (("down", "space"), 2, frozenset({2})),
+        (("space",), 2, frozenset({2})),
+        (("down", "down"), 4, frozenset()),
+    ],
+)
+async def test_a_key_after_one_that_leaves_a_field_reaches_the_next_widget(
+    settings: Settings, keys: tuple[str, ...], chosen: int, marked: frozenset[int]
+) -> None:
+    app = LumiApp(settings)
+    run = train(app.runs.history, {1: 1000.0, 2: 1940.0})[0]
+    app.runs.history.update(run.id, snapshot="0123456789abcdef")
+    async with app.run_test(size=(80, 24)) as pilot:
+        dialog = ResubmitDialog(run, 2)
+        app.push_screen(dialog)
+        await sees(pilot, "Send on 2 nodes")
+        burst(app, *keys)
+        ladder = dialog.query_one(SizeLadder)
+        await until(pilot, lambda: (ladder.chosen, ladder.marked) == (chosen, marked), "the sizes")
 
 
 @pytest.mark.parametrize(("silent", "left"), [(0.5, 10), (1.5, 0)])

@@ -9,6 +9,7 @@ from textual.widgets import Input
 from lumitui.app.job.settings import Settings
 from lumitui.app.scale.scaling.studies import ScalingQuestion
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.screens.scaling_screen import ScalingScreen, asked_work
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -52,6 +53,24 @@ async def test_a_lineage_is_compared_drawn_and_a_size_recommended(settings: Sett
         await sees(pilot, "nodes +GPUs")
         await pilot.press("enter", "escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the way back")
+
+
+async def test_a_goal_decides_the_size_that_plus_opens(settings: Settings) -> None:
+    app = LumiApp(settings)
+    runs = train(app.runs.history, {1: 1000.0, 2: 1940.0, 4: 3700.0})
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: runs[0].id in shown(pilot), "the runs")
+        app.open_scaling(runs[0].id)
+        for work, deadline, nodes in (("", "", "2"), ("1000000", "500s", "4")):
+            await until(pilot, lambda: isinstance(app.screen, ScalingScreen), "the screen")
+            await sees(pilot, "Take ")
+            app.screen.query_one("#samples", Input).value = work
+            app.screen.query_one("#deadline", Input).value = deadline
+            await sees(pilot, "Take 4" if deadline else "Take 1")
+            await pilot.press("+")
+            await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
+            assert app.screen.query_one("#nodes", Input).value == nodes
+            await pilot.press("escape")
 
 
 def test_work_is_read_as_people_write_it() -> None:

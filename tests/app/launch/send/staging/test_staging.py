@@ -85,6 +85,7 @@ def test_a_job_finds_what_was_staged_and_a_resubmission_shares_it(
     assert len(os.listdir(f"{stock.folder}/blobs")) == 1, "a content stayed that nobody has"
     with pytest.raises(RefusedError, match="staged data DATA is no longer on the site"):
         runs.resubmit(runs.plan_resubmission(first.id, code="same"))
+    assert runs.history.count() == 3, "a run that could not be sent is in the history"
     modes = {stat.S_IMODE(path.stat().st_mode) for path in Path(stock.folder).rglob("*")}
     assert all(not mode & 0o077 for mode in modes)
 

@@ -116,3 +116,16 @@ def test_a_narrow_list_has_name_state_nodes_site_age_figure_and_reason() -> None
     assert all("cost" in keys for keys in kept if "speed" in keys), "a budget comes first"
     assert {"time", "speed"} <= {*kept[-1]}
     assert columns_for(80, (), several_sites=False) == (), "a list without runs"
+
+
+def test_a_reason_leaves_the_speed_and_the_cost_of_the_other_runs_in_100_columns() -> None:
+    done = a_run("vit-l16-000001", state=State.DONE, started=1.0, ended=900.0, site="lumi")
+    refused = a_run("vit-l16-000002", state=State.REFUSED, reason="Invalid account " * 9)
+    glances = Glance((3.0, 2.5), 2.5, 842.0), Glance()
+    each = [
+        cells_of(RowValues(run, TreeLine(run.id), glance, marked=False, now=2000.0))
+        for run, glance in zip((done, refused), glances, strict=True)
+    ]
+    for several in (False, True):
+        shown = columns_for(96, tuple(map(max, *each)), several_sites=several)
+        assert {"loss", "speed", "cost", "note"} <= {column.key for column in shown}
