@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lumitui.remote.site.finding import Finding
     from lumitui.remote.site.profile import Site
 
-_MOST_WARNINGS = 3  # maximum warnings listed in a question
+_MOST_FOUND = 3  # maximum warnings and notes listed in a question
 
 # -- counts and sizes
 
@@ -344,12 +344,12 @@ def finding(found: "Finding") -> str:
     return f"{found.severity}: {found.message} {found.do} [{found.rule}; {where}]"
 
 
-def warning_rows(findings: Iterable["Finding"]) -> list[tuple[str, str]]:
-    """Return a (label, message) row for each of the first warnings, then the number of others."""
-    told = list(dict.fromkeys(one.message for one in findings if one.severity == "warning"))
-    rows = [("warning", message) for message in told[:_MOST_WARNINGS]]
-    more = len(told) - _MOST_WARNINGS
-    return [*rows, ("", f"… and {count(more, 'more warning')}")] if more > 0 else rows
+def finding_rows(findings: Iterable["Finding"]) -> list[tuple[str, str]]:
+    """Return a (label, message) row for each of the first warnings and notes, then a count."""
+    told = dict.fromkeys((one.severity, one.message) for one in findings)
+    rows = [row for severity in ("warning", "note") for row in told if row[0] == severity]
+    more = len(rows) - _MOST_FOUND
+    return [*rows[:_MOST_FOUND], ("", f"… and {more} more")] if more > 0 else rows
 
 
 def source(text: str) -> str:

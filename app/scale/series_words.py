@@ -7,9 +7,9 @@ from lumitui.app.explain.run_phrases import time_limit
 from lumitui.app.explain.words import (
     billing_notes,
     count,
+    finding_rows,
     price_limit,
     price_sentence,
-    warning_rows,
 )
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
@@ -168,7 +168,7 @@ def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:
     total = replace(prices[0], amount=sum(most.amount for most in prices))
     lines.append(("in all", price_sentence(total)))
     lines += [("rate", note) for note in billing_notes([(total, plans[0].preview.site)])]
-    return lines + warning_rows(found for plan in plans for found in plan.preview.findings)
+    return lines + finding_rows(found for plan in plans for found in plan.preview.findings)
 
 
 def sent_sentence(sent: Sequence[Run]) -> str:

@@ -52,8 +52,8 @@ CHECKING = "Checking…"  # of the same width
 
 PLACES = 100
 """Minimum columns for the job file's folder, site and partition in the title bar."""
-_BAD: tuple[Literal["error", "warning"], ...] = ("error", "warning")
-"""What the label before the price counts, the worst first."""
+_WORST_FIRST: tuple[Literal["error", "warning", "note"], ...] = ("error", "warning", "note")
+"""What the label before the price counts."""
 _NEWER = 50  # number of recent runs whose sites are compared with the job's own
 
 
@@ -270,7 +270,7 @@ class NewScreen(FullScreen):
         self.title_text("2 New", *filter(None, parts))
         verdict, text = self.query_one("#verdict", Static), Text()
         found = [one.severity for one in checked.problems]
-        worst = next((one for one in _BAD if one in found), None)
+        worst = next((one for one in _WORST_FIRST if one in found), None)
         verdict.update(count(found.count(worst), worst) if worst else "valid")
         verdict.set_classes(worst or "success")
         if errors := checked.errors:
