@@ -188,7 +188,10 @@ def _metrics(points: Sequence[Sequence[MetricPoint]], runs: Sequence[Run]) -> tu
         ("seconds", [total.seconds for total in sums]),
         *(row for row in own if any(value is not None for value in row[1])),
     ]
-    return tuple(Contrast(what, tuple(map(_figure, values))) for what, values in rows)
+    texts = {"samples/s": words.rate}
+    return tuple(
+        Contrast(what, tuple(map(texts.get(what, _figure), values))) for what, values in rows
+    )
 
 
 def _last(points: Sequence[MetricPoint], name: str) -> float | None:
