@@ -106,6 +106,7 @@ class NewScreen(FullScreen):
         self._checking = self._stale = False
         """Whether a check is running, and whether its draft was edited since."""
         self._changed = False  # whether another program changed the file
+        self._reading = False  # whether a thread reads the file
 
     def body(self) -> ComposeResult:
         """Yield the job file's path, the starting points, and the views."""
@@ -121,7 +122,7 @@ class NewScreen(FullScreen):
 
     def begin(self) -> None:
         """Open the given job file or the unsaved draft, or offer starting points."""
-        self.set_interval(1.0, self._read_disk)
+        self.set_interval(1.0, self._watch_disk)
         self._start_again(self._job.parent if self._job else None)
         kept = tui(self).kept
         if self._job and kept and kept.path and kept.path.absolute() == self._job.absolute():
@@ -215,7 +216,7 @@ class NewScreen(FullScreen):
 
     def _take(self, draft: Draft, opened: str) -> None:
         """Show another draft, which had the text `opened` initially."""
-        self._draft, self._opened = draft, opened
+        self._draft, self._opened, self._changed = draft, opened, False
         self._checked = self._left = None
         self._show_parts()
         self.query_one(DraftViews).begin(draft)
@@ -260,7 +261,10 @@ class NewScreen(FullScreen):
             self.query_one(DraftViews).check(checked)
             self._draw_cost(checked)
         self._enable(waits=False)
-        self.query_one(CheckWait).end(None if checked is None else lambda: self._submit(checked))
+        if checked is None:
+            self.query_one(CheckWait).end(None)
+        else:
+            self._end_wait(checked)
 
     def _draw_cost(self, checked: CheckedDraft) -> None:
         path, origin = checked.draft.path, f"from {checked.draft.origin}"
@@ -364,22 +368,38 @@ class NewScreen(FullScreen):
         saved = not unsaved and self._draft is not None and self._draft.path is not None
         self.query_one(DraftViews).mark(saved=saved, unsaved=unsaved, changed=self._changed)
 
-    def _read_disk(self) -> None:
-        """Offer to reload the file if another program changed it; called each second."""
-        draft, known = self._draft, self._changed
-        self._changed = draft is not None and self.is_seen and draft.changed_on_disk()
-        if draft is not None and self._changed is not known:
-            self.show_saved()
-            if self._changed:
-                words = f"Another program changed {draft.name}. Press f1, then r to reload it."
-                self.notify(words, severity="warning", markup=False)
+    def _watch_disk(self) -> None:
+        """Look each second whether another program changed the file."""
+        if self.is_seen and not self._reading:
+            self._read_disk()
+
+    def _read_disk(self, then: Callable[[], object] = lambda: None) -> None:
+        """Read the file in a thread, since its file system may hang; offer to reload a changed one.
+
+        Afterwards, call `then`, unless the draft was edited meanwhile.
+        """
+        if (draft := self._draft) is None:
+            return
+
+        def read(changed: bool) -> None:
+            self._reading = False
+            if self._draft is draft and self._changed is not changed:
+                self._changed = changed
+                self.show_saved()
+                if changed:
+                    words = f"Another program changed {draft.name}. Press f1, then r to reload it."
+                    self.notify(words, severity="warning", markup=False)
+            if self._draft and self._draft.text == draft.text:
+                then()
+
+        self._reading = True
+        ask(self, lambda _: draft.changed_on_disk(), read)
 
     def action_save(self) -> None:
         """Save the job file; ask for a path if it has none, or if another program changed it."""
         if self._draft is None:
             return
-        taken = self._draft.changed_on_disk()
-        if self._draft.path is not None and not taken:
+        if self._draft.path is not None and not self._changed:
             self._save(None)
             return
 
@@ -387,9 +407,9 @@ class NewScreen(FullScreen):
             if path is not None:
                 self._save(path_of(path).absolute())
 
-        path = str(self._draft.folder / ("job-2.yaml" if taken else "job.yaml"))
+        path = str(self._draft.folder / ("job-2.yaml" if self._changed else "job.yaml"))
         words = "lumitui does not overwrite an existing file."
-        if taken:
+        if self._changed:
             words = f"Another program changed {self._draft.name}. Choose another name."
         self.app.push_screen(LineDialog("Save the job file as", words, path, check=_path), named)
 
@@ -403,7 +423,7 @@ class NewScreen(FullScreen):
         if path is not None:
             self._draft = replace(self._draft, folder=path.parent, origin=path.name)
             self.query_one(DraftViews).post_message(DraftViews.CheckDue())
-        self._opened = self._draft.text
+        self._opened, self._changed = self._draft.text, False
         self.show_saved()
         self.notify(f"Saved {self._draft.path}.", markup=False)
         return True
@@ -515,12 +535,16 @@ class NewScreen(FullScreen):
             error = InputError("No job file has been read yet.", "Choose one first.")
             show_error(self, error)
             return
-        wait = self.query_one(CheckWait)
-        wait.begin()
+        self.query_one(CheckWait).begin()
         if checked and checked.draft.text == draft.text == self.query_one(TextEditor).text:
-            wait.end(lambda: self._submit(checked))
+            self._end_wait(checked)
         else:
             self._check()
+
+    def _end_wait(self, checked: CheckedDraft) -> None:
+        """If a submit waits, open its question, which also tells whether the file differs."""
+        wait = self.query_one(CheckWait)
+        self._read_disk(lambda: wait.end(lambda: self._submit(checked)))
 
     def _submit(self, checked: CheckedDraft) -> None:
         if not checked.errors or _may_be_forced(checked):
@@ -536,7 +560,7 @@ class NewScreen(FullScreen):
         forced = bool(checked.errors)
         previews = tuple(replace(one, forced=forced) for one in checked.previews)
         first, several = previews[0], len(previews) > 1 or previews[0].cell
-        changed = checked.draft.changed_on_disk()
+        changed = self._changed
         saves = self._edited_draft is not None and checked.draft.path is not None and not changed
 
         def answered(yes: bool | None) -> None:

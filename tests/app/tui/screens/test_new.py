@@ -601,6 +601,27 @@ async def test_a_file_that_another_program_changes_is_offered_again(
         assert runs_of(pilot)[0].note == "differs from job.yaml"
 
 
+async def test_a_file_system_that_hangs_stops_no_key(
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs, released = Event(), Event()
+
+    def hung(draft: Draft) -> bool:
+        hangs.set()
+        return not released.wait(30)
+
+    monkeypatch.setattr(Draft, "changed_on_disk", hung)
+    async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: can_submit(pilot) and hangs.is_set(), "the hung read")
+        await pilot.press("f2", "enter")
+        assert text_of(await opened(pilot)).startswith("\n")
+        assert not released.is_set()
+        await pilot.press("ctrl+s")
+        await sees(pilot, "Checking; a confirmation follows")
+        released.set()
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
+
+
 def said(app: LumiApp) -> str:
     return str([notice.message for notice in app._notifications])
 
