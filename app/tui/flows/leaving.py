@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,6 +38,23 @@ class Leaving:
         open_now = [getattr(screen, "unsaved", None) for screen in self._app.screen_stack]
         drafts = (draft for draft in [*open_now, self._app.kept] if draft is not None)
         return next((draft for draft in drafts if draft.text != self._app.sent), None)
+
+    def keep_edits(self) -> None:
+        """Keep unsaved edits in a file for the next start."""
+        from lumitui.app.runs import keep_edits
+
+        if (draft := self._unsaved()) is not None:
+            with suppress(OSError):  # such as a full disk: the app ends anyway
+                keep_edits(draft, self._app.settings.edits)
+
+    def restore_edits(self) -> None:
+        """Give the New screen the edits that a signal ended."""
+        from lumitui.app.runs import kept_edits
+
+        if (draft := kept_edits(self._app.settings.edits)) is not None:
+            self._app.kept = draft
+            words = f"New (2) has your unsaved edits of {draft.name}."
+            self._app.notify(words, markup=False, timeout=20)
 
     def _left_behind(self) -> list[tuple[str, str]]:
         """Return running operations and unsaved edits for the dialog; empty if there are none."""
