@@ -116,6 +116,8 @@ class LogPane(Vertical):
     def __init__(self, run_id: str) -> None:
         super().__init__(id="log")
         self._run_id = run_id
+        self._chips, self._view = RankChips(), LogView(id="log-view")
+        self._finder, self._status = LogFinder(run_id), Static(id="log-line", markup=False)
         self._end_lines: set[str | None] = set()  # the kinds of lines that showed an end
         self._attempt: int | None = None
         self._older: int | None = None  # the attempt that was chosen instead of the newest
@@ -147,10 +149,7 @@ class LogPane(Vertical):
 
     def compose(self) -> ComposeResult:
         """Yield the ranks, the log, the search, then the status line."""
-        yield RankChips()
-        yield LogView(id="log-view")
-        yield LogFinder(self._run_id)
-        yield Static(id="log-line", markup=False)
+        yield from (self._chips, self._view, self._finder, self._status)
 
     def on_mount(self) -> None:
         """Restore the rank and the search from the last visit."""
@@ -171,14 +170,6 @@ class LogPane(Vertical):
         self._attempts, self._run_ended = run.attempt, run.state.is_final
         self._failed = log_words.failed_rank(run) if self._label_is_rank else None
         self._draw_line()
-
-    @property
-    def _view(self) -> LogView:
-        return self.query_one(LogView)
-
-    @property
-    def _finder(self) -> LogFinder:
-        return self.query_one(LogFinder)
 
     def follow(self, *, attended: bool = True) -> None:
         """Follow the log from the last received byte, unless it is followed already.
@@ -413,8 +404,6 @@ class LogPane(Vertical):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the choice of ranks if there are two, and search keys if there is a search."""
-        if not self.query(LogView):
-            return True  # before the first paint
         if action == "rank":
             return len(self._ranks()) > 1
         if action == "find":
@@ -455,7 +444,7 @@ class LogPane(Vertical):
 
     def action_copy(self) -> None:
         """Copy a selection, the marked error, or the lines on the screen."""
-        view = self.query_one(LogView)
+        view = self._view
         selected, marked = self.screen.get_selected_text(), view.marked
         lines = view.on_screen()
         if marked is not None and marked in lines:
@@ -485,7 +474,7 @@ class LogPane(Vertical):
         if keys != self._keys:
             self._keys = keys
             self.refresh_bindings()
-        self.query_one(RankChips).show(self._ranks(), view.rank, self._mark())
+        self._chips.show(self._ranks(), view.rank, self._mark())
         line = "  ".join(part for part in parts if part)
         name = "Log  " if self.has_class("titled") else ""  # otherwise the tab shows the name
         if (name, line) != self._line:
@@ -493,7 +482,7 @@ class LogPane(Vertical):
             text = styled.plain(line)
             text.stylize("green", 0, 6 if line.startswith("● live") else 0)
             self.border_title = Text(name).append_text(text)
-            self.query_one("#log-line", Static).update(text, layout=False)
+            self._status.update(text, layout=False)
 
     def _position(self) -> str:
         window, (behind, at) = self._view.window, self._seen()
