@@ -44,11 +44,6 @@ class Settings:
         return self.data / "guide.json"
 
     @property
-    def edits(self) -> Path:
-        """The edits of a job file that were not saved when a signal ended the TUI."""
-        return self.data / "edits.json"
-
-    @property
     def theme(self) -> Path:
         """The file that stores the name of the chosen theme."""
         return self.data / "theme"

@@ -137,8 +137,6 @@ from lumitui.app.launch.job_price import held_gpus as held_gpus
 from lumitui.app.launch.layout import rank_bindings as rank_bindings
 from lumitui.app.launch.rules.offline_rules import reaches_index as reaches_index
 from lumitui.app.launch.send.draft import Draft as Draft
-from lumitui.app.launch.send.draft import keep_edits as keep_edits
-from lumitui.app.launch.send.draft import kept_edits as kept_edits
 from lumitui.app.launch.send.draft import open_draft as open_draft
 from lumitui.app.launch.send.draft import save_draft as save_draft
 from lumitui.app.launch.send.drafts import CheckedDraft as CheckedDraft

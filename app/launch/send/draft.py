@@ -1,6 +1,5 @@
 """A job file that a user is editing: its origin, its text, and how to save it."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -147,26 +146,6 @@ def _read(path: Path) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"Cannot read {path}: {reason}.", "Check the path.") from error
-
-
-def keep_edits(draft: Draft, file: Path) -> None:
-    """Write a draft to `file`, from which `kept_edits` reads it at the next start.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    path = str(draft.path) if draft.path else None
-    write_whole(file, json.dumps([draft.text, str(draft.folder), draft.origin, path, draft.saved]))
-
-
-def kept_edits(file: Path) -> Draft | None:
-    """Return the draft in `file`, if there is one, and remove the file."""
-    try:
-        text, folder, origin, path, saved = json.loads(file.read_bytes())
-        file.unlink()
-    except (OSError, ValueError):
-        return None
-    return Draft(text, Path(folder), origin, Path(path) if path else None, saved)
 
 
 def save_draft(draft: Draft, path: Path | None = None) -> Draft:
