@@ -353,7 +353,7 @@ def finding(found: "Finding") -> str:
 
 def finding_rows(findings: Iterable["Finding"]) -> list[tuple[str, str]]:
     """Return a (label, message) row for each of the first warnings and notes, then a count."""
-    told = dict.fromkeys((one.severity, one.message) for one in findings)
+    told = dict.fromkeys((str(one.severity), one.message) for one in findings)
     rows = [row for severity in ("warning", "note") for row in told if row[0] == severity]
     more = len(rows) - _MOST_FOUND
     return [*rows[:_MOST_FOUND], ("", f"… and {more} more")] if more > 0 else rows

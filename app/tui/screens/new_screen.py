@@ -6,15 +6,12 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
-from rich.cells import cell_len
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
-from textual.widgets import Button, Input, Static
+from textual.widgets import Input
 
 from lumitui.app.explain.run_phrases import Outlook
 from lumitui.app.explain.words import count, site_names
@@ -34,26 +31,22 @@ from lumitui.app.tui.dialogs.line_dialog import LineDialog
 from lumitui.app.tui.panes.compose.compose_views import DraftViews, View
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.import_pane import ImportPane
+from lumitui.app.tui.panes.compose.send_line import SendLine, may_be_forced
 from lumitui.app.tui.panes.compose.start_pane import Beginning, StartList, beginning
 from lumitui.app.tui.panes.compose.text_pane import TextEditor
 from lumitui.app.tui.screens.page import EXPLAINED_WIDTH, FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.check_wait import CheckWait
 from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
-from lumitui.app.tui.widgets.launch_text import cost_line, series_terms, terms
+from lumitui.app.tui.widgets.launch_text import series_terms, terms
 
 if TYPE_CHECKING:
     from lumitui.app.runs import CheckedDraft, Draft, FixedDraft, Inquired, Preview, StartPlace
 
 START = "Choose a starting point below, or type the path of a job file here."
 
-SUBMIT = Text.assemble("Submit ", ("^s", "not bold"))  # so the footer does not name it
-CHECKING = "Checking…"  # of the same width
-
 PLACES = 100
 """Minimum columns for the job file's folder, site and partition in the title bar."""
-_WORST_FIRST: tuple[Literal["error", "warning", "note"], ...] = ("error", "warning", "note")
-"""What the label before the price counts."""
 _NEWER = 50  # number of recent runs whose sites are compared with the job's own
 
 
@@ -109,14 +102,10 @@ class NewScreen(FullScreen):
         self._reading = False  # whether a thread reads the file
 
     def body(self) -> ComposeResult:
-        """Yield the job file's path, the starting points, and the views."""
+        """Yield the job file's path, the starting points, the verdict, and the views."""
         yield LineInput(placeholder=START, id="path", compact=True, suggester=JobFileSuggester())
         yield StartList(self._type)
-        with Horizontal(id="send"):
-            yield Static(id="verdict")
-            yield Static(id="cost", markup=False)
-            yield CheckWait(classes="wait", markup=False)
-            yield Button(SUBMIT, action="screen.submit", compact=True, classes="action")
+        yield SendLine()
         yield ImportPane()
         yield DraftViews()
 
@@ -259,42 +248,27 @@ class NewScreen(FullScreen):
         if checked is not None:
             self._checked, self._price = checked, price
             self.query_one(DraftViews).check(checked)
-            self._draw_cost(checked)
+            self._draw_title(checked)
+            self.query_one(SendLine).show(checked, price)
         self._enable(waits=False)
         if checked is None:
             self.query_one(CheckWait).end(None)
         else:
             self._end_wait(checked)
 
-    def _draw_cost(self, checked: CheckedDraft) -> None:
+    def _draw_title(self, checked: CheckedDraft) -> None:
         path, origin = checked.draft.path, f"from {checked.draft.origin}"
         if path is not None:
             origin = path.name if self.size.width < PLACES else f"{path.parent.name}/{path.name}"
         parts = (origin, checked.where) if self.size.width >= PLACES else (origin,)
         self.title_text("2 New", *filter(None, parts))
-        verdict, text = self.query_one("#verdict", Static), Text()
-        found = [one.severity for one in checked.problems]
-        worst = next((one for one in _WORST_FIRST if one in found), None)
-        verdict.update(count(found.count(worst), worst) if worst else "valid")
-        verdict.set_classes(worst or "success")
-        if errors := checked.errors:
-            text.append("Submit asks for confirmation: " * _may_be_forced(checked), "bold")
-            text.append_text(styled.plain(errors[0].words))
-        elif checked.previews:
-            width = self.size.width - self.query_one("#send Button").outer_size.width
-            width -= cell_len(str(verdict.content)) + 3  # of the label's padding and margin
-            text.append_text(cost_line(checked.previews, self._price, width))
-        self.query_one("#cost", Static).update(text)
 
     def _enable(self, *, waits: bool = True) -> None:
         """Enable Submit only for a checked and valid draft; it shows that it `waits` for that."""
         checked, draft = self._checked, self._draft
         right = checked is not None and draft is not None and checked.draft.text == draft.text
-        errors = checked is None or (checked.errors and not _may_be_forced(checked))
-        button = self.query(".action").first(Button)
-        button.disabled = not right or bool(errors)
-        button.label = CHECKING if waits and not right else SUBMIT
-        self.query_one("#verdict").set_class(not right, "-old")
+        valid = checked is not None and (not checked.errors or may_be_forced(checked))
+        self.query_one(SendLine).enable(right=right, valid=valid, waits=waits)
 
     @on(FieldList.AllFixesWanted)
     def _fix_all(self) -> None:
@@ -547,7 +521,7 @@ class NewScreen(FullScreen):
         self._read_disk(lambda: wait.end(lambda: self._submit(checked)))
 
     def _submit(self, checked: CheckedDraft) -> None:
-        if not checked.errors or _may_be_forced(checked):
+        if not checked.errors or may_be_forced(checked):
             self._confirm(checked)
         elif isinstance(self.focused, TextEditor):  # the errors are below the text
             self.query_one(DraftViews).open_line(checked.errors[0].at.line)
@@ -641,13 +615,3 @@ def _is_slurm(runs: Runs, site: str) -> bool:
         return runs.sites.load(site).scheduler == "slurm"
     except InputError:
         return False  # the profile is missing
-
-
-def _may_be_forced(checked: CheckedDraft) -> bool:
-    """Return whether all errors are the adviser's: the user may send the job despite them.
-
-    Not if the account is missing: sbatch would refuse the job or bill another account.
-    """
-    return bool(checked.previews) and not any(
-        error.final or error.rule == "account" for one in checked.previews for error in one.errors
-    )
