@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -188,4 +189,4 @@ def test_a_killed_program_leaves_the_terminal_as_before_and_keeps_the_edits(
         tmux.sees("not saved")
         pid = (tmp_path / "pid").read_text().strip()
         os.kill(int(pid), signal.SIGHUP)
-        wait_until(lambda pid=pid: is_gone(pid), 20, "the end of lumitui")
+        wait_until(partial(is_gone, pid), 20, "the end of lumitui")
