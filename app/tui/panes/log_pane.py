@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual import on
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
@@ -68,12 +68,6 @@ class LogPlace:
     rank: int | None
     found: str
     """The search text."""
-
-
-def places(app: App[object]) -> dict[str, LogPlace]:
-    """Return the last position in each run's log, by run id."""
-    kept: dict[str, LogPlace] = getattr(app, "log_places", {})
-    return kept
 
 
 class LogPane(Vertical):
@@ -153,7 +147,7 @@ class LogPane(Vertical):
 
     def on_mount(self) -> None:
         """Restore the rank and the search from the last visit."""
-        self._back_to = places(self.app).get(self._run_id)
+        self._back_to = tui(self).log_places.get(self._run_id)
         if self._back_to is not None:
             self._view.rank = self._back_to.rank
             self._view.found = self._finder.found = self._back_to.found
@@ -287,7 +281,7 @@ class LogPane(Vertical):
         if self._back_to is None and self._goal is None and shown:
             there = None if view.follow else shown[min(len(shown) - 1, view.third)].offset
             place = LogPlace(self._attempt, there, view.rank, view.found)
-            places(self.app)[self._run_id] = place
+            tui(self).log_places[self._run_id] = place
 
     @on(LogView.Wanted)
     def _part_wanted(self, event: LogView.Wanted) -> None:

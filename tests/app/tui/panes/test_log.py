@@ -134,7 +134,7 @@ class OnePane(App[int]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pane = LogPane("demo-000000")
+        self.pane, self.log_places = LogPane("demo-000000"), dict[str, LogPlace]()
         self.ending = threading.Event()
         self.runs = SimpleNamespace(show_log=self._show_log)
         self.followed: list[int] = []
