@@ -71,10 +71,10 @@ def cost(run: Run, now: float) -> str:
     return f"{spent:,.2f}{unit}" if (spent := run.billed(now)) else ""
 
 
-def in_column(value: float, decimals: int) -> str:
-    """Return a number in its column's format; as `figure` if that leaves no digit."""
-    shown = value == 0 or 10.0**-decimals <= abs(value) < 1e7
-    return f"{value:,.{decimals}f}" if shown else figure(value)
+def loss(value: float) -> str:
+    """Return a loss with three decimals; as `figure` if that leaves no digit."""
+    shown = value == 0 or 0.001 <= abs(value) < 1e7
+    return f"{value:,.3f}" if shown else figure(value)
 
 
 def figure(value: float | None) -> str:

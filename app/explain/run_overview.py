@@ -122,7 +122,7 @@ def speed(run: Run, totals: Summary | None) -> str:
     if totals is None or not totals.samples_per_s:
         return ""
     ranks = totals.world_size or run.layout.world_size
-    speed = words.number(totals.samples_per_s)
+    speed = words.rate(totals.samples_per_s)
     return f"{speed} samples/s (median step) on {words.count(ranks, 'rank')}"
 
 
@@ -174,7 +174,7 @@ def relative(
     efficiency = beside_parent.efficiency if beside_parent else None
     faster = "-" if speed_up is None else f"{words.number(_rounded(speed_up))} x"
     return (f"{'  ' * min(depth, MOST_DEPTH)}{run.id}", str(run.state), str(run.layout.nodes),
-            words.number(_rounded(totals.samples_per_s)), faster,
+            words.rate(totals.samples_per_s), faster,
             "-" if efficiency is None else f"{efficiency:.0f} %")  # fmt: skip
 
 

@@ -139,12 +139,12 @@ _SAME = 0.02
 
 def samples(of_median: float | None, speed: Throughput) -> str:
     """Return the overall speed, and that of the median step if stalls separate them."""
-    median, over_all = words.number(of_median), speed.over_all
+    median, over_all = words.rate(of_median), speed.over_all
     if over_all is None:
         return f"{median} samples/s (median after warm-up)"
     steady = of_median is not None and abs(over_all - of_median) < _SAME * of_median
     rest = "" if steady else f"; median step {median}"
-    return f"{words.number(_short(over_all))} samples/s overall{rest}"
+    return f"{words.rate(over_all)} samples/s overall{rest}"
 
 
 def compute(speed: Throughput) -> list[tuple[str, float | None, str]]:
@@ -154,7 +154,7 @@ def compute(speed: Throughput) -> list[tuple[str, float | None, str]]:
         of = words.number(speed.peak_tflops, f" ({speed.precision})")
         compute += f", MFU {100 * speed.mfu:.1f} % of {of}"
     return [
-        ("tokens", speed.tokens_per_s, words.number(_short(speed.tokens_per_s), " tokens/s")),
+        ("tokens", speed.tokens_per_s, f"{words.rate(speed.tokens_per_s)} tokens/s"),
         ("compute", speed.tflops, compute),
         ("memory", speed.memory_gib, words.number(_short(speed.memory_gib), " GiB at most")),
         ("a step's time", speed.parts[0][1] if speed.parts else None, _split(speed.parts)),

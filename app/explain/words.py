@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lumitui.remote.site.finding import Finding
     from lumitui.remote.site.profile import Site
 
-_MOST_WARNINGS = 3  # maximum warnings listed in a question
+_MOST_FOUND = 3  # maximum warnings and notes listed in a question
 
 # -- counts and sizes
 
@@ -34,6 +34,13 @@ def number(value: float | None, unit: str = "") -> str:
     # %g would write 123456 as 1.2346e+05.
     whole = 99_999.5 <= abs(value) < 1e15
     return (f"{value:,.0f}" if whole else f"{value:.5g}") + unit
+
+
+def rate(value: float | None) -> str:
+    """Return samples or tokens per second, the same everywhere: `8.12`, `640`, `6,267`."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if 99.95 <= value < 1e15 else f"{value:.3g}"
 
 
 def size(count: int) -> str:
@@ -344,12 +351,12 @@ def finding(found: "Finding") -> str:
     return f"{found.severity}: {found.message} {found.do} [{found.rule}; {where}]"
 
 
-def warning_rows(findings: Iterable["Finding"]) -> list[tuple[str, str]]:
-    """Return a (label, message) row for each of the first warnings, then the number of others."""
-    told = list(dict.fromkeys(one.message for one in findings if one.severity == "warning"))
-    rows = [("warning", message) for message in told[:_MOST_WARNINGS]]
-    more = len(told) - _MOST_WARNINGS
-    return [*rows, ("", f"… and {count(more, 'more warning')}")] if more > 0 else rows
+def finding_rows(findings: Iterable["Finding"]) -> list[tuple[str, str]]:
+    """Return a (label, message) row for each of the first warnings and notes, then a count."""
+    told = dict.fromkeys((str(one.severity), one.message) for one in findings)
+    rows = [row for severity in ("warning", "note") for row in told if row[0] == severity]
+    more = len(rows) - _MOST_FOUND
+    return [*rows[:_MOST_FOUND], ("", f"… and {more} more")] if more > 0 else rows
 
 
 def source(text: str) -> str:

@@ -7,10 +7,10 @@ from lumitui.app.explain.run_phrases import time_limit
 from lumitui.app.explain.words import (
     billing_notes,
     count,
+    finding_rows,
     price,
     price_limit,
     price_sentence,
-    warning_rows,
 )
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
@@ -179,7 +179,7 @@ def ladder_terms(plans: Sequence[Resubmission], study: Scaling | None) -> list[t
     about = f", about {price(sum(known))}" if len(known) == len(plans) else ""
     lines.append(("in all", price_sentence(total) + about))
     lines += [("rate", note) for note in billing_notes([(total, plans[0].preview.site)])]
-    return lines + warning_rows(found for plan in plans for found in plan.preview.findings)
+    return lines + finding_rows(found for plan in plans for found in plan.preview.findings)
 
 
 def sent_sentence(sent: Sequence[Run]) -> str:

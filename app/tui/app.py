@@ -199,6 +199,7 @@ class LumiApp(OrderedKeysApp):
         """Open the given job file or, on the very first start, the guide; start refreshing."""
         self._use_keymap()
         self._warn()
+        self.leaving.restore_edits()
         self.theme_changed_signal.subscribe(self, self._keep_theme)
         if self._job is not None:
             self.push_screen(_new(self, self._job))
@@ -210,13 +211,21 @@ class LumiApp(OrderedKeysApp):
         self.set_interval(TICK, self.tick)
         self.set_interval(TICK, self._warn)
         if self.owns_process:
-            # By default, the signal would leave the terminal as a full screen needs it.
-            ended = 128 + signal.SIGTERM
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.exit, ended)
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup, nor in the tour
+                    asyncio.get_running_loop().add_signal_handler(number, self._end, number)
             gc.set_threshold(*gc.get_threshold()[:2], _TOO_MANY)
             self.call_after_refresh(gc.freeze)  # modules and classes are never garbage
             self.call_after_refresh(gc.enable)
             self.set_interval(TICK, self._rest)
+
+    def _end(self, number: signal.Signals) -> None:
+        """End after a signal and keep unsaved edits; the next signal ends the process at once."""
+        asyncio.get_running_loop().remove_signal_handler(number)
+        self.leaving.keep_edits()
+        if number is signal.SIGHUP:  # without a terminal, there is nothing to restore
+            signal.raise_signal(number)
+        self.exit(128 + number)
 
     def _rest(self) -> None:
         """Collect garbage while the user does not type."""

@@ -188,20 +188,16 @@ def _metrics(points: Sequence[Sequence[MetricPoint]], runs: Sequence[Run]) -> tu
         ("seconds", [total.seconds for total in sums]),
         *(row for row in own if any(value is not None for value in row[1])),
     ]
-    return tuple(Contrast(what, tuple(map(_figure, values))) for what, values in rows)
+    texts = {"samples/s": words.rate}
+    return tuple(
+        Contrast(what, tuple(map(texts.get(what, words.number), values))) for what, values in rows
+    )
 
 
 def _last(points: Sequence[MetricPoint], name: str) -> float | None:
     """Return the last value of the job file's metric `name`."""
     values = (point.extra.get(name) for point in reversed(points))
     return next((value for value in values if isinstance(value, float)), None)
-
-
-def _figure(value: float | None) -> str:
-    if value is None:
-        return "-"
-    # %g would write 57800 as 5.78e+04.
-    return f"{value:,.0f}" if 9999.5 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _script(one: Run, two: Run) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from lumitui.app.explain import words
 from lumitui.app.follow.results.summary import summarize
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.series_runs import RunSeries
@@ -61,8 +62,8 @@ class SweepRow:
         """The table row under the grid's titles."""
         pace = self.pace
         waits = "-" if pace.waiting is None else f"{100 * pace.waiting:.0f} %"
-        numbers = (pace.epoch_s, pace.samples_per_s, pace.loss, *self.others)
-        epoch, speed, *losses = ("-" if each is None else f"{each:.4g}" for each in numbers)
+        speed, numbers = words.rate(pace.samples_per_s), (pace.epoch_s, pace.loss, *self.others)
+        epoch, *losses = ("-" if each is None else f"{each:.4g}" for each in numbers)
         return self.setting, epoch, speed, waits, *losses, self.state, self.run or "-"
 
     @property

@@ -55,9 +55,13 @@ class Draft:
     def changed_on_disk(self) -> bool:
         """Return whether another program changed the file since it was read or saved."""
         try:
-            return self.path is not None and _read(self.path) not in (self.saved, self.text)
+            return self.path is not None and self._is_foreign(_read(self.path))
         except InputError:
             return False  # some editors remove the file for a moment
+
+    def _is_foreign(self, text: str) -> bool:
+        """Return whether another program wrote `text`."""
+        return text not in (self.saved, self.text)
 
     def edited(self, text: str) -> "Draft":
         """Return the draft with a new text."""
@@ -163,7 +167,7 @@ def save_draft(draft: Draft, path: Path | None = None) -> Draft:
         raise InputError(f"Cannot write {target}: {error}.", "Choose another file.") from error
     if now is not None and target != draft.path:
         raise InputError(f"{target} already exists.", "Choose another file.")
-    if now is not None and now not in (draft.saved, draft.text):
+    if now is not None and draft._is_foreign(now):
         raise InputError(
             f"Another program changed {target}.",
             "Save again to choose another name, or reload the file.",

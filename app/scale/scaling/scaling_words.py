@@ -70,7 +70,7 @@ def efficiency(size: ScalingSize) -> str:
 def _speed(size: ScalingSize) -> str:
     if size.speed is None or size.speed.likely is None:
         return "-"
-    return expected(size, size.speed, short)
+    return expected(size, size.speed, words.rate if size.measured else short)
 
 
 def heading(scaling: Scaling) -> str:
@@ -103,8 +103,9 @@ def basis(scaling: Scaling) -> str:
         speeds = [(size.speed.middle, size.nodes) for size in scaling.measured if size.speed]
         (best, nodes), (last, most) = max(speeds), speeds[-1]
         return (
-            f"More nodes make it slower: {short(best)} samples/s on {words.count(nodes, 'node')}, "
-            f"{short(last)} on {most:,}. Larger sizes are therefore a range up to the latter speed."
+            f"More nodes make it slower: {words.rate(best)} samples/s on "
+            f"{words.count(nodes, 'node')}, {words.rate(last)} on {most:,}. Larger sizes are "
+            "therefore a range up to the latter speed."
         )
     percent = float(f"{100 * share:.2g}")  # 100, where `.2g` alone says 1e+02
     still = f"{percent:g} % of the time on {words.count(scaling.measured[0].nodes, 'node')}"

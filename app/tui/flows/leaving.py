@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from lumitui.app.runs import write_whole
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Draft
@@ -13,7 +18,7 @@ class Leaving:
     """The exit of an app after its running operations."""
 
     def __init__(self, app: LumiApp) -> None:
-        self._app = app
+        self._app, self._edits = app, app.settings.data / "edits.json"
         self.quits_when_done = False
         self._given_up: Draft | None = None  # the edits that the user agreed to lose
 
@@ -37,6 +42,27 @@ class Leaving:
         open_now = [getattr(screen, "unsaved", None) for screen in self._app.screen_stack]
         drafts = (draft for draft in [*open_now, self._app.kept] if draft is not None)
         return next((draft for draft in drafts if draft.text != self._app.sent), None)
+
+    def keep_edits(self) -> None:
+        """Write unsaved edits to a file for the next start."""
+        if (draft := self._unsaved()) is not None:
+            path = str(draft.path) if draft.path else None
+            parts = (draft.text, str(draft.folder), draft.origin, path, draft.saved)
+            with suppress(OSError):  # such as a full disk: the app ends anyway
+                write_whole(self._edits, json.dumps(parts))
+
+    def restore_edits(self) -> None:
+        """Give the New screen the edits that a signal ended, if there are any."""
+        if not self._edits.exists():
+            return
+        from lumitui.app.runs import Draft
+
+        with suppress(OSError, ValueError):
+            text, folder, origin, path, saved = json.loads(self._edits.read_bytes())
+            self._edits.unlink()
+            self._app.kept = Draft(text, Path(folder), origin, Path(path) if path else None, saved)
+            words = f"New (2) has your unsaved edits of {self._app.kept.name}."
+            self._app.notify(words, markup=False, timeout=20)
 
     def _left_behind(self) -> list[tuple[str, str]]:
         """Return running operations and unsaved edits for the dialog; empty if there are none."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual import on
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
@@ -70,12 +70,6 @@ class LogPlace:
     """The search text."""
 
 
-def places(app: App[object]) -> dict[str, LogPlace]:
-    """Return the last position in each run's log, by run id."""
-    kept: dict[str, LogPlace] = getattr(app, "log_places", {})
-    return kept
-
-
 class LogPane(Vertical):
     """The log, its ranks, the search, and a status line."""
 
@@ -116,6 +110,8 @@ class LogPane(Vertical):
     def __init__(self, run_id: str) -> None:
         super().__init__(id="log")
         self._run_id = run_id
+        self._chips, self._view = RankChips(), LogView(id="log-view")
+        self._finder, self._status = LogFinder(run_id), Static(id="log-line", markup=False)
         self._end_lines: set[str | None] = set()  # the kinds of lines that showed an end
         self._attempt: int | None = None
         self._older: int | None = None  # the attempt that was chosen instead of the newest
@@ -147,14 +143,11 @@ class LogPane(Vertical):
 
     def compose(self) -> ComposeResult:
         """Yield the ranks, the log, the search, then the status line."""
-        yield RankChips()
-        yield LogView(id="log-view")
-        yield LogFinder(self._run_id)
-        yield Static(id="log-line", markup=False)
+        yield from (self._chips, self._view, self._finder, self._status)
 
     def on_mount(self) -> None:
         """Restore the rank and the search from the last visit."""
-        self._back_to = places(self.app).get(self._run_id)
+        self._back_to = tui(self).log_places.get(self._run_id)
         if self._back_to is not None:
             self._view.rank = self._back_to.rank
             self._view.found = self._finder.found = self._back_to.found
@@ -171,14 +164,6 @@ class LogPane(Vertical):
         self._attempts, self._run_ended = run.attempt, run.state.is_final
         self._failed = log_words.failed_rank(run) if self._label_is_rank else None
         self._draw_line()
-
-    @property
-    def _view(self) -> LogView:
-        return self.query_one(LogView)
-
-    @property
-    def _finder(self) -> LogFinder:
-        return self.query_one(LogFinder)
 
     def follow(self, *, attended: bool = True) -> None:
         """Follow the log from the last received byte, unless it is followed already.
@@ -296,7 +281,7 @@ class LogPane(Vertical):
         if self._back_to is None and self._goal is None and shown:
             there = None if view.follow else shown[min(len(shown) - 1, view.third)].offset
             place = LogPlace(self._attempt, there, view.rank, view.found)
-            places(self.app)[self._run_id] = place
+            tui(self).log_places[self._run_id] = place
 
     @on(LogView.Wanted)
     def _part_wanted(self, event: LogView.Wanted) -> None:
@@ -413,8 +398,6 @@ class LogPane(Vertical):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the choice of ranks if there are two, and search keys if there is a search."""
-        if not self.query(LogView):
-            return True  # before the first paint
         if action == "rank":
             return len(self._ranks()) > 1
         if action == "find":
@@ -455,7 +438,7 @@ class LogPane(Vertical):
 
     def action_copy(self) -> None:
         """Copy a selection, the marked error, or the lines on the screen."""
-        view = self.query_one(LogView)
+        view = self._view
         selected, marked = self.screen.get_selected_text(), view.marked
         lines = view.on_screen()
         if marked is not None and marked in lines:
@@ -485,7 +468,7 @@ class LogPane(Vertical):
         if keys != self._keys:
             self._keys = keys
             self.refresh_bindings()
-        self.query_one(RankChips).show(self._ranks(), view.rank, self._mark())
+        self._chips.show(self._ranks(), view.rank, self._mark())
         line = "  ".join(part for part in parts if part)
         name = "Log  " if self.has_class("titled") else ""  # otherwise the tab shows the name
         if (name, line) != self._line:
@@ -493,7 +476,7 @@ class LogPane(Vertical):
             text = styled.plain(line)
             text.stylize("green", 0, 6 if line.startswith("● live") else 0)
             self.border_title = Text(name).append_text(text)
-            self.query_one("#log-line", Static).update(text, layout=False)
+            self._status.update(text, layout=False)
 
     def _position(self) -> str:
         window, (behind, at) = self._view.window, self._seen()

@@ -179,7 +179,8 @@ def series_table(series: Sequence[FigureSeries], width: int) -> RenderableType:
     for one in series:
         name = plain(styled.fit(one.name, name_width).rstrip(), "dim")
         curve = Text(sparkline(one.curve.values, curve_width), f"dim {styled.SERIES[0]}")
-        cells = [name, Text(words.number(one.last)), curve]
+        text = words.rate if one.name.endswith("_per_s") else words.number
+        cells = [name, Text(text(one.last)), curve]
         if roomy and one.low != one.high:
             cells.append(Text(f"{figure(one.low)} to {figure(one.high)}", "dim"))
         table.add_row(*cells)

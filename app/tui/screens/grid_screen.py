@@ -195,8 +195,7 @@ def grid_rows(
     """
     rows, losses = found.sweep.rows, 4
     texts = list(map(list, zip(*(row.cells[:-2] for row in rows), strict=True)))
-    paces = [(row.pace.epoch_s, row.pace.samples_per_s, None, row.pace.loss, *row.others)
-             for row in rows]  # fmt: skip
+    paces = [(row.pace.epoch_s, None, None, row.pace.loss, *row.others) for row in rows]
     columns = [texts[0], *map(even_decimals, texts[1:], zip(*paces, strict=True))]
     best = {
         1: _best(min, (row.pace.epoch_s for row in rows)),

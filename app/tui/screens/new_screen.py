@@ -6,15 +6,12 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
-from rich.cells import cell_len
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
-from textual.widgets import Button, Input, Static
+from textual.widgets import Input
 
 from lumitui.app.explain.run_phrases import Outlook
 from lumitui.app.explain.words import count, site_names
@@ -34,26 +31,22 @@ from lumitui.app.tui.dialogs.line_dialog import LineDialog
 from lumitui.app.tui.panes.compose.compose_views import DraftViews, View
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.import_pane import ImportPane
+from lumitui.app.tui.panes.compose.send_line import SendLine, may_be_forced
 from lumitui.app.tui.panes.compose.start_pane import Beginning, StartList, beginning
 from lumitui.app.tui.panes.compose.text_pane import TextEditor
 from lumitui.app.tui.screens.page import EXPLAINED_WIDTH, FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.check_wait import CheckWait
 from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
-from lumitui.app.tui.widgets.launch_text import cost_line, series_terms, terms
+from lumitui.app.tui.widgets.launch_text import series_terms, terms
 
 if TYPE_CHECKING:
     from lumitui.app.runs import CheckedDraft, Draft, FixedDraft, Inquired, Preview, StartPlace
 
 START = "Choose a starting point below, or type the path of a job file here."
 
-SUBMIT = Text.assemble("Submit ", ("^s", "not bold"))  # so the footer does not name it
-CHECKING = "Checking…"  # of the same width
-
 PLACES = 100
 """Minimum columns for the job file's folder, site and partition in the title bar."""
-_BAD: tuple[Literal["error", "warning"], ...] = ("error", "warning")
-"""What the label before the price counts, the worst first."""
 _NEWER = 50  # number of recent runs whose sites are compared with the job's own
 
 
@@ -106,22 +99,19 @@ class NewScreen(FullScreen):
         self._checking = self._stale = False
         """Whether a check is running, and whether its draft was edited since."""
         self._changed = False  # whether another program changed the file
+        self._reading = False  # whether a thread reads the file
 
     def body(self) -> ComposeResult:
-        """Yield the job file's path, the starting points, and the views."""
+        """Yield the job file's path, the starting points, the verdict, and the views."""
         yield LineInput(placeholder=START, id="path", compact=True, suggester=JobFileSuggester())
         yield StartList(self._type)
-        with Horizontal(id="send"):
-            yield Static(id="verdict")
-            yield Static(id="cost", markup=False)
-            yield CheckWait(classes="wait", markup=False)
-            yield Button(SUBMIT, action="screen.submit", compact=True, classes="action")
+        yield SendLine()
         yield ImportPane()
         yield DraftViews()
 
     def begin(self) -> None:
         """Open the given job file or the unsaved draft, or offer starting points."""
-        self.set_interval(1.0, self._read_disk)
+        self.set_interval(1.0, self._watch_disk)
         self._start_again(self._job.parent if self._job else None)
         kept = tui(self).kept
         if self._job and kept and kept.path and kept.path.absolute() == self._job.absolute():
@@ -215,7 +205,7 @@ class NewScreen(FullScreen):
 
     def _take(self, draft: Draft, opened: str) -> None:
         """Show another draft, which had the text `opened` initially."""
-        self._draft, self._opened = draft, opened
+        self._draft, self._opened, self._changed = draft, opened, False
         self._checked = self._left = None
         self._show_parts()
         self.query_one(DraftViews).begin(draft)
@@ -258,39 +248,27 @@ class NewScreen(FullScreen):
         if checked is not None:
             self._checked, self._price = checked, price
             self.query_one(DraftViews).check(checked)
-            self._draw_cost(checked)
+            self._draw_title(checked)
+            self.query_one(SendLine).show(checked, price)
         self._enable(waits=False)
-        self.query_one(CheckWait).end(None if checked is None else lambda: self._submit(checked))
+        if checked is None:
+            self.query_one(CheckWait).end(None)
+        else:
+            self._end_wait(checked)
 
-    def _draw_cost(self, checked: CheckedDraft) -> None:
+    def _draw_title(self, checked: CheckedDraft) -> None:
         path, origin = checked.draft.path, f"from {checked.draft.origin}"
         if path is not None:
             origin = path.name if self.size.width < PLACES else f"{path.parent.name}/{path.name}"
         parts = (origin, checked.where) if self.size.width >= PLACES else (origin,)
         self.title_text("2 New", *filter(None, parts))
-        verdict, text = self.query_one("#verdict", Static), Text()
-        found = [one.severity for one in checked.problems]
-        worst = next((one for one in _BAD if one in found), None)
-        verdict.update(count(found.count(worst), worst) if worst else "valid")
-        verdict.set_classes(worst or "success")
-        if errors := checked.errors:
-            text.append("Submit asks for confirmation: " * _may_be_forced(checked), "bold")
-            text.append_text(styled.plain(errors[0].words))
-        elif checked.previews:
-            width = self.size.width - self.query_one("#send Button").outer_size.width
-            width -= cell_len(str(verdict.content)) + 3  # of the label's padding and margin
-            text.append_text(cost_line(checked.previews, self._price, width))
-        self.query_one("#cost", Static).update(text)
 
     def _enable(self, *, waits: bool = True) -> None:
         """Enable Submit only for a checked and valid draft; it shows that it `waits` for that."""
         checked, draft = self._checked, self._draft
         right = checked is not None and draft is not None and checked.draft.text == draft.text
-        errors = checked is None or (checked.errors and not _may_be_forced(checked))
-        button = self.query(".action").first(Button)
-        button.disabled = not right or bool(errors)
-        button.label = CHECKING if waits and not right else SUBMIT
-        self.query_one("#verdict").set_class(not right, "-old")
+        valid = checked is not None and (not checked.errors or may_be_forced(checked))
+        self.query_one(SendLine).enable(right=right, valid=valid, waits=waits)
 
     @on(FieldList.AllFixesWanted)
     def _fix_all(self) -> None:
@@ -364,22 +342,38 @@ class NewScreen(FullScreen):
         saved = not unsaved and self._draft is not None and self._draft.path is not None
         self.query_one(DraftViews).mark(saved=saved, unsaved=unsaved, changed=self._changed)
 
-    def _read_disk(self) -> None:
-        """Offer to reload the file if another program changed it; called each second."""
-        draft, known = self._draft, self._changed
-        self._changed = draft is not None and self.is_seen and draft.changed_on_disk()
-        if draft is not None and self._changed is not known:
-            self.show_saved()
-            if self._changed:
-                words = f"Another program changed {draft.name}. Press f1, then r to reload it."
-                self.notify(words, severity="warning", markup=False)
+    def _watch_disk(self) -> None:
+        """Look each second whether another program changed the file."""
+        if self.is_seen and not self._reading:
+            self._read_disk()
+
+    def _read_disk(self, then: Callable[[], object] = lambda: None) -> None:
+        """Read the file in a thread, since its file system may hang; offer to reload a changed one.
+
+        Afterwards, call `then`, unless the draft was edited meanwhile.
+        """
+        if (draft := self._draft) is None:
+            return
+
+        def read(changed: bool) -> None:
+            self._reading = False
+            if self._draft is draft and self._changed is not changed:
+                self._changed = changed
+                self.show_saved()
+                if changed:
+                    words = f"Another program changed {draft.name}. Press f1, then r to reload it."
+                    self.notify(words, severity="warning", markup=False)
+            if self._draft and self._draft.text == draft.text:
+                then()
+
+        self._reading = True
+        ask(self, lambda _: draft.changed_on_disk(), read)
 
     def action_save(self) -> None:
         """Save the job file; ask for a path if it has none, or if another program changed it."""
         if self._draft is None:
             return
-        taken = self._draft.changed_on_disk()
-        if self._draft.path is not None and not taken:
+        if self._draft.path is not None and not self._changed:
             self._save(None)
             return
 
@@ -387,9 +381,9 @@ class NewScreen(FullScreen):
             if path is not None:
                 self._save(path_of(path).absolute())
 
-        path = str(self._draft.folder / ("job-2.yaml" if taken else "job.yaml"))
+        path = str(self._draft.folder / ("job-2.yaml" if self._changed else "job.yaml"))
         words = "lumitui does not overwrite an existing file."
-        if taken:
+        if self._changed:
             words = f"Another program changed {self._draft.name}. Choose another name."
         self.app.push_screen(LineDialog("Save the job file as", words, path, check=_path), named)
 
@@ -403,7 +397,7 @@ class NewScreen(FullScreen):
         if path is not None:
             self._draft = replace(self._draft, folder=path.parent, origin=path.name)
             self.query_one(DraftViews).post_message(DraftViews.CheckDue())
-        self._opened = self._draft.text
+        self._opened, self._changed = self._draft.text, False
         self.show_saved()
         self.notify(f"Saved {self._draft.path}.", markup=False)
         return True
@@ -515,15 +509,19 @@ class NewScreen(FullScreen):
             error = InputError("No job file has been read yet.", "Choose one first.")
             show_error(self, error)
             return
-        wait = self.query_one(CheckWait)
-        wait.begin()
+        self.query_one(CheckWait).begin()
         if checked and checked.draft.text == draft.text == self.query_one(TextEditor).text:
-            wait.end(lambda: self._submit(checked))
+            self._end_wait(checked)
         else:
             self._check()
 
+    def _end_wait(self, checked: CheckedDraft) -> None:
+        """If a submit waits, open its question, which also tells whether the file differs."""
+        wait = self.query_one(CheckWait)
+        self._read_disk(lambda: wait.end(lambda: self._submit(checked)))
+
     def _submit(self, checked: CheckedDraft) -> None:
-        if not checked.errors or _may_be_forced(checked):
+        if not checked.errors or may_be_forced(checked):
             self._confirm(checked)
         elif isinstance(self.focused, TextEditor):  # the errors are below the text
             self.query_one(DraftViews).open_line(checked.errors[0].at.line)
@@ -536,7 +534,7 @@ class NewScreen(FullScreen):
         forced = bool(checked.errors)
         previews = tuple(replace(one, forced=forced) for one in checked.previews)
         first, several = previews[0], len(previews) > 1 or previews[0].cell
-        changed = checked.draft.changed_on_disk()
+        changed = self._changed
         saves = self._edited_draft is not None and checked.draft.path is not None and not changed
 
         def answered(yes: bool | None) -> None:
@@ -617,13 +615,3 @@ def _is_slurm(runs: Runs, site: str) -> bool:
         return runs.sites.load(site).scheduler == "slurm"
     except InputError:
         return False  # the profile is missing
-
-
-def _may_be_forced(checked: CheckedDraft) -> bool:
-    """Return whether all errors are the adviser's: the user may send the job despite them.
-
-    Not if the account is missing: sbatch would refuse the job or bill another account.
-    """
-    return bool(checked.previews) and not any(
-        error.final or error.rule == "account" for one in checked.previews for error in one.errors
-    )

@@ -29,7 +29,7 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
         lines.append(("account", launch.spec.account))
     if preview.files.weight:
         lines.append(("code", preview.files.weight))
-    return [*lines, *words.warning_rows(preview.findings)]
+    return [*lines, *words.finding_rows(preview.findings)]
 
 
 def rate(previews: Sequence[Preview]) -> list[tuple[str, str]]:
@@ -44,9 +44,9 @@ def series_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
     lines = [
         (label, "; ".join(dict.fromkeys(one.get(label, "none") for one in each)))
         for label in each[0]
-        if label not in ("billed", "rate", "warning", "")
+        if label not in ("billed", "rate", "warning", "note", "")
     ]
-    lines += words.warning_rows(found for one in previews for found in one.findings)
+    lines += words.finding_rows(found for one in previews for found in one.findings)
     lines += rate(previews)
     lines += [
         (f"run {number}", f"{item.cell}, {words.amount(item.launch.price)}")

@@ -31,8 +31,9 @@ class Steady(Static):
 
     def _draw(self) -> None:
         width = self.content_size.width
-        if not width:
-            return  # the first resize draws it
+        if not width:  # the first paint shows it, before the first resize arrives
+            self.update(self._shown)
+            return
         options = self.app.console_options.update_width(width).update(highlight=False)
         lines = self.app.console.render_lines(self._shown, options, pad=False)
         drawn = (width, len(lines))

@@ -1,11 +1,13 @@
 """Text for screens: safe, coloured, cut to a width, in a table. Pure."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
+from rich.containers import Lines
 from rich.segment import Segment
 from rich.style import Style
 from rich.table import Table
@@ -52,9 +54,28 @@ def state_text(state: State) -> Text:
     return Text(str(state), style=COLOURS[state], no_wrap=True)
 
 
+class _Plain(Text):
+    """A text whose long paths break after a slash."""
+
+    def wrap(self, console: Console, width: int, **options: Any) -> Lines:
+        if options.get("no_wrap") or options.get("overflow") not in (None, "fold"):
+            return super().wrap(console, width, **options)
+        parts = Text("\n").join(self.divide(_breaks(self.plain, max(1, width))))
+        return parts.wrap(console, width, **options)
+
+
+def _breaks(text: str, width: int) -> Iterator[int]:
+    """Yield where to break the words that are longer than a line."""
+    for word in re.finditer(rf"\S{{{width + 1},}}", text):
+        at = word.start()
+        while word.end() - at > width:
+            slash = text.rfind("/", at + 1, at + width)
+            yield (at := slash + 1 if slash > 0 else at + width)
+
+
 def plain(text: str, style: str = "") -> Text:
     """Return untrusted text without markup and control characters."""
-    return Text("\n".join(log_line(line) for line in text.split("\n")), style)
+    return _Plain("\n".join(log_line(line) for line in text.split("\n")), style)
 
 
 def labelled(lines: Iterable[tuple[str, str | Text]], labels: int = 0) -> Table:

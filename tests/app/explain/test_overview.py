@@ -49,7 +49,7 @@ def test_a_run_is_compared_with_its_parent() -> None:
     rows = dict(
         run_overview.rows(child, NOW, None, TOTALS, (parent, Speedup(RUN.id, 3.7612, 94.03)))
     )
-    assert rows["throughput"] == "61000 samples/s (median step) on 16 ranks"
+    assert rows["throughput"] == "61,000 samples/s (median step) on 16 ranks"
     assert rows["efficiency"] == "94 % of vit-1n: 3.76 x its throughput, 1 to 4 nodes"
     assert rows["loss"] == "0.41 after 812 steps"
     more = run_overview.against(Speedup(RUN.id, 4.4, 110.0), parent, child)

@@ -34,6 +34,13 @@ from tests.support.program.driven_tui import (
 )
 
 
+def with_a_run(settings: Settings) -> LumiApp:
+    """Return an app whose history has one run, which ended well."""
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run(state=State.DONE, spec=SPEC, job_id="41"))
+    return app
+
+
 def nameless(pilot: Pilot[int]) -> list[str]:
     """Return the keys of ours that work now and have no id, or no tooltip."""
     ours = (
@@ -84,8 +91,7 @@ TEXTUALS = {
 
 
 async def test_the_footer_shows_the_keys_that_work(settings: Settings, project: Path) -> None:
-    app = LumiApp(settings)
-    app.runs.history.begin(a_run(state=State.DONE, spec=SPEC, job_id="41"))
+    app = with_a_run(settings)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "+ Resubmit x2" in keys_below(pilot), "the keys of the runs")
         await pilot.press("slash")
@@ -114,8 +120,7 @@ class ClosedFirst(ModalScreen[None]):
 
 
 async def test_the_footer_is_drawn_though_a_screen_above_closes_first(settings: Settings) -> None:
-    app = LumiApp(settings)
-    app.runs.history.begin(a_run(state=State.DONE, job_id="41"))
+    app = with_a_run(settings)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "l Log" in keys_below(pilot), "the keys of the runs")
         first = app.screen
@@ -131,8 +136,7 @@ async def test_the_footer_is_drawn_though_a_screen_above_closes_first(settings: 
 async def test_help_is_built_from_the_bindings_and_named_in_a_narrow_footer(
     settings: Settings,
 ) -> None:
-    app = LumiApp(settings)
-    app.runs.history.begin(a_run(state=State.DONE, job_id="41"))
+    app = with_a_run(settings)
     async with app.run_test(size=(60, 48)) as pilot:
         await until(pilot, lambda: "? Help" in screen_lines(app)[-1], "help")
         assert "q Quit" in screen_lines(app)[-1]
@@ -162,8 +166,7 @@ async def test_help_is_built_from_the_bindings_and_named_in_a_narrow_footer(
 async def test_help_shows_words_and_beside_its_filter_the_names_for_the_settings(
     settings: Settings,
 ) -> None:
-    app = LumiApp(settings)
-    app.runs.history.begin(a_run(state=State.DONE, job_id="41"))
+    app = with_a_run(settings)
     async with app.run_test(size=(120, 60)) as pilot:
         await until(pilot, lambda: "l Log" in keys_below(pilot), "the keys of the runs")
         await pilot.press("?")

@@ -82,8 +82,8 @@ def _plain(read: Callable[[Run, float], str]) -> Callable[[RowValues, int], Part
     return lambda shown, width: (log_line(read(shown.run, shown.now)), "")
 
 
-def _figure(value: float | None, decimals: int) -> Part:
-    return "" if value is None else row_words.in_column(value, decimals), ""
+def _figure(text: Callable[[float], str], value: float | None) -> Part:
+    return "" if value is None else text(value), ""
 
 
 def _note(shown: RowValues, width: int) -> Part:
@@ -117,9 +117,10 @@ _COLUMNS = (
     Column("time", "Time", _plain(words.elapsed_of_limit), right=True, least=9),
     Column("ended", "Ended", _plain(row_words.since_end), OrderBy.END, right=True, least=5),
     Column("shape", "Curve", lambda row, n: (row_words.shape(row.glance.loss, n), "cyan"), most=6),
-    Column("loss", "Loss", lambda row, _: _figure(row.glance.last_loss, 3), right=True),
-    Column("speed", "Smp/s", lambda row, _: _figure(row.glance.samples_per_s, 0), right=True,
-           least=6),
+    Column("loss", "Loss", lambda row, _: _figure(row_words.loss, row.glance.last_loss),
+           right=True),
+    Column("speed", "Smp/s", lambda row, _: _figure(words.rate, row.glance.samples_per_s),
+           right=True, least=6),
     Column("cost", "Cost", _plain(row_words.cost), OrderBy.COST, falls=True, right=True, least=6),
     Column("note", "Note", _note, most=200),
 )  # fmt: skip

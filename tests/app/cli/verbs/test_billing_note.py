@@ -64,12 +64,15 @@ def test_the_dialog_has_the_same_words(runs: Runs, lumi: Path) -> None:
     assert ("rate", NOTE) in series_terms((preview, preview))
 
 
-def test_the_question_names_the_warnings_once(runs: Runs, lumi: Path) -> None:
-    found = [Finding("a", "warning", f"Warning {at}.") for at in range(5)]
+def test_the_question_names_the_warnings_once_and_then_the_notes(runs: Runs, lumi: Path) -> None:
+    note = Finding("b", "note", "A note.")
+    found = [note, *(Finding("a", "warning", f"Warning {at}.") for at in range(2))]
     preview = replace(runs.preview(parse_job(lumi.read_text(), "job"), lumi.parent),
-                      findings=(*found, Finding("b", "note", "Only a note.")))  # fmt: skip
-    rows = [*(("warning", f"Warning {at}.") for at in range(3)), ("", "… and 2 more warnings")]
-    assert terms(preview)[-4:] == rows
+                      findings=tuple(found))  # fmt: skip
+    rows = [("warning", "Warning 0."), ("warning", "Warning 1."), ("note", "A note.")]
+    assert terms(preview)[-3:] == rows
+    more = replace(preview, findings=(*found, Finding("b", "note", "Another note.")))
+    assert terms(more)[-4:] == [*rows, ("", "… and 1 more")]
     several = series_terms((preview, preview))
     assert [row for row in several if row in rows] == rows
 

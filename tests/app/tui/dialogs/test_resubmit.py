@@ -86,7 +86,7 @@ async def test_the_scripts_own_arguments_are_named_with_one_key(
     async with app.run_test(size=(100, 30)) as pilot:
         app.sends.resubmit(run.id, 2)
         await sees(pilot, r"Press \^n to set `scale=\{batch: ")
-        assert "^n Set scale" in keys_below(pilot)
+        await until(pilot, lambda: "^n Set scale" in keys_below(pilot), "its key")
         await pilot.press("ctrl+n")
         await sees(pilot, r"args .*--batch-size 8 [\s\S]*global batch +16 +32")
         app.screen.query_one("#nodes", Input).value = ""

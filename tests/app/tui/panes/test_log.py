@@ -13,7 +13,7 @@ from textual.geometry import Size
 from lumitui.app.follow.log_follower import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.panes.log_pane import LogPane
+from lumitui.app.tui.panes.log_pane import LogPane, LogPlace
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.widgets.log import log_view
 from lumitui.app.tui.widgets.log.log_view import LogView
@@ -44,6 +44,19 @@ async def test_the_log_is_bounded_and_does_not_jump(settings: Settings) -> None:
         assert view.window.unseen == 10
         await pilot.press("G")
         await until(pilot, lambda: view.follow and view.is_vertical_scroll_end, "the end again")
+
+
+async def test_a_log_that_opens_while_the_app_ends_is_no_error(settings: Settings) -> None:
+    class NeverComposed(LogPane):
+        def compose(self) -> ComposeResult:
+            return ()
+
+    app = LumiApp(settings)
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.log_places["vit-1"] = LogPlace(1, None, 3, "loss")
+        await app.screen.mount(pane := NeverComposed("vit-1"))
+        await pilot.pause()
+        assert pane.check_action("rank", (1,)) is False
 
 
 async def test_a_jump_wins_over_the_end_that_a_followed_log_was_going_to(
@@ -121,7 +134,7 @@ class OnePane(App[int]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pane = LogPane("demo-000000")
+        self.pane, self.log_places = LogPane("demo-000000"), dict[str, LogPlace]()
         self.ending = threading.Event()
         self.runs = SimpleNamespace(show_log=self._show_log)
         self.followed: list[int] = []

@@ -166,6 +166,21 @@ async def test_the_only_note_of_a_field_is_shown_with_its_row(
         await sees(pilot, r"metrics +'loss=")
 
 
+async def test_a_note_below_the_fold_is_counted_and_the_question_shows_it(
+    settings: Settings, project: Path
+) -> None:
+    job, none = project / "lumi.yaml", "The script gets no signal before its time limit of 24:"
+    text = LUMI.replace("small-g", "standard-g").replace("01:00", "24:00")
+    job.write_text(f"{text}launcher: srun\nstrategy: ddp\nenv: {{A: b}}\n")
+    (project / "hello.py").write_text("import os\nprint(os.environ['RANK'])\n")
+    async with LumiApp(settings, job).run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "1 note .*billed at most")
+        assert none not in shown(pilot)
+        await pilot.press("s")
+        await sees(pilot, f"note +{none}")
+        await pilot.press("n")
+
+
 async def test_help_explains_the_rules_that_the_job_breaks(
     settings: Settings, project: Path
 ) -> None:
@@ -584,6 +599,27 @@ async def test_a_file_that_another_program_changes_is_offered_again(
         await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
         await until(pilot, lambda: not app.under_way, "the end of the send")
         assert runs_of(pilot)[0].note == "differs from job.yaml"
+
+
+async def test_a_file_system_that_hangs_stops_no_key(
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs, released = Event(), Event()
+
+    def hung(draft: Draft) -> bool:
+        hangs.set()
+        return not released.wait(30)
+
+    monkeypatch.setattr(Draft, "changed_on_disk", hung)
+    async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: can_submit(pilot) and hangs.is_set(), "the hung read")
+        await pilot.press("f2", "enter")
+        assert text_of(await opened(pilot)).startswith("\n")
+        assert not released.is_set()
+        await pilot.press("ctrl+s")
+        await sees(pilot, "Checking; a confirmation follows")
+        released.set()
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
 
 
 def said(app: LumiApp) -> str:

@@ -179,14 +179,17 @@ async def test_a_wide_run_is_a_dashboard_and_a_narrow_one_has_tabs_with_their_ke
 
 def test_a_run_s_figures_are_bold_and_its_paperwork_is_dim() -> None:
     run = a_run("vit-000001", state=State.DONE, job_id="41", note="the baseline")
-    told = [("throughput", "6266 samples/s (median step) on 64 ranks"), ("billed", "about 4.27 BU")]
+    told = [
+        ("throughput", "6,266 samples/s (median step) on 64 ranks"),
+        ("billed", "about 4.27 BU"),
+    ]
     console = Console(width=100, file=StringIO(), color_system="truecolor")
     rows = [("job", "41, attempt 1"), ("note", "the baseline")]
     text = [
         (segment.text.strip(), str(segment.style))
         for segment in console.render(page(run, None, 0.0, 100, told, rows))
     ]
-    for part in (("6266 samples/s", "bold"), ("4.27", "bold"), ("41, attempt 1", "dim"),
+    for part in (("6,266 samples/s", "bold"), ("4.27", "bold"), ("41, attempt 1", "dim"),
                   ("the baseline", "None")):  # fmt: skip
         assert part in text
 

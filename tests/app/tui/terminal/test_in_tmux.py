@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -162,7 +163,7 @@ def test_a_shell_in_the_job_has_the_terminal_and_its_end_leads_back(
         lt(home, "cancel", run_id, "--yes")
 
 
-def test_a_killed_program_leaves_the_terminal_as_before(
+def test_a_killed_program_leaves_the_terminal_as_before_and_keeps_the_edits(
     home: Home, tmp_path: Path, tmux: Tmux
 ) -> None:
     write(tmp_path / "job.yaml", LAPTOP)
@@ -173,8 +174,19 @@ def test_a_killed_program_leaves_the_terminal_as_before(
     shell = SHELL.format(program=f"sh -c 'echo $$ >pid; exec {program} tui job.yaml' #")
     tmux("new-session", "-d", "-x", "80", "-y", "24", "-c", str(tmp_path), shell, **variables)
     tmux.sees("requests 1 node")
+    tmux.press("F2", "Enter")
+    tmux.sees("not saved")
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
     tmux.sees("ended with 143")
     wait_until((tmp_path / "after").exists)
     assert (tmp_path / "before").read_text() == (tmp_path / "after").read_text()
     assert "requests" not in tmux.screen(), "the full screen is closed"
+    for _ in range(2):  # they are kept again
+        run = f"sh -c 'echo $$ >pid; exec {program}'"
+        tmux("new-window", "-c", str(tmp_path), run, **variables)
+        tmux.sees("New .2. has your unsaved edits of job.yaml.")
+        tmux.press("2")
+        tmux.sees("not saved")
+        pid = (tmp_path / "pid").read_text().strip()
+        os.kill(int(pid), signal.SIGHUP)
+        wait_until(partial(is_gone, pid), 20, "the end of lumitui")

@@ -1,5 +1,7 @@
 """Errors are one sentence, and questions of a connection are asked, withdrawn and declined."""
 
+import asyncio
+import signal
 import threading
 from pathlib import Path
 
@@ -39,6 +41,15 @@ async def test_a_mistake_of_ours_is_one_sentence(
         await sees(pilot, "lumitui failed with an internal error: ZeroDivisionError")
         await pilot.press("enter")
         assert pilot.app.is_running
+
+
+async def test_a_second_signal_ends_the_process_at_once(settings: Settings) -> None:
+    app = LumiApp(settings)
+    async with app.run_test(size=(80, 24)):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, app._end, signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+        app._end(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and app.return_value == 143
 
 
 async def test_a_question_of_the_connection_is_answered_declined_or_withdrawn(

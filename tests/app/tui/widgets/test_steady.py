@@ -1,5 +1,6 @@
 """A text that changes each second must not have the whole screen laid out each second."""
 
+import pytest
 from rich.table import Table
 from textual.app import App, ComposeResult
 
@@ -49,3 +50,24 @@ async def test_it_is_laid_out_again_only_for_another_number_of_lines_or_width() 
         assert len(await lines()) == 3 and app.layouts > before
         await pilot.resize_terminal(60, 10)
         assert len(await lines()) == 2
+
+
+async def test_the_first_paint_shows_it_though_no_resize_has_arrived(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Steady, "on_resize", lambda *_: None)
+
+    class Early(App[None]):
+        def compose(self) -> ComposeResult:
+            yield Steady(classes="facts")
+
+        def on_mount(self) -> None:
+            self.query_one(Steady).show(facts("waits"))
+
+    app = Early()
+    async with app.run_test(size=(30, 10)) as pilot:
+        await pilot.pause()
+        text = app.query_one(Steady)
+        assert [strip.text.strip() for strip in text.render_lines(text.size.region)] == [
+            "label  waits"
+        ]

@@ -4,6 +4,9 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
+from lumitui.app.explain import run_facts, run_overview, words
+from lumitui.app.explain.training_summary import Summary
+from lumitui.app.follow.results.sweep import StepPace, SweepRow
 from lumitui.app.history.listing.find_runs import Order, OrderBy
 from lumitui.app.history.listing.page_cache import TreeLine
 from lumitui.app.history.metric_points import Glance
@@ -50,6 +53,22 @@ def test_a_folded_series_says_how_its_runs_are_and_nothing_of_its_first_run() ->
     assert not {"time", "loss", "cost"} & set(cells)
     opened = drawn(replace(shown, line=TreeLine("vit-1")))
     assert "done" in opened["state"][0] and {"time", "loss", "cost"} <= set(opened)
+
+
+def test_a_speed_has_the_same_digits_in_every_place() -> None:
+    run, totals = a_run("vit-1", state=State.DONE), Summary(9, None, 6266.9, None, None, 16, 256)
+    shown = RowValues(run, TreeLine("vit-1"), Glance(samples_per_s=6266.9), marked=False, now=2e3)
+    texts = [
+        drawn(shown)["speed"][0],
+        run_overview.speed(run, totals),
+        run_overview.relative(run, 0, totals, None)[3],
+        dict(run_facts.metrics(totals, 0))["throughput"],
+        SweepRow("", pace=StepPace(samples_per_s=6266.9)).cells[2],
+    ]
+    assert {text.split()[0] for text in texts} == {"6,267"}
+    assert [words.rate(each) for each in (None, 8.1234, 99.97, 640.123)] == [
+        "-", "8.12", "100", "640",
+    ]  # fmt: skip
 
 
 def test_a_column_that_says_nothing_is_left_out_and_reasons_are_in_the_last() -> None:
