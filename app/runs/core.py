@@ -405,7 +405,9 @@ class RunsCore:
         run = self.history.get(run_id)
         causes = diagnose(ending_of(self._watcher, run))
         causes = with_outside_advice(causes, run.spec, Path(run.project), run.folder)
-        if run.state in WENT_WRONG and causes and causes[0].brief != run.cause:
+        # A log that was deleted since says less than what was found in it.
+        found = run.state in WENT_WRONG and causes and (causes[0].id != "unknown" or not run.cause)
+        if found and causes[0].brief != run.cause:
             self.history.update(run.id, cause=causes[0].brief)
         return causes
 

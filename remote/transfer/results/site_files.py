@@ -96,7 +96,10 @@ def ask(
                 whole = True
                 continue
             if kind == b"shut":
-                raise RefusedError(f"The site could not read {folder}: {last_words(rest)}.", "")
+                raise RefusedError(
+                    f"The site could not read {folder}: {last_words(rest)}.",
+                    "Check that the folder still exists, and its permissions.",
+                )
             yield kind.decode("ascii", "replace"), rest
     if not stop():
         raise _unusable("it is truncated")

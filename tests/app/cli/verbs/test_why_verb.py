@@ -1,7 +1,9 @@
 """`lumitui why` explains any log: the likeliest cause, its line, what to do."""
 
 import re
+import shutil
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -227,3 +229,17 @@ def test_no_fix_for_a_script_names_a_key_of_a_job_file() -> None:
 def test_a_date_or_a_size_in_a_logs_name_is_no_job(name: str, job: str) -> None:
     line = letter_of_log((), f"/logs-20261129/1234567/{name}").splitlines()[2]
     assert line == f"Job:        {job or 'write its ID here'}"
+
+
+def test_a_cause_stays_known_once_the_folder_is_deleted(here: Here, home: Home, job: Path) -> None:
+    (job.parent / "hello.py").write_text("import nothing_here\n")
+    assert here("submit", str(job), "--yes", "--wait").returncode == 5
+    with closing(History(home.settings.history)) as history:
+        assert "nothing_here" in here("why", "last").stdout
+        (run,) = history.page()
+        assert run.cause
+        shutil.rmtree(run.folder)
+        shown = here("why", run.id).stdout
+        assert "its log is empty or missing" in shown and "Read the whole log" not in shown
+        assert history.get(run.id).cause == run.cause
+        assert "folder still exists" in here("fetch", run.id, "--to", str(job.parent / "f")).stderr
