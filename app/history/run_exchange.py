@@ -194,9 +194,8 @@ def _entries_of(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
 def _valid(db: sqlite3.Connection, run: dict[str, Any]) -> Row | None:
     """Return a run's columns, or None if they are damaged: the other laptop would refuse all."""
     query = "SELECT packed, digest FROM blobs WHERE id = ?"
-    numbers = {kind: run[kind] for kind in TEXTS if run[kind] is not None}
-    packed = {kind: db.execute(query, (at,)).fetchone() for kind, at in numbers.items()}
-    texts = {kind: unpack(*row).decode("utf-8", "replace") for kind, row in packed.items()}
+    rows = {kind: db.execute(query, (run[kind],)).fetchone() for kind in TEXTS}
+    texts = {kind: unpack(*row).decode("utf-8", "replace") for kind, row in rows.items() if row}
     try:
         row = _checked_row(run | texts)
     except _INVALID:

@@ -161,9 +161,8 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     lone = gpus > 1 and any(one_gpu_of(job, step) != "no" for step in job.training)
     threads = threads_of_core(job)
-    if (
-        is_exclusive(job) or threads > site.node.threads_per_core or lone
-    ):  # more cores would not use more of its GPUs
+    # More cores would not use more of a lone GPU.
+    if is_exclusive(job) or threads > site.node.threads_per_core or lone:
         return
     usable, right = len(site.node.usable_cores), site.cores_per_gpu * gpus
     least = min(usable, right) if queue.partition.whole_when_full else right // 2

@@ -66,8 +66,8 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
         tasks = job.tasks_per_node
         right = f"--cpus-per-task={share * threads // tasks}"
         if job.options.has("cpus-per-gpu"):
-            option, right = job.options.get("cpus-per-gpu"), "--cpus-per-gpu="
-            right += str(site.cores_per_gpu * threads)
+            option = job.options.get("cpus-per-gpu")
+            right = f"--cpus-per-gpu={site.cores_per_gpu * threads}"
         yield Hit(
             f"The job takes {asked} cores of each node for {some(gpus, 'GPU')}, whose share is "
             f"{share}{_billed(queue, asked, 'cores')}.",
