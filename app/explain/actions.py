@@ -28,9 +28,7 @@ _ONE_BY_ONE = {False: "AMD_SERIALIZE_KERNEL=3", True: "CUDA_LAUNCH_BLOCKING=1"}
 """By vendor (True: NVIDIA), the variable that makes a GPU error name its line of code."""
 _NVIDIA = re.compile(r"(?i)cuda|\bxid\b|nvrm|nvidia")
 _UTC = "%Y-%m-%d %H:%M:%S UTC"
-_DATE = re.compile(
-    r"(?<!\d)20\d\d([-_.]?)[01]\d\1[0-3]\d(?:[-_T]\d\d[-:_.]?\d\d(?:[-:_.]?\d\d)?)?(?!\d)"
-)
+_DATE = re.compile(r"(?<!\d)20\d\d([-_.]?)[01]\d\1[0-3]\d([-_T]\d\d([-_:.]?\d\d){1,2})?(?!\d)")
 _JOB_ID = re.compile(r"(?<![A-Za-z\d])[eo]?(\d{5,8}(?:_\d+)?)(?![A-Za-z\d])")
 """Of a log with any name. Slurm's ids have at most eight digits; a short number may be a size."""
 _LINES = 10
