@@ -28,6 +28,9 @@ _ONE_BY_ONE = {False: "AMD_SERIALIZE_KERNEL=3", True: "CUDA_LAUNCH_BLOCKING=1"}
 """By vendor (True: NVIDIA), the variable that makes a GPU error name its line of code."""
 _NVIDIA = re.compile(r"(?i)cuda|\bxid\b|nvrm|nvidia")
 _UTC = "%Y-%m-%d %H:%M:%S UTC"
+_DATE = re.compile(r"(?<!\d)20\d\d([-_.]?)[01]\d\1[0-3]\d([-_T]\d\d([-_:.]?\d\d){1,2})?(?!\d)")
+_JOB_ID = re.compile(r"(?<![A-Za-z\d])[eo]?(\d{5,8}(?:_\d+)?)(?![A-Za-z\d])")
+"""Of a log with any name. Slurm's ids have at most eight digits; a short number may be a size."""
 _LINES = 10
 _NO_LINE = "no line that shows the cause"
 
@@ -118,12 +121,13 @@ def letter(causes: Sequence[Diagnosis], run: Run) -> str:
 def letter_of_log(causes: Sequence[Diagnosis], log: str) -> str:
     """Return a text for the site's helpdesk about a job of which only the log is known."""
     first = next(iter(causes), None)
-    job = re.search(r"\d{3,}", log.rpartition("/")[2])
+    name = log.rpartition("/")[2]
+    named = re.findall(r"^slurm-(\d+(?:_\d+)?)", name) or _JOB_ID.findall(_DATE.sub("", name))
     lines = [text for item in causes for text in (item.line, *item.telling) if text.strip()]
     return "\n".join([
         f"Subject: a job failed: {first.sentence if first else 'the cause is unknown'}",
         "",
-        f"Job:        {job[0] if job else 'write its ID here'}",
+        f"Job:        {named[0] if len(named) == 1 else 'write its ID here'}",
         f"Log:        {log}",
         _bad_node(first),
         *_from_the_log(lines),

@@ -311,10 +311,10 @@ class History:
         return {str(row[0]): (str(row[1]), State(row[2])) for row in rows}
 
     def states(self, run_ids: Collection[str]) -> dict[str, State]:
-        """Return the states of those of `run_ids` that the history has."""
+        """Return the states of those of `run_ids` that the history has, as far as known."""
         query = "SELECT id, state FROM runs WHERE id IN (SELECT value FROM json_each(?))"
         rows = self._file.rows(query, (json.dumps(list(run_ids)),))
-        return {str(row[0]): State(row[1]) for row in rows}
+        return {str(row[0]): State(row[1]) for row in rows if row[1] in [*State]}
 
     def begun_since(self, moment: float) -> list[str]:
         """Return the ids of the runs created after `moment`, in epoch seconds."""

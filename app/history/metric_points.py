@@ -234,7 +234,8 @@ class RunMetrics:
 
     def broken(self, run_id: str) -> int:
         """Return how many lines of the run's metrics.jsonl could not be read."""
-        rows = self._file.rows("SELECT broken_metrics FROM runs WHERE id = ?", (run_id,))
+        query = "SELECT CAST(broken_metrics AS INTEGER) FROM runs WHERE id = ?"
+        rows = self._file.rows(query, (run_id,))
         return int(rows[0][0]) if rows else 0
 
 

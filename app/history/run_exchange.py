@@ -6,7 +6,7 @@ import math
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +44,8 @@ Row = dict[str, Column]
 """A run as a table row, with its texts."""
 FORMAT = 1
 _MARK = "lumitui history"
+_INVALID = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What invalid entries raise."""
 _LINE_BYTES = 256 << 20
 _AT_ONCE = 500
 """Metrics on one line: at 64 KiB each they stay below _LINE_BYTES."""
@@ -176,27 +178,39 @@ def _entries_of(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
             yield {"text": number, "is": unpack(packed, digest).decode("utf-8", "replace")}
             whole.add(number)
     names = (*PLAIN, *TEXTS, "broken_metrics")
-    ids = set()
+    ids = set[Column]()
     where = "WHERE state != ? ORDER BY created, id"
     for row in db.execute(f"SELECT {', '.join(names)} FROM runs {where}", (State.SENDING.value,)):
         run = dict(zip(names, row, strict=True))
         lost = {kind: None for kind in TEXTS if run[kind] not in whole | {None}}
-        if any(TEXTS[kind].listed or TEXTS[kind].needed for kind in lost):
-            continue
-        run |= lost
-        ids.add(run["id"])
-        yield {"run": run}
-        yield from _metrics_of(db, run["id"])
+        valid = None if any(TEXTS[kind].needed for kind in lost) else _valid(db, run | lost)
+        if valid:
+            ids.add(valid["id"])
+            yield {"run": valid}
+            yield from _metrics_of(db, str(valid["id"]))
     yield from _series_of(db, ids)
+
+
+def _valid(db: sqlite3.Connection, run: dict[str, Any]) -> Row | None:
+    """Return a run's columns, or None if they are damaged: the other laptop would refuse all."""
+    query = "SELECT packed, digest FROM blobs WHERE id = ?"
+    rows = {kind: db.execute(query, (run[kind],)).fetchone() for kind in TEXTS}
+    texts = {kind: unpack(*row).decode("utf-8", "replace") for kind, row in rows.items() if row}
+    try:
+        row = _checked_row(run | texts)
+    except _INVALID:
+        return None
+    return run | {name: row[name] for name in PLAIN}
 
 
 def _metrics_of(db: sqlite3.Connection, run_id: str) -> Iterator[dict[str, Any]]:
     cursor = db.execute("SELECT line FROM metrics WHERE run = ? ORDER BY ordinal", (run_id,))
-    while lines := [row[0] for row in cursor.fetchmany(_AT_ONCE)]:
+    while rows := cursor.fetchmany(_AT_ONCE):
+        lines = [str(line) for (line,) in rows if parse_line(str(line).encode()) is not None]
         yield {"metrics": run_id, "lines": lines}
 
 
-def _series_of(db: sqlite3.Connection, ids: set[str]) -> Iterator[dict[str, Any]]:
+def _series_of(db: sqlite3.Connection, ids: Collection[Column]) -> Iterator[dict[str, Any]]:
     """Yield the series whose runs are all in the file: without its run, a claim looks unsent."""
     for row in db.execute("SELECT id, kind, site, source, created, offered FROM series"):
         members = db.execute(
@@ -205,9 +219,11 @@ def _series_of(db: sqlite3.Connection, ids: set[str]) -> Iterator[dict[str, Any]
         claims = db.execute(
             "SELECT run, place FROM series_runs WHERE series = ? ORDER BY rowid", row[:1]
         ).fetchall()
-        if all(run in ids for run, _ in claims):
-            parts = {"members": [list(one) for one in members], "runs": [list(c) for c in claims]}
-            yield {"series": list(row)} | parts
+        parts = {"members": [list(one) for one in members], "runs": [list(c) for c in claims]}
+        entry = {"series": list(row)} | parts
+        with suppress(*_INVALID):
+            _check_series(entry, ids)
+            yield entry
 
 
 # -------------------------------------------------------------------------- read
@@ -283,7 +299,7 @@ def _checked(number: int, kept: sqlite3.Connection) -> set[str]:
                 _check_metrics(entry, ids)
             elif "series" in entry:
                 _check_series(entry, ids)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except _INVALID as error:
             if is_newer(writer):
                 why = f"lumitui {writer}, a newer version, wrote it; upgrade"
             else:
@@ -318,7 +334,7 @@ def _check_metrics(entry: dict[str, Any], runs: set[str]) -> None:
             raise ValueError("a line that is not a metric")
 
 
-def _check_series(entry: dict[str, Any], runs: set[str]) -> None:
+def _check_series(entry: dict[str, Any], runs: Collection[Column]) -> None:
     kinds = (str, str, str, str, float, int)
     if [type(item) for item in entry["series"]] != list(kinds):
         raise ValueError("a series with other columns")

@@ -407,7 +407,9 @@ class RunsCore:
         causes = diagnose(ending_of(self._watcher, run))
         causes = with_outside_advice(causes, run.spec, Path(run.project), run.folder)
         had_job = run.state in WENT_WRONG and run.job_id
-        if had_job and causes and causes[0].brief != run.cause:
+        # A log that was deleted since says less than what was found in it.
+        found = had_job and causes and (causes[0].id != "unknown" or not run.cause)
+        if found and causes[0].brief != run.cause:
             self.history.update(run.id, cause=causes[0].brief)
         return causes
 

@@ -282,12 +282,12 @@ class LumiApp(OrderedKeysApp):
             self.pop_screen()
 
     def open_run(self, run_id: str, pane: str = "overview") -> None:
-        """Open a run at one of its panes."""
+        """Open a run at one of its panes, or show why it cannot be read."""
         from lumitui.app.tui.screens.run_screen import RunScreen
 
         if isinstance(self.screen, RunScreen) and self.screen.chosen == run_id:
             self.screen.action_pane(pane)
-        else:
+        elif self.run_of(run_id):
             self.push_screen(RunScreen(self.runs, run_id, pane))
 
     def open_compare(self, run_ids: tuple[str, ...]) -> None:

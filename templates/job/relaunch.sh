@@ -63,11 +63,11 @@ lumitui_last_step() {
 
 # lumitui_can_launch: set `why` if the job no longer belongs to this attempt, has too little time, or lacks a node.
 lumitui_can_launch() {
-  local job= pause end left
+  local job= pause left
   for pause in 0 2 5 10 20; do
     sleep "$pause"
     if [[ -n $killed ]]; then lumitui_exit 143; fi
-    if job=$(SLURM_TIME_FORMAT=standard scontrol show job "$SLURM_JOB_ID" 2>/dev/null); then break; fi
+    if job=$(SLURM_TIME_FORMAT=%s scontrol show job "$SLURM_JOB_ID" 2>/dev/null); then break; fi
   done
   # Cancelled; or Slurm gave up this node, which came back while another attempt runs under the same id.
   if ! [[ "$job " =~ JobState=RUNNING[[:space:]] && "$job " =~ Restarts=$((attempt - 1))[[:space:]] ]]; then
@@ -75,9 +75,7 @@ lumitui_can_launch() {
     return
   fi
   left=$((limit - SECONDS))
-  if [[ $job =~ EndTime=([0-9T:-]+) ]] && end=$(date -d "${BASH_REMATCH[1]}" +%s 2>/dev/null); then
-    left=$((end - $(date +%s)))
-  fi
+  if [[ $job =~ EndTime=([0-9]+)[[:space:]] ]]; then left=$((BASH_REMATCH[1] - $(date +%s))); fi
   if ((left <= spare)); then
     why="the job ends in $left s, too soon for another launch"
   elif ! lumitui_wait timeout -k 5 60 srun --overlap --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 true; then

@@ -203,8 +203,7 @@ class RunFinder:
         rows = self._file.rows(
             f"SELECT r.state, count(*) FROM runs r {index} {where} GROUP BY r.state", values
         )
-        names = {state.value for state in State}
-        return {State(row[0]): int(row[1]) for row in rows if row[0] in names}
+        return {State(row[0]): int(row[1]) for row in rows if row[0] in [*State]}
 
     def runs(
         self,

@@ -20,7 +20,7 @@ from lumitui.app.history.listing.find_runs import (
     RunListing,
 )
 from lumitui.app.history.listing.state_filter import STATE_GROUPS, WENT_WRONG
-from lumitui.app.history.run import Run
+from lumitui.app.history.run import UNFINISHED, Run
 from lumitui.remote.site.states import State
 
 _DEEPEST = 4
@@ -217,8 +217,8 @@ class RunWindow:
         if not self._entries:
             return None
         going_on = self._finder.newest_in(STATE_GROUPS["running"] | STATE_GROUPS["waiting"])
-        newest = max(self._entries, key=lambda entry: entry.place).id if self.is_tree else None
-        return going_on if going_on in self._places else newest or self.lines[0].id
+        newest = (self._entries if self.is_tree else self.lines)[0].id
+        return going_on if going_on in self._places else newest
 
     def show(self, criteria: Filter = EVERYTHING, order: Order = NEWEST_FIRST) -> None:
         """Change the selection or the order, and start again."""
@@ -288,7 +288,7 @@ class RunWindow:
     def unfinished(self, run_ids: Collection[str]) -> bool:
         """Return whether one of these runs, as listed, has not ended."""
         ids = frozenset(run_ids)
-        return any(not State(one.state).is_final for one in self._entries if one.id in ids)
+        return any(one.state in UNFINISHED for one in self._entries if one.id in ids)
 
     def fold(self, run_id: str, *, folded: bool) -> None:
         """Hide or show the descendants of a run, or the series it represents."""

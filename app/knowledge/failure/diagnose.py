@@ -494,10 +494,15 @@ def _nothing_known(
 ) -> Diagnosis:
     telltales = _telltale_lines(evidence.lines)
     code = "" if rc is None else f" with exit code {rc}"
+    why = "the end of its log does not show why"
+    do = "Read the whole log from the start of the program."
+    if not telltales:
+        why = "its log is empty or missing"
+        do = "Check that its folder still exists and that the disk is not full."
     return Diagnosis(
         "unknown",
-        f"The job is {state}{code}, and the end of its log does not show why.",
-        "Read the whole log from the start of the program.",
+        f"The job is {state}{code}, and {why}.",
+        do,
         telltales[-1] if telltales else "",
         failed_rank,
         telling=telltales,

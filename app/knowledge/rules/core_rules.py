@@ -16,6 +16,7 @@ from lumitui.app.knowledge.site_facts.allocation import (
     is_exclusive,
     on_other_nodes,
     queue_of,
+    threads_of_core,
     whole_nodes,
 )
 from lumitui.app.knowledge.site_facts.process_counts import (
@@ -36,10 +37,9 @@ def _where(job: ScriptJob) -> Position:
     return option.at if option else NOWHERE
 
 
-def _threads(job: ScriptJob) -> bool:
-    """Return whether Slurm counts hardware threads instead of cores."""
-    hint, threads = job.options.value("hint"), job.options.number("threads-per-core")
-    return hint == "multithread" or (threads or 1) > 1
+def _cpu(job: ScriptJob) -> str:
+    """Return the word for what Slurm counts as a CPU of the job."""
+    return "hardware thread" if threads_of_core(job) > 1 else "core"
 
 
 @rule(
@@ -51,18 +51,18 @@ def _threads(job: ScriptJob) -> bool:
     source="the site's profile, node.cores and node.reserved_cores",
 )
 def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    asked, usable, option = cores_of_node(job, site), len(site.node.usable_cores), job.options.get
-    if asked is None or asked <= usable or _threads(job) or site.scheduler != "slurm":
+    asked, threads, option = cores_of_node(job, site), threads_of_core(job), job.options.get
+    cores, usable = site.node.cores * threads, len(site.node.usable_cores) * threads
+    if asked is None or asked <= usable or site.scheduler != "slurm":
         return
     if (gpus_of_node(job) or 0) > site.node.gpus:  # another rule reports it
         return
     if on_other_nodes(job, site):
         return
     tasks, given = job.tasks_per_node, option("cpus-per-task")
-    reserved = site.node.cores - usable
-    keeps = f" (the system reserves {reserved} of {site.node.cores})" if reserved else ""
+    keeps = f" (the system reserves {cores - usable} of {cores})" if cores > usable else ""
     right = f"--cpus-per-task={max(1, usable // tasks)}"
-    words = f"The job requests {asked} cores on each node, but may use only {usable}{keeps}."
+    words = f"The job requests {asked} {_cpu(job)}s on each node, but may use only {usable}{keeps}."
     gpus = site.node.gpus
     if gpus and asked == site.cores_per_gpu * gpus:  # set by the profile
         share = f"Write at most {usable // gpus}, a GPU's share of the node's cores."
@@ -93,7 +93,7 @@ def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
         gpus_of_node(job),
         job.options.get("cpus-per-task"),
     )
-    if not site.cores_fixed or asked is None or not gpus or _threads(job):
+    if not site.cores_fixed or asked is None or not gpus or threads_of_core(job) > 1:
         return
     if gpus > site.node.gpus:  # no node has so many; another rule reports it
         return
@@ -160,18 +160,20 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if queue is None or asked is None or gpus != site.node.gpus or site.cores_fixed:
         return
     lone = gpus > 1 and any(one_gpu_of(job, step) != "no" for step in job.training)
-    if is_exclusive(job) or _threads(job) or lone:  # more cores would not use more of its GPUs
+    threads = threads_of_core(job)
+    # More cores would not use more of a lone GPU.
+    if is_exclusive(job) or threads > site.node.threads_per_core or lone:
         return
     usable, right = len(site.node.usable_cores), site.cores_per_gpu * gpus
     least = min(usable, right) if queue.partition.whole_when_full else right // 2
-    told = f"--cpus-per-task={usable // job.tasks_per_node}"
+    told = f"--cpus-per-task={usable * threads // job.tasks_per_node}"
     every = f"all {gpus} GPUs" if gpus > 1 else "the GPU"
-    places = [(asked, job.options.get("cpus-per-task"), _where(job), "The job takes")]
+    places = [(asked // threads, job.options.get("cpus-per-task"), _where(job), "The job takes")]
     for step in job.training if len(job.training) == 1 else ():
         own = step.srun.get("cpus-per-task") if step.srun else None
         if own and step.srun and tasks_per_node_of(job, step) == job.tasks_per_node:
             cores = (step.srun.number("cpus-per-task") or usable) * job.tasks_per_node
-            places.append((cores, own, own.at, "The ranks have"))
+            places.append((cores // threads, own, own.at, "The ranks have"))
     for cores, option, at, words in places:
         if 2 * gpus <= cores < least:
             yield Hit(
@@ -194,12 +196,12 @@ def _threads_of_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in job.settings("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         known = [step.rank.cores for step in steps_with(job, variable) if step.rank.cores]
         cores = min(known, default=None)
-        if not variable.value.isdecimal() or cores is None or _threads(job):
+        if not variable.value.isdecimal() or cores is None:
             continue
         if int(variable.value) > cores:
             yield Hit(
                 f"{variable.name}={variable.value} gives each rank more threads than its "
-                f"{some(cores, 'core')}.",
+                f"{some(cores, _cpu(job))}.",
                 f"Set it to {cores}, or to 1 if data loaders use the other cores.",
                 variable.at,
             )
@@ -217,9 +219,7 @@ _WORKERS = re.compile(r"--?(?:(?:dataloader|data|loader|train)[-_])?(?:num[-_])?
     source="torch.utils.data, the warning of DataLoader; LUMI-AI-Guide 05: 7 workers for 7 cores",
 )
 def _workers(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    if _threads(job) or site.scheduler != "slurm":
-        return
-    for step in job.training:
+    for step in job.training if site.scheduler == "slurm" else ():
         cores = step.rank.cores
         if cores is None:
             continue
@@ -228,7 +228,7 @@ def _workers(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if _WORKERS.fullmatch(name) and text.isdecimal() and int(text) > cores:
                 yield Hit(
                     f"Each rank starts {some(int(text), 'worker')} for its data, but has "
-                    f"{some(cores, 'core')}.",
+                    f"{some(cores, _cpu(job))}.",
                     f"Use {some(max(1, cores - 1), 'worker')}, or request more cores.",
                     value.at,
                 )
@@ -421,7 +421,7 @@ def _numa_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 "Omit --numa-binding, or use whole nodes.",
                 option.at,
             )
-        elif whole and cores and cores <= usable - usable // domains and not _threads(job):
+        elif whole and cores and cores <= usable - usable // domains and threads_of_core(job) == 1:
             yield Hit(
                 f"--numa-binding needs cores near each GPU, but srun gives torchrun {cores} of the "
                 f"node's {usable} cores, so one of its {domains} NUMA domains may have no core.",

@@ -14,6 +14,7 @@ from lumitui.app.knowledge.site_facts.allocation import (
     gpus_of_node,
     is_exclusive,
     queue_of,
+    threads_of_core,
     whole_nodes,
 )
 from lumitui.app.knowledge.site_facts.process_counts import PER_NODE_LAUNCHERS
@@ -54,17 +55,19 @@ def _billed(queue: NamedPartition, amount: float, share: str) -> str:
     "ml-multi.md",
 )
 def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    part, asked = _part(job, site), cores_of_node(job, site)
-    if part is None or asked is None or site.cores_fixed or job.options.has("hint"):
+    part, asked, threads = _part(job, site), cores_of_node(job, site), threads_of_core(job)
+    if part is None or asked is None or site.cores_fixed or threads > site.node.threads_per_core:
         return
     queue, gpus = part
+    asked = math.ceil(asked / threads)
     share = site.cores_per_gpu * gpus
     if share < asked <= len(site.node.usable_cores):
         option = job.options.get("cpus-per-task")
         tasks = job.tasks_per_node
-        right = f"--cpus-per-task={share // tasks}"
+        right = f"--cpus-per-task={share * threads // tasks}"
         if job.options.has("cpus-per-gpu"):
-            option, right = job.options.get("cpus-per-gpu"), f"--cpus-per-gpu={site.cores_per_gpu}"
+            option = job.options.get("cpus-per-gpu")
+            right = f"--cpus-per-gpu={site.cores_per_gpu * threads}"
         yield Hit(
             f"The job takes {asked} cores of each node for {some(gpus, 'GPU')}, whose share is "
             f"{share}{_billed(queue, asked, 'cores')}.",

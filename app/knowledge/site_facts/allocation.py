@@ -92,6 +92,12 @@ def cores_of_node(job: ScriptJob, site: Site) -> int | None:
     return None if each is None or gpus is None else max(tasks, each * gpus)
 
 
+def threads_of_core(job: ScriptJob) -> int:
+    """Return how many CPUs Slurm counts for one core: several if it counts hardware threads."""
+    hint, threads = job.options.value("hint"), job.options.number("threads-per-core")
+    return 2 if hint == "multithread" else threads or 1
+
+
 def asks_for_gpus(job: ScriptJob) -> bool:
     """Return whether any option requests GPUs, whatever the number."""
     names = (*GPU_OPTIONS, "tres-per-task", "ntasks-per-gpu")

@@ -96,7 +96,8 @@ def ask(
                 whole = True
                 continue
             if kind == b"shut":
-                raise RefusedError(f"The site could not read {folder}: {last_words(rest)}.", "")
+                said = f"The site could not read {folder}: {last_words(rest)}."
+                raise RefusedError(said, "Check that the folder still exists, and its permissions.")
             yield kind.decode("ascii", "replace"), rest
     if not stop():
         raise _unusable("it is truncated")

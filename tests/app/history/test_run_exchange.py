@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -222,6 +223,46 @@ def test_a_run_that_is_being_sent_stays_with_its_laptop(
     history.begin(made("b-000002"))
     assert history.exchange.export(exported).left_out == 1
     assert other.exchange.merge(exported).added == ("b-000002",)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("runs", "state", "nowhere"),
+        ("runs", "note", b"\xff"),
+        ("runs", "dirty", b"\xff"),
+        ("runs", "attempts", "[null]"),
+        ("runs", "created", 1e300),
+        ("runs", "folder", ""),
+        ("runs", "broken_metrics", "x"),
+        ("metrics", "line", b"\xff"),
+        ("metrics", "line", "{"),
+        ("series", "created", "x"),
+        ("series_members", "plan", "["),
+    ],
+)
+def test_one_damaged_row_costs_no_other(
+    history: History,
+    other: History,
+    path: Path,
+    exported: Path,
+    table: str,
+    column: str,
+    value: object,
+) -> None:
+    for run_id in ("good-000001", "bad-000002"):
+        history.begin(made(run_id))
+    history.metrics.add("bad-000002", LINES, (0, 50))
+    members = (SeriesMember(1, "--lr=1", "{}"),)
+    history.series.begin(RunSeries("g-000001", "grid", "lumi", "/job.yaml", 1.0, members))
+    history.close()
+    where = "WHERE id = 'bad-000002'" if table == "runs" else ""
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(f"UPDATE {table} SET {column} = ? {where}", (value,))
+    with closing(History(path)) as damaged:
+        is_kept = table != "runs" or column == "dirty"
+        assert carried(damaged, other, exported) == (2 if is_kept else 1, 0, 0)
+    assert other.get("good-000001") == made("good-000001")
 
 
 def test_a_grid_arrives_and_its_last_claims_are_those_of_both_laptops(

@@ -1,11 +1,14 @@
 """`lumitui why` explains any log: the likeliest cause, its line, what to do."""
 
 import re
+import shutil
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from lumitui.app.explain.actions import letter_of_log
 from lumitui.app.history.history import History
 from lumitui.app.knowledge.causes.cause_table import EVERY
 from lumitui.app.knowledge.causes.meanings import EXIT_CODES, OF_THE_FIRST, STATE_RULES
@@ -207,3 +210,40 @@ def test_no_fix_for_a_script_names_a_key_of_a_job_file() -> None:
     tables = (*EVERY, *STATE_RULES.values(), *EXIT_CODES.values(), *OF_THE_FIRST.values())
     fixes = [in_script_words(rule.do) for rule in tables if rule not in of_lumitui]
     assert [fix for fix in fixes if re.search(r"`[a-z_]+:[ `]|job file", fix)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "job"),
+    [
+        ("slurm-123.out", "123"),
+        ("slurm-20261129_4.out", "20261129_4"),
+        ("resnet50-12345678.out", "12345678"),
+        ("job.o12345678", "12345678"),
+        ("train_20261129_12345678.log", "12345678"),
+        ("2026-11-29T10-11-12-12345678.log", "12345678"),
+        ("imagenet_2012_12345678.err", "12345678"),
+        ("train-20261129.log", ""),
+        ("train-2026-11-29.log", ""),
+        ("20261129-101112.log", ""),
+        ("llama-4096-a100.log", ""),
+        ("1764417600.log", ""),
+        ("12345678-12345679.log", ""),
+    ],
+)
+def test_a_date_or_a_size_in_a_logs_name_is_no_job(name: str, job: str) -> None:
+    line = letter_of_log((), f"/logs-20261129/1234567/{name}").splitlines()[2]
+    assert line == f"Job:        {job or 'write its ID here'}"
+
+
+def test_a_cause_stays_known_once_the_folder_is_deleted(here: Here, home: Home, job: Path) -> None:
+    (job.parent / "hello.py").write_text("import nothing_here\n")
+    assert here("submit", str(job), "--yes", "--wait").returncode == 5
+    with closing(History(home.settings.history)) as history:
+        assert "nothing_here" in here("why", "last").stdout
+        (run,) = history.page()
+        assert run.cause
+        shutil.rmtree(run.folder)
+        shown = here("why", run.id).stdout
+        assert "its log is empty or missing" in shown and "Read the whole log" not in shown
+        assert history.get(run.id).cause == run.cause
+        assert "folder still exists" in here("fetch", run.id, "--to", str(job.parent / "f")).stderr

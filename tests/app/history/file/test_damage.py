@@ -17,6 +17,7 @@ from lumitui.app.cli.views import tables
 from lumitui.app.history.file.schema import SCHEMA
 from lumitui.app.history.history import History
 from lumitui.remote.site.errors import HistoryError, LumiError
+from lumitui.remote.site.states import State
 from tests.support.attacks.damaged_history import (
     filled_history,
     no_byte,
@@ -261,6 +262,17 @@ def test_a_column_of_another_type_is_told(path: Path) -> None:
 
 
 # -- the file is damaged before it is opened
+
+
+def test_a_damaged_value_hides_no_other(path: Path) -> None:
+    history = History(path)
+    for name in ("a-000001", "b-000002"):
+        history.begin(a_run(name, state=State.DONE))
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE runs SET state = 'x', broken_metrics = 'x' WHERE id = 'b-000002'")
+    assert history.states(["a-000001", "b-000002"]) == {"a-000001": State.DONE}
+    assert history.metrics.broken("b-000002") == 0
+    history.close()
 
 
 def test_a_file_that_was_just_emptied_is_damage(home: Home, here: Here) -> None:

@@ -4,6 +4,7 @@ app/follow/chain/test_relaunch.py has the same on this machine, test_relaunch_cl
 """
 
 import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,11 @@ exit "${AWAY:-0}"
 """
 SCONTROL = """#!/bin/bash
 echo scontrol >>"$CALLS"
-[[ -z ${CONTROLLER_AWAY:-} && $SLURM_TIME_FORMAT == standard ]] || exit 1
-echo "JobId=9 JobState=${STATE:-RUNNING} Restarts=${RESTARTS:-0} EndTime=${END:-Unknown} "
+[[ -z ${CONTROLLER_AWAY:-} ]] || exit 1
+format=$SLURM_TIME_FORMAT end=Unknown
+[[ $format == %* ]] || format=%Y-%m-%dT%H:%M:%S
+[[ -z ${END_IN:-} ]] || end=$(date -d "$END_IN seconds" "+$format")
+echo "JobId=9 JobState=${STATE:-RUNNING} Restarts=${RESTARTS:-0} EndTime=$end "
 """
 HEAD = f"""{sourced("relaunch")}sleep() {{ echo "slept $1"; }}
 save() {{
@@ -139,7 +143,7 @@ def test_torchrun_hides_how_its_ranks_ended(
         ("save a; return 1", {"LIMIT": "120"}, "too soon for another launch"),
         (
             "save a; return 1",
-            {"END": "2020-01-01T00:00:00", "SLURM_TIME_FORMAT": "relative"},
+            {"END_IN": "-9", "SLURM_TIME_FORMAT": "relative"},
             "too soon for another launch",
         ),
         (
@@ -158,6 +162,18 @@ def test_it_says_why_the_job_ends(
     done = job(folder, launch, **environ)
     assert (done.rc, done.exit["rc"], done.launches) == (1, 1, ["19000"])
     assert "lumitui: the program is not restarted: " in done.out and why in done.out
+
+
+@pytest.mark.parametrize(("change", "end", "launches"), [(900, 30, 1), (-900, 600, 2)])
+def test_the_hour_that_the_clock_shows_twice_moves_no_end(
+    folder: Path, change: int, end: int, launches: int
+) -> None:
+    """The clock is set back in or was set back before a quarter of an hour."""
+    at = time.gmtime(time.time() + 3600 + change)
+    zone = f"WIN0SUM-1,{(at.tm_yday + 200) % 365},"
+    zone += f"{at.tm_yday - 1}/{at.tm_hour}:{at.tm_min}:{at.tm_sec}"
+    done = job(folder, "save a; return 1", "return 0", TZ=zone, END_IN=str(end))
+    assert len(done.launches) == launches, done.out
 
 
 def test_a_manifest_of_a_bundled_trainer_makes_a_checkpoint(folder: Path) -> None:

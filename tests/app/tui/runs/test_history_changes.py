@@ -84,6 +84,26 @@ async def test_what_was_damaged_before_is_reported_when_the_tui_opens(settings: 
         await reports(pilot, "is kept as")
 
 
+@pytest.mark.parametrize(
+    ("column", "value"), [("created", "x"), ("exits", "x"), ("state", "x"), ("note", b"\xff")]
+)
+async def test_a_damaged_row_is_reported_and_the_other_runs_stay_usable(
+    settings: Settings, column: str, value: object
+) -> None:
+    app = LumiApp(settings)
+    for at, name in enumerate(("good-000001", "damaged-000002")):
+        app.runs.history.begin(a_run(name, state=State.DONE, created=1000.0 + at))
+    with contextlib.closing(sqlite3.connect(settings.history)) as db, db:
+        db.execute(f"UPDATE runs SET {column} = ? WHERE id = 'damaged-000002'", (value,))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: "good-000001" in shown(pilot), "the run")
+        app.open_run("damaged-000002")
+        await sees(pilot, "The run damaged-000002 cannot be read.")
+        await pilot.press("escape")
+        app.open_run("good-000001")
+        await sees(pilot, "Overview")
+
+
 async def test_a_change_draws_nothing_of_a_screen_that_is_covered(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
