@@ -164,7 +164,7 @@ class Sends:
         """Ask once for all sizes, with their total cost."""
         from lumitui.app.runs import ladder_terms
 
-        title = f"{plans[0].preview.name} on {len(plans)} sizes"
+        title = f"{plans[0].preview.name} at {len(plans)} sizes"
         self._confirm_again(plans, ladder_terms(plans), title)
 
     def _confirm_sequence(self, plans: tuple[Resubmission, ...]) -> None:

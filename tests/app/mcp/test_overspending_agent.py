@@ -421,7 +421,7 @@ def test_a_secret_that_the_user_allows_is_sent(
 @pytest.mark.parametrize(
     ("words", "refusal"),
     [
-        ("{}", "Agents may not submit: `agents.may` does not list it."),
+        ("{}", "Agents may not submit: `agents.may` does not list `submit`."),
         ("{gpu_hours: 9, sites: [laptop]}", "Agents may not submit"),
         ("{gpu_hours: 9, sites: [lumi], may: [preview, submit]}", "not submit to laptop"),
         ("{sites: [laptop], may: [preview, submit]}", "`agents.gpu_hours` is not set"),

@@ -142,7 +142,7 @@ def test_submitting_again_sends_only_what_was_not_sent(
     assert failed.returncode == 3 and "1 of 3 runs was sent" in failed.stderr
     again = here("submit", str(job), "--yes")
     assert again.returncode == 0, again.stderr
-    assert "--no-rest sends all of them again" in again.stderr
+    assert "--no-rest sends all runs again" in again.stderr
     assert site.sent == ["vit", "vit-evaluate", "vit-evaluate", "vit-clean"]
     assert site.waits["vit-evaluate"] == "afterok:101"
     here("submit", str(job), "--yes")
@@ -285,7 +285,7 @@ def test_what_waits_for_a_failure_is_not_sent_after_it(
     runs.history.update("vit-000000", state=State.FAILED, updated=time.time())
     failed = here("submit", str(job), "--yes")
     assert failed.returncode == 2 and "has ended as failed" in failed.stderr
-    assert "To send all of them again, use --no-rest" in failed.stderr
+    assert "To send all runs again, use --no-rest" in failed.stderr
     assert site.sent == ["vit", "vit-evaluate"]
 
 

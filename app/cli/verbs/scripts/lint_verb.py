@@ -55,7 +55,7 @@ class _LintOptions(TypedDict):
 )
 @click.option(
     "--fail-on", type=click.Choice(_SEVERITIES[::-1]), default="warning", show_default=True,
-    help="Lowest severity that makes the exit code 1.",
+    help="Lowest severity that exits with 1.",
 )  # fmt: skip
 @click.option(
     "--format", "layout", type=click.Choice(["text", "github"]), default="text",

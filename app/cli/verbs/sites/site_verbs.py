@@ -37,7 +37,7 @@ def show(reply: Reply, site_name: str | None) -> None:
         every = known.valid()
         reply.give(every, tables.site_table(every, columns()))
     say(
-        "`lumitui site show NAME` shows one site's limits and facts. Put your own profiles into "
+        "`lumitui site show NAME` shows one site's limits and facts. Put your own profiles in "
         f"{own_settings().profiles[0]}/NAME.yaml; with `extends: OTHER` a profile inherits the "
         "keys that it omits. `lumitui schema site` lists all keys."
     )
@@ -61,7 +61,7 @@ def live(reply: Reply, site_name: str) -> None:
 @json_option
 @click.pass_obj
 def prune(reply: Reply, site_name: str, dry: bool, yes: bool) -> None:
-    """Remove the code that no unfinished run uses from a site."""
+    """Remove from a site the code that no unfinished run uses."""
     with core() as runs:
         freed = runs.prune(site_name, dry=dry or not yes, warn=warn)
         if not (dry or yes) and any(one.snapshots for one in freed.values()):
@@ -73,7 +73,7 @@ def prune(reply: Reply, site_name: str, dry: bool, yes: bool) -> None:
         say("There is nothing to remove.")
         return
     say(
-        "Kept: each project's newest code, which speeds up the next send, the code of "
+        "Kept: each project's newest code (it speeds up the next send), the code of "
         "unfinished runs, and each run's own copy (`code` in its folder). To free an ended "
         "run's copy, remove it manually."
     )
@@ -87,7 +87,7 @@ def prune(reply: Reply, site_name: str, dry: bool, yes: bool) -> None:
     "removed",
     metavar="NAME",
     multiple=True,
-    help="Remove this name or id; repeatable.",
+    help="Remove the data with this name or id; repeatable.",
 )
 @click.option("--prune", "pruned", is_flag=True, help="Remove data that no unfinished run needs.")
 @dry_option

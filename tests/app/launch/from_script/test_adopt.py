@@ -191,7 +191,7 @@ def test_each_note_is_true_of_what_the_script_does() -> None:
     assert changes["first line"] == "#!/bin/bash → #!/bin/bash -l"
     assert changes["--open-mode=truncate"] == "truncate → append"
     assert "--open-mode=truncate" not in derived
-    assert changes["working folder"].startswith("the one of sbatch → $RUN_DIR/code")
+    assert changes["working folder"].startswith("where sbatch runs → $RUN_DIR/code")
     assert changes["srun --kill-on-bad-exit=0"] == "0 → 1"
     assert changes["srun's options"] == "not set → --label"
     assert "TORCHINDUCTOR_CACHE_DIR" in changes["variables of the site's profile"]
