@@ -126,9 +126,8 @@ def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
             path = runs.surveys.write(probe)
             say(f"Wrote {path}. Next, run: lumitui new --site {site_name} --script YOURS.py")
         else:
-            say(
-                f"To write it to your profile: lumitui site check {site_name} --probe --run {run.id} --write"
-            )
+            again = f"lumitui site check {site_name} --probe --run {run.id} --write"
+            say(f"To write it to your profile: {again}")
 
 
 def _sent(runs: "Runs", site_name: str, account: str, options: _Probe) -> "Run":

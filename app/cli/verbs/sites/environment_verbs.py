@@ -53,7 +53,7 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
     help="With --prune: days without use.",
 )
 @click.option(
-    "--remove", "names", metavar="NAME", multiple=True, help="Remove this one; repeatable."
+    "--remove", "names", metavar="NAME", multiple=True, help="Remove this environment; repeatable."
 )
 @dry_option
 @json_option
