@@ -241,8 +241,8 @@ def resubmit_ladder(
 def note_followers(runs: "Runs", run_id: str) -> None:
     """Print on stderr which runs followed a run, and how to send them again with it."""
     if followers := [run.id for run, _ in runs.series.followers(run_id)]:
-        them = "it" if len(followers) == 1 else "them"
-        say(f"note: {', '.join(followers)} followed it. To resubmit {them} too, add --then.")
+        them = followers[0] if len(followers) == 1 else "them"
+        say(f"note: {', '.join(followers)} followed {run_id}. To resubmit {them} too, add --then.")
 
 
 def resubmit_sequence(

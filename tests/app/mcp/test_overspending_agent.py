@@ -30,7 +30,7 @@ from tests.support.servers.sshd import Sshd
 FORGED = (AttemptRecord(1, "1", "nid005001", started=1.9e9, ended=1.0, rc=0, end="done"),)
 USED = "it was already used, or it is more than ten minutes old"
 SLEEPS = "import time\ntime.sleep(60)\n"
-OTHER = "for a different action than this one"
+OTHER = r"for a different action\."
 
 
 LUMI = """name: a

@@ -308,7 +308,7 @@ def test_a_resubmission_names_what_followed_and_takes_it_along(
     runs.history.update("vit-000000", state=State.FAILED, updated=time.time())
     alone = here("resubmit", "vit-000000", "--yes", "--set", "time=00:30:00")
     assert alone.returncode == 0, alone.stderr
-    assert "vit-evaluate-000001, vit-clean-000002 followed it. To resubmit" in alone.stderr
+    assert "vit-evaluate-000001, vit-clean-000002 followed vit-000000. To resubmit" in alone.stderr
     assert site.sent[3:] == ["vit"]
     site.refuse = "vit-clean"
     assert here("resubmit", "vit-000000", "--yes", "--then").returncode == 3

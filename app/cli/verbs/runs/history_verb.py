@@ -127,7 +127,7 @@ def _check(reply: Reply, runs: "Runs") -> None:
     if facts.damage:
         raise HistoryError(
             f"The history {facts.path} is damaged.",
-            "Run `lumitui history`, which sets the file aside and begins a new one. Then rebuild "
+            "Run `lumitui history`, which sets the file aside and starts a new one. Then rebuild "
             "each site's runs with `lumitui history --recover SITE`.",
         )
     if facts.lost_texts:

@@ -585,7 +585,7 @@ def test_the_verb_writes_the_job_file_once_and_never_over_one(
     script.write_text(LUMI)
     done = here("import", str(script), "-o", str(job))
     assert done.returncode == 0, done.stderr
-    assert "site: lumi, by " in done.stderr and "lost: module load rclone" in done.stderr
+    assert "site: lumi, guessed from " in done.stderr and "lost: module load rclone" in done.stderr
     assert parse_job(job.read_text(), "job").site == "lumi"
     assert not home.settings.history.exists(), "an import needs no history"
     told(here("import", str(script), "--site", "lumi", "-o", str(job)), 2, "already")
