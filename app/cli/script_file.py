@@ -59,9 +59,7 @@ def script_bytes(path: str) -> bytes:
         most = _LARGEST + 1
         data = sys.stdin.buffer.read(most) if path == "-" else read_plain(Path(path), most)
     except (OSError, ValueError) as error:
-        reason = (
-            error.strerror if isinstance(error, OSError) else "the name contains a NUL character"
-        )
+        reason = error.strerror if isinstance(error, OSError) else "the name contains a NUL"
         raise InputError(
             f"Cannot read the script {path}: {reason}.", "Choose a file that you can read."
         ) from error

@@ -296,9 +296,7 @@ class AgentTools:
         try:
             target = (self._folder / path).resolve()
         except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or a null byte
-            raise InputError(
-                f"{path!r} is not a file path.", "Pass the path of a job file."
-            ) from error
+            raise InputError(f"{path!r} is not a file path.", "Pass a job file.") from error
         within = target.is_relative_to(self._folder)
         hidden = within and any(
             part.startswith(".") for part in target.relative_to(self._folder).parts

@@ -47,7 +47,7 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
         row("global batch", lambda launch: launch.global_batch or "unknown"),
         _rate_change(before, after),
         row("arguments", _other_arguments),
-        row("billed at most", _billed),
+        row("billed at most", lambda one: words.amount(one.price) if one.price.amount else 0),
     ]
     seldom = (row("stop signal", _signal), row("memory per rank", _memory))
     rows += [change for change in seldom if change.differs]
@@ -154,10 +154,6 @@ def _memory(launch: Launch) -> str:
 
 def _gpus(launch: Launch) -> int:
     return launch.layout.nodes * launch.layout.gpus_per_node
-
-
-def _billed(launch: Launch) -> str:
-    return words.amount(launch.price) if launch.price.amount else "0"
 
 
 def _other_arguments(launch: Launch) -> str:

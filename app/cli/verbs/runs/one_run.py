@@ -82,7 +82,7 @@ def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
             run = runs.history.get(run.id)
     reply.give(run_data(run))
     if text is not None:
-        say(f"Saved the note of {run.id}." if text else f"Removed the note of {run.id}.")
+        say(f"Saved the note on {run.id}." if text else f"Removed the note on {run.id}.")
     if tag is not None:
         say(tags_text(run.id, tag))
 

@@ -52,9 +52,7 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
     show_default=True,
     help="With --prune: days without use.",
 )
-@click.option(
-    "--remove", "names", metavar="NAME", multiple=True, help="Remove this environment; repeatable."
-)
+@click.option("--remove", "names", metavar="NAME", multiple=True, help="Remove NAME; repeatable.")
 @dry_option
 @json_option
 @click.pass_obj
