@@ -224,7 +224,7 @@ def refuse_wait(wait: bool) -> None:
     """
     if wait:
         raise InputError(
-            "--wait and --timeout work only for one run, but this sends several.",
+            "--wait and --timeout work only with one run, but this sends several.",
             "Omit them, and follow the runs with `lumitui status`.",
         )
 

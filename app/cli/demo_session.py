@@ -31,7 +31,7 @@ def headless(runs: "Runs", job: Path) -> int:
     scaling = runs.scaling.of(first.id, ScalingQuestion())
     advice = advise_size(scaling, SizeGoal())
     show("\n" + scaling_text(scaling, advice, 200))
-    say("note: both nodes share this machine's cores, so the second one gains little.")
+    say("note: both nodes share this machine's cores, so the second adds little.")
     return 0
 
 

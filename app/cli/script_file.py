@@ -59,7 +59,7 @@ def script_bytes(path: str) -> bytes:
         most = _LARGEST + 1
         data = sys.stdin.buffer.read(most) if path == "-" else read_plain(Path(path), most)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "the name has a NUL character"
+        reason = error.strerror if isinstance(error, OSError) else "the name contains a NUL"
         raise InputError(
             f"Cannot read the script {path}: {reason}.", "Choose a file that you can read."
         ) from error
@@ -71,8 +71,8 @@ def script_bytes(path: str) -> bytes:
     if path.endswith(".ipynb"):
         raise InputError(
             f"{path} is a notebook, not an sbatch script.",
-            f"`jupyter nbconvert --to script {quote(path)}` writes its program, and `lumitui new "
-            "--script` a job file for it.",
+            f"`jupyter nbconvert --to script {quote(path)}` extracts its program; `lumitui new "
+            "--script` writes a job file for it.",
         )
     if path.endswith((".yaml", ".yml")) and b"#SBATCH" not in data:
         raise InputError(
@@ -81,7 +81,7 @@ def script_bytes(path: str) -> bytes:
         )
     if len(data) > _LARGEST:
         raise InputError(
-            f"The script {path} is larger than 4 MiB, which Slurm refuses.",
+            f"The script {path} is larger than Slurm's limit of 4 MiB.",
             "Move its data into a separate file.",
         )
     if (lines := data.count(b"\n")) > _MOST_LINES:

@@ -161,9 +161,9 @@ def sends_rest(
     if not same:
         raise InputError(
             f"{job} has changed since it was submitted: {now.sentence}",
-            "--rest sends the others as planned; --no-rest sends all of them again.",
+            "--rest sends the others as planned; --no-rest sends all runs again.",
         )
-    how = "" if whole else " This sends the others; --no-rest sends all of them again."
+    how = "" if whole else " This sends the others; --no-rest sends all runs again."
     say(f"{now.sentence}{how}")
     _send_rest(reply, runs, now, yes=yes, force=force)
     return True
@@ -241,8 +241,8 @@ def resubmit_ladder(
 def note_followers(runs: "Runs", run_id: str) -> None:
     """Print on stderr which runs followed a run, and how to send them again with it."""
     if followers := [run.id for run, _ in runs.series.followers(run_id)]:
-        them = "it" if len(followers) == 1 else "them"
-        say(f"note: {', '.join(followers)} followed it. To resubmit {them} too, add --then.")
+        them = followers[0] if len(followers) == 1 else "them"
+        say(f"note: {', '.join(followers)} followed {run_id}. To resubmit {them} too, add --then.")
 
 
 def resubmit_sequence(
@@ -342,9 +342,9 @@ def _send(
         if outcome.already:
             say(f"{outcome.member.words}: {outcome.already}")
     if error := series_failure(series, outcomes):
-        rest = f"The rest: {_rest_of(series)}."
+        rest = f"{_rest_of(series)} sends the rest."
         if series.kind == "then":
-            rest += " To send all of them again, use --no-rest."
+            rest += " To send all runs again, use --no-rest."
         raise type(error)(error.message, f"{error.hint} {rest}".strip())
 
 

@@ -188,7 +188,7 @@ target_site_option = site_option(
     "Target site. [default: guessed from partition, account and paths]"
 )
 account_option = click.option(
-    "--account", metavar="NAME", default="", help="Project to bill, or project whose folder to use."
+    "--account", metavar="NAME", default="", help="Project to bill, or whose folder to use."
 )
 of_option = click.option(
     "--of", "user", metavar="USER", default="", help="Read this colleague's runs instead of yours."

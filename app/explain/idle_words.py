@@ -56,10 +56,10 @@ def _readings(use: GpuUse) -> str:
     left = max(0, use.memory_mib - use.used_mib) / 1024
     unused = use.gpus - use.busy
     return (
-        f"{100 * use.low:.0f} % of {words.length(use.seconds)} below {BELOW} % use"
+        f"below {BELOW} % use for {100 * use.low:.0f} % of {words.length(use.seconds)}"
         f" ({gpus}, {use.mean:.0f} % on average"
         + (f", {unused} never used" if unused else "")
-        + f"); {left:.0f} of {use.memory_mib / 1024:.0f} GiB GPU memory never used"
+        + f"); {left:.0f} of {use.memory_mib / 1024:.0f} GiB of GPU memory never used"
     )
 
 

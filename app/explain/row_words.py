@@ -145,7 +145,7 @@ def short_reason(run: Run) -> str:
 
 def _place(run: Run) -> str:
     word = (words.scheduler_reason(run) or "None").split(",")[0]
-    place = "queued again" if again(run) else _PLACES.get(word)
+    place = "requeued" if again(run) else _PLACES.get(word)
     return plain_reason(run) if place is None else place
 
 

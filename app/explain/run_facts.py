@@ -54,7 +54,7 @@ class ProofTable:
 def state(run: Run, now: float) -> str:
     """Return the state, the scheduler's word if it differs, and the age of the last answer."""
     old, ago = words.heard(run, now), words.seen(run, now)
-    when = f" when last heard, {old}" if old else f", seen {ago}" if ago else ""
+    when = f" when last heard from, {old}" if old else f", seen {ago}" if ago else ""
     same = run.word.replace("_", " ").casefold() == run.state
     word = f" ({run.word})" if run.word and not same else ""
     return f"{run.state}{word}{when}"
@@ -79,7 +79,7 @@ def facts(run: Run, now: float) -> list[Row]:
         ("time", _limit(run)),
         ("created", _created(run, now)),
         # For a requeued job, Slurm knows only the time of the requeue.
-        ("queued again" if run.queued_again else "submitted", words.clock(run.submitted)),
+        ("requeued" if run.queued_again else "submitted", words.clock(run.submitted)),
         ("after", ", ".join(run.awaited)),
         *expectations(run, now),
         ("started", words.clock(run.started)),
@@ -130,7 +130,7 @@ def _code(run: Run) -> str:
     if code.commit is None:
         return "not in a git repository"
     dirty = " with uncommitted changes" if code.dirty else ""
-    return f"{code.commit[:12]} on {code.branch or 'a detached head'}{dirty}"
+    return f"{code.commit[:12]} on {code.branch or 'a detached HEAD'}{dirty}"
 
 
 def lineage(run: Run, family: Sequence[Run]) -> list[str]:

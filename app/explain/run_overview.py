@@ -78,7 +78,7 @@ def _chain_story(run: Run, now: float) -> str:
     most = f"{run.brief.chain} x {words.time_limit(run)}"
     ran = f"ran {words.length(run.ran(now))} in {attempts} of at most {most}"
     if not run.state.is_final:
-        return f"{ran}; {words.length(waited(run, now))} in the queue again"
+        return f"{ran}; in the queue again for {words.length(waited(run, now))}"
     return ran + (f"; ended {words.length(now - run.ended)} ago" if run.ended else "")
 
 
@@ -112,8 +112,8 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
         return MORE_TIME
     if run.name == NODE_PROBE and run.state is State.DONE:
         if SAVED_TAG in run.note.split():
-            return "Create a job on New (2): the profile has what this run measured."
-        return f"Save what it measured: F5 in the guide (0), or {_PROBE.format(run=run)}."
+            return "Create a job on New (2): the profile contains its measurements."
+        return f"Save its measurements: F5 in the guide (0), or {_PROBE.format(run=run)}."
     return NEXT.get(run.state, "")
 
 

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
 
 _ENDS = {
-    "requeue": "saved{at}, queued again",
+    "requeue": "saved{at}, requeued",
     "done": "done{at}",
     "failed": "failed{at} with exit {rc}",
-    "used-up": "saved{at}; no limit is left",
+    "used-up": "saved{at}; all time limits are used",
     "no-progress": "ended: it trained nothing new",
     "unsaved": "exited with 85{at}, saved nothing",
     "cancelled": "did not run: the run was cancelled",
     "refused": "saved{at}; its requeue was refused",
-    KILLED: "killed: node failed, requeue or preemption",
+    KILLED: "killed: node failure, requeue or preemption",
 }
 """Short: at 80 columns, 50 characters fit."""
 
@@ -72,7 +72,7 @@ def kept(run: Run) -> str:
     steps = [item.step for item in run.attempts if item.end in SAVED and item.step is not None]
     if not saved(run.attempts):
         return ""
-    return f"{f'step {steps[-1]:,}' if steps else 'its checkpoint'} is saved and stays"
+    return f"{f'step {steps[-1]:,}' if steps else 'its checkpoint'} is saved and kept"
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,9 @@ def _split(parts: Sequence[tuple[str, float]]) -> str:
     if not within:
         return whole
     shares = dict(parts)
-    nested = " (in that)" if _WITHIN.keys() <= shares.keys() else ""
-    return f"{whole}; the backward pass includes: {within}{nested}"
+    if _WITHIN.keys() <= shares.keys():
+        within = within.replace(", ", ", of which ", 1)
+    return f"{whole}; the backward pass includes: {within}"
 
 
 def _short(value: float | None) -> float | None:

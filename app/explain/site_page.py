@@ -79,7 +79,7 @@ def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
 def _head(site: Site, today: date) -> Iterator[str]:
     yield f"{site.title} ({site.name})"
     if site.retired:
-        verb = "has run no jobs since" if site.is_closed(today) else "runs no jobs from"
+        verb = "has run no jobs since" if site.is_closed(today) else "stops running jobs on"
         instead = f"; use {site.replaced_by}" if site.replaced_by else ""
         yield f"It {verb} {site.retired}{instead}."
     if site.readable_until:
@@ -159,7 +159,7 @@ def limits(item: Partition) -> str:
     """Return how the time limit depends on the job's size; "" if it does not."""
     parts = [f"at most {one.max_time} on up to {one.nodes:,} nodes" for one in item.max_time_of]
     if item.max_node_minutes:
-        parts.append(f"nodes times minutes at most {item.max_node_minutes:,}")
+        parts.append(f"at most {item.max_node_minutes:,} node-minutes")
     return ", ".join(parts)
 
 
@@ -235,9 +235,11 @@ def _node_words(site: Site) -> Iterator[str]:
         most, name = site.local_disk.max_gib, site.local_disk.variable
         yield f"with `local_disk: N`, a job gets N GiB of it, at most {most:,}, in ${name}"
     if node.links:
-        ways = f"{node.links.in_node:g} GB/s in a node, {node.links.between_nodes:g} between nodes"
+        ways = (
+            f"{node.links.in_node:g} GB/s within a node, {node.links.between_nodes:g} between nodes"
+        )
         yield f"an all-reduce reaches {ways}" + _doubt(site, "node.links")
-    reach = "reach" if site.internet_on_compute_nodes else "do not reach"
+    reach = "reach" if site.internet_on_compute_nodes else "cannot reach"
     yield f"nodes {reach} the internet" + _doubt(site, "internet_on_compute_nodes")
     if site.python_on_compute_nodes is False:
         yield f"nodes have no {site.python}" + _doubt(site, "python_on_compute_nodes")

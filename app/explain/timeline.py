@@ -106,7 +106,7 @@ def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
     begun = run.attempts[0].started if run.attempts else None
     requeued = run.submitted is not None and begun is not None and run.submitted > begun
     if requeued and run.state is State.QUEUED:
-        yield Happening(run.submitted, "in the queue again")
+        yield Happening(run.submitted, "requeued")
     elif run.submitted and not requeued:
         job = f" as job {run.job_id}" if run.job_id else ""
         # Dated by the laptop until the site reports a time, which a requeue replaces.

@@ -321,11 +321,11 @@ def chain_end(run: "Run") -> str:
     if run.state is not State.FAILED or run.rc != _STOPPED:
         return ""
     if last.end == "used-up":
-        return f"no time limit is left of {run.brief.chain}; {at}"
+        return f"all {run.brief.chain} time limits are used; {at}"
     if last.end == "refused":
         return f"its requeue was refused; {at}"
     if last.end == "unsaved":
-        return "it exited with 85, which means that it saved, but it saved nothing"
+        return "it exited with 85, the code for a save, but saved nothing"
     return "no progress: it trained nothing new" if last.end == "no-progress" else ""
 
 

@@ -198,7 +198,7 @@ class AgentTools:
         return self._previewed(*self._job(path))
 
     def submit_job(self, path: str, token: str) -> Data:
-        """Submit a job file as previewed. TOKEN is that of its preview, and works once."""
+        """Submit a job file as previewed. TOKEN is from its preview and works once."""
         with self._alone():
             digest, previews = self._job(path)
             self._confirm(token, digest, previews)
@@ -232,7 +232,7 @@ class AgentTools:
         code: Code = "same",
         start: Start = None,
     ) -> Data:
-        """Send a run again as previewed. TOKEN is that of its preview, and works once."""
+        """Send a run again as previewed. TOKEN is from its preview and works once."""
         with self._alone():
             digest, plan = self._resubmission(run_id, nodes, settings, code, start)
             self._confirm(token, digest, (plan.preview,))
@@ -245,7 +245,7 @@ class AgentTools:
         return {"run": run_view(run), "token": self._tokens.give(_digest_of_cancel(run))}
 
     def cancel_run(self, run_id: str, token: str) -> Data:
-        """Cancel a run's job as previewed. TOKEN is that of its preview, and works once."""
+        """Cancel a run's job as previewed. TOKEN is from its preview and works once."""
         run = self._cancellable(run_id)
         self._tokens.redeem(token, _digest_of_cancel(run))
         warnings: list[str] = []
@@ -296,7 +296,7 @@ class AgentTools:
         try:
             target = (self._folder / path).resolve()
         except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or a null byte
-            raise InputError(f"{path!r} is not a file path.", "Use a job file.") from error
+            raise InputError(f"{path!r} is not a file path.", "Pass a job file.") from error
         within = target.is_relative_to(self._folder)
         hidden = within and any(
             part.startswith(".") for part in target.relative_to(self._folder).parts
@@ -359,7 +359,7 @@ class AgentTools:
         """Return a preview's content, with a token if the agent may send it."""
         allowance = self._allowance()
         if "preview" not in allowance.may:
-            raise InputError("Agents may not preview: `agents.may` does not list it.")
+            raise InputError("Agents may not preview: `agents.may` does not list `preview`.")
         refused = self._refusal(allowance, previews)
         return {
             **previews_view(previews),

@@ -152,7 +152,7 @@ def refusal(
     """
     ask = f"Ask the user, who can change `agents:` in {file}."
     if "submit" not in allowance.may:
-        return InputError("Agents may not submit: `agents.may` does not list it.", ask)
+        return InputError("Agents may not submit: `agents.may` does not list `submit`.", ask)
     for one in previews:
         for words in _breaches(allowance, one):
             return InputError(words, ask)

@@ -65,6 +65,6 @@ class PreviewTokens:
             )
         if kept != digest:
             raise InputError(
-                "The confirmation token is for a different action than this one.",
+                "The confirmation token is for a different action.",
                 "lumitui did nothing. Preview again, and use the new token.",
             )

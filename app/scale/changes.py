@@ -48,7 +48,7 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
         row("global batch", lambda launch: launch.global_batch or "unknown"),
         _rate_change(before, after),
         row("arguments", _other_arguments),
-        row("billed at most", lambda launch: words.amount(launch.price)),
+        row("billed at most", lambda one: words.amount(one.price) if one.price.amount else 0),
     ]
     seldom = (row("stop signal", _signal), row("memory per rank", _memory))
     rows += [change for change in seldom if change.differs]

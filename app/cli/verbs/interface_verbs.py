@@ -38,7 +38,7 @@ def tour() -> int:
     type=GivenPath(),
     default="lumitui-demo",
     show_default=True,
-    help="Folder of the demo.",
+    help="Folder for the demo.",
 )
 def demo(target: Path) -> int:
     """Train on this machine, then again with twice the ranks."""

@@ -62,7 +62,7 @@ def image_notes(
         yield "`*`: default image; `?`: unknown; `-`: not installed."
     for one in shown:
         if one.path != one.real:
-            yield spell_out(f"{one.path.rpartition('/')[2]} leads to {one.real}.")
+            yield spell_out(f"{one.path.rpartition('/')[2]} points to {one.real}.")
     folders = sorted({one.path.rpartition("/")[0] for one in shown})
     for folder in folders[:10]:
         yield spell_out(f"in {folder}")

@@ -265,7 +265,7 @@ def removed_text(freed: "Sequence[RemovedItems]", *, dry: bool) -> str:
             f"  {gone} {item.name} ({item.id}), {words.size(item.bytes)}" for item in each.items
         ]
         lines += [
-            f"  kept {item.name} ({item.id}): an unfinished run needs it: {', '.join(item.used_by)}"
+            f"  kept {item.name} ({item.id}), still needed by {', '.join(item.used_by)}"
             for item in each.kept
         ]
     return "\n".join(lines)

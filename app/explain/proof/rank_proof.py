@@ -104,7 +104,7 @@ def _cores(row: RankProof, layout: RankLayout) -> RankProof:
     if cores is None:
         return _wrong(row, "its cores cannot be read")
     if planned is None:
-        return _wrong(row, f"it has cores {row.found}, planned none")
+        return _wrong(row, f"it has cores {row.found}, but none were planned")
     if cores != planned if layout.exact else not cores <= planned:
         words = f"it has cores {row.found}, planned {row.planned}"
         return _wrong(row, words + _kind_of_wrong(cores, planned, layout))
@@ -125,8 +125,8 @@ def _kind_of_wrong(found: frozenset[int], planned: frozenset[int], layout: RankL
         apart = min(more) - min(both)
         if not layout.masks and more == {core + apart for core in both}:
             return (
-                " (Slurm counts threads as cores: write `sbatch_arguments: [--hint=nomultithread]`"
-                " into the site's profile)"
+                " (Slurm counts threads as cores: set `sbatch_arguments: [--hint=nomultithread]`"
+                " in the site's profile)"
             )
     if found > planned and layout.masks:
         # Linux numbers the second threads after all cores; a mask has four per digit.
@@ -214,7 +214,7 @@ def _wrong_gpus(row: RankProof, beside: _Beside, layout: RankLayout) -> str:
         return f"it sees GPU {row.gpus or '0 and all others'}, planned {planned}"
     if mine != beside.common:
         others = ",".join(beside.common) or "all"
-        return f"it sees GPU {row.gpus or 'all'}, the others of its node {others}"
+        return f"it sees GPU {row.gpus or 'all'}, the other ranks of its node see {others}"
     if len(mine) < layout.gpus_per_node:
         return f"it sees only GPU {row.gpus}, planned {layout.gpus_per_node}"
     if all(part.isdecimal() for part in mine):

@@ -131,7 +131,7 @@ def _cured(cure: Cure, field: str, spec: JobSpec) -> Fix | None:
         return Fix(f"remove {cure.option}", at_key(field), cure.value)
     key = KEY_OF_OPTION[cure.option] if cure.option in _OPTIONS else ""
     if key in _SHARES:
-        return Fix("leave it to the site", at_key(key), None)
+        return Fix("use the site's default", at_key(key), None)
     what = cure.value if key != "exclusive" else key
     return Fix(f"use {what}", at_key(key), cure.value) if key else None
 

@@ -47,7 +47,7 @@ def _shown(value: object) -> str:
 def _compared(before: ScriptJob, after: ScriptJob) -> Iterator[tuple[str, object, object]]:
     old, new = before.resources, after.resources
     yield "first line", _first_line(before), _first_line(after)
-    yield "working folder", before.options.value("chdir") or "the one of sbatch", _FOLDER
+    yield "working folder", before.options.value("chdir") or "where sbatch runs", _FOLDER
     mode = before.options.value("open-mode")
     yield "--open-mode" + (f"={mode}" if mode else ""), mode, "append"
     yield "account", old.account, new.account

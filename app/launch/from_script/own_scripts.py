@@ -82,7 +82,7 @@ class ImportedScript:
     @property
     def chosen(self) -> str:
         """The site, and what identified it."""
-        return f"{self.site.name}, by {self.because}" if self.because else self.site.name
+        return f"{self.site.name}, guessed from {self.because}" if self.because else self.site.name
 
 
 def import_script(

@@ -30,7 +30,7 @@ def _too_few_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
             + (": the node's first, not those near their GPUs." if bound else "."),
             f"Omit `cpus_per_task`: the job then requests {needed}.",
             severity="error" if bound else "warning",
-            fix=Fix("leave it to the site", at_key("cpus_per_task"), None),
+            fix=Fix("use the site's default", at_key("cpus_per_task"), None),
         )
 
 
@@ -41,7 +41,7 @@ def _no_memory(launch: Launch, place: Placement) -> Iterator[Finding]:
             "memory",
             f"A job at {place.site.name} must not request memory: it comes with the cores.",
             "Remove `memory:`.",
-            fix=Fix("leave it to the site", at_key("memory"), None),
+            fix=Fix("use the site's default", at_key("memory"), None),
         )
 
 

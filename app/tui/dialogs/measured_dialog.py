@@ -20,9 +20,9 @@ class MeasuredDialog(DialogBox[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "answer('save')", "Save", id="measured.save",
-                tooltip="Write the measured values into your own profile"),
+                tooltip="Write the measured values to your own profile"),
         Binding("f5", "answer('again')", "Measure", id="measured.again",
-                tooltip="Measure a node again, after showing its price"),
+                tooltip="Measure a node again; shows the price first"),
     ]  # fmt: skip
     AUTO_FOCUS = "Scroll"
     KIND = "help"

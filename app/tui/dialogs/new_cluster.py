@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lumitui.app.runs import WrittenProfile
 
 FIELDS = {
-    "host": "login node, or a host of ~/.ssh/config",
+    "host": "login node, or a host in ~/.ssh/config",
     "name": "its name in lumitui [default: the host's first word]",
     "partition": "only if nodes differ",
 }

@@ -68,7 +68,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         Binding("ctrl+o", "code", "Code", id="resubmit.code",
                 tooltip="Send the code of this run, or the project's current code"),
         Binding("ctrl+n", "name", "Set scale", id="resubmit.name",
-                tooltip="Set `scale`: which arguments are the batch size and the learning rate"),
+                tooltip="Set `scale`: the arguments for batch size and learning rate"),
     ]  # fmt: skip
     KIND = "resubmit"
     subtitle = "↑↓ choose a size, space marks several"
@@ -273,7 +273,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             words = f"note  {', '.join(self._followers)} followed it and {fate}"
             parts.append(styled.plain(words, "cyan"))
         if self.takes_followers and len(self._to_send) > 1:
-            words = "The runs that followed can be resubmitted on one size only."
+            words = "The runs that followed can be resubmitted at one size only."
             parts.append(styled.plain(words, "bold red"))
         parts += self._refusals(besides=nodes)
         parts += [] if shown is None else [self._described(shown)]

@@ -15,11 +15,11 @@ from lumitui.app.tui.dialogs.dialog_box import DialogBox
 from lumitui.app.tui.widgets.styled import plain
 
 _DEEDS = {
-    "begin": "write the run into the history",
+    "begin": "record the run in the history",
     "sync": "send the code",
     "prepare": "create the run's folder",
     "submit": "submit the job",
-    "record": "write the job's id into the history",
+    "record": "record the job's id in the history",
 }
 """What each step of a send does."""
 UNANSWERED_SECONDS = 3.0

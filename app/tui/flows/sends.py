@@ -168,7 +168,7 @@ class Sends:
         """Ask once for all sizes, with the cost of each and of all."""
         from lumitui.app.runs import ladder_terms
 
-        title = f"{plans[0].preview.name} on {len(plans)} sizes"
+        title = f"{plans[0].preview.name} at {len(plans)} sizes"
         self._confirm_again(plans, ladder_terms(plans, study), title)
 
     def _confirm_sequence(self, plans: tuple[Resubmission, ...]) -> None:

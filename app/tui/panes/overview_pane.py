@@ -36,7 +36,7 @@ _BAR = 24  # cells of the time limit's bar, and of the loss curve
 _SETTLED = 0.15  # seconds that a table's cursor rests on a run before the run's metrics are read
 _SOUGHT = 120  # maximum characters of a line to search for: longer lines may be shown shortened
 _TIMES = (
-    "created", "submitted", "queued again", "waits for", "after", "waiting for", "time",
+    "created", "submitted", "requeued", "waits for", "after", "waiting for", "time",
     "expected start", "started", "latest end", "expected end", "ended", "last answer",
 )  # fmt: skip
 """Names of facts about a run's times, in display order."""

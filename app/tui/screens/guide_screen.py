@@ -48,7 +48,7 @@ TITLES = ("site", "user", "key", "project", "check", "measure", "job")
 MEASURE = {False: "Measure a node", True: "The profile has the cores: measure again"}
 """The button of the step `measure`, by whether the profile has what it measures."""
 NOTHING = "choose …"
-HOST = "a host of ~/.ssh/config: survey it"
+HOST = "a host in ~/.ssh/config: survey it"
 ANOTHER = "another cluster …: survey it, and save a profile"
 LONGEST = 120
 """Maximum characters of a check's result: sbatch's errors have many lines."""
@@ -71,7 +71,7 @@ class GuideScreen(FullScreen):
         Binding("f4", "job", "Job", show=False, id="guide.job",
                 tooltip="Create a first job for the site"),
         Binding("f5", "measure", "Measure", show=False, id="guide.measure",
-                tooltip="Measure a node of the site with a short job, after showing its price"),
+                tooltip="Measure a node of the site with a short job; shows the price first"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, settings: Settings) -> None:

@@ -81,7 +81,7 @@ class MarkedPage(RunScreenBase):
     def _ask_tag(self, *runs: str) -> None:
         from lumitui.app.runs import with_tags
 
-        text = "Words such as best; -best removes one. / #best finds them."
+        text = "Words such as best; -best removes it. / #best finds the runs."
         asked = (f"Tag {self._named(runs)}", text)
         self._ask(asked, "", lambda line: with_tags("", line), lambda line: self._tag(runs, line))
 

@@ -80,7 +80,7 @@ class NewScreen(FullScreen):
         Binding("f4", "view('node')", "Node", show=False, id="new.node",
                 tooltip="Show which rank has which cores and GPU"),
         Binding("I", "imported", "Import", show=False, id="new.imported",
-                tooltip="Read what was lost and changed in the import, or go back to the job"),
+                tooltip="See what the import lost and changed, or go back to the job"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, job: Path | None = None, *, fresh: bool = False) -> None:

@@ -302,7 +302,7 @@ class RunsScreen(MarkedPage):
         job, count = Path(run.job_file or ""), len(self.under_cursor)
         if not job.is_file():
             raise InputError(
-                f"The job file of these {count} runs is missing, so that lumitui cannot send the "
+                f"The job file of these {count} runs is missing, so lumitui cannot send the "
                 "grid again.",
                 "To resubmit one of its runs, unfold the grid (→) and select it.",
             )

@@ -43,7 +43,7 @@ class SitesScreen(FullScreen):
         Binding("n", "add", "New", id="sites.add",
                 tooltip="Survey a cluster that has no profile, and save one"),
         Binding("f5", "measure", "Measure", id="sites.measure",
-                tooltip="Measure a node of the site with a short job, after showing its price"),
+                tooltip="Measure a node of the site with a short job; shows the price first"),
         Binding("slash", "filter", "Filter", key_display="/", id="sites.filter",
                 tooltip="Show only the sites with all typed words"),
         Binding("H", "requests", "Requests", id="sites.requests",

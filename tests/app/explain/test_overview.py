@@ -79,7 +79,7 @@ def test_every_state_says_what_to_do_or_is_waiting() -> None:
     assert run_overview.next_step(done, wrong) != run_overview.UNPROVED
     probe = replace(done, name=NODE_PROBE)  # a job that trains nothing
     shown = dict(run_overview.rows(probe, NOW, wrong, None, None))
-    assert "proof" not in shown and shown["next"].startswith("Save what it measured: F5")
+    assert "proof" not in shown and shown["next"].startswith("Save its measurements: F5")
     saved = replace(probe, note="#saved")
     assert run_overview.next_step(saved, None).startswith("Create a job on New")
     for state in WENT_WRONG | {State.CANCELLED}:  # `resubmit` refuses such a run
@@ -103,7 +103,7 @@ def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:
         assert at in said, said
     assert "was seen running for 30 min" in run_overview.story(run, NOW)
     hour = at.removeprefix("as of ")
-    assert run_facts.state(run, NOW) == f"running when last heard, {hour}"
+    assert run_facts.state(run, NOW) == f"running when last heard from, {hour}"
     assert dict(run_facts.facts(run, NOW))["latest end"].endswith(f"10 min, as of {hour}")
     assert run_overview.next_step(run, None, NOW).startswith("Wait for somewhere")
     waits = replace(run, state=State.QUEUED, started=None, expected_start=NOW - 600)
@@ -180,7 +180,7 @@ def test_a_chain_cancelled_between_attempts_did_train_and_can_go_on() -> None:
     assert row_words.news(run, NOW) == told["reason"] and told["reason"] in no_failure(run, NOW)
     assert words.elapsed_of_limit(run, NOW) == "1m/6m"
     asked = dict(terms(replace(run, state=State.QUEUED)))
-    assert asked["trained"] == "step 350 is saved and stays"
+    assert asked["trained"] == "step 350 is saved and kept"
     never = replace(run, attempts=())
     assert "trained" not in dict(terms(replace(never, state=State.QUEUED)))
     assert words.reason(never) == "before it started"
@@ -192,17 +192,17 @@ def test_a_chain_that_waits_for_its_next_attempt_says_which_and_why() -> None:
     told = dict(run_overview.rows(run, NOW, None, None, None)) | dict(run_facts.facts(run, NOW))
     assert told["job"] == "7, attempt 2 of at most 3"
     assert told["waits for"].startswith("its last attempt requeued it")
-    assert "queued again" in told and "submitted" not in told and "time" not in told
+    assert "requeued" in told and "submitted" not in told and "time" not in told
     assert told["expected end"].endswith("; 1 attempt more may follow")
     assert told["timing"].startswith("ran 1 min in 1 attempt of at most 3 x 2 min")
-    assert row_words.news(run, NOW).endswith("queued again")
+    assert row_words.news(run, NOW).endswith("requeued")
 
 
 @pytest.mark.parametrize(
     ("end", "step", "words"),
     [
-        ("used-up", 650, "no time limit is left of 3; saved at step 650"),
-        ("used-up", None, "no time limit is left of 3; a checkpoint is kept"),
+        ("used-up", 650, "all 3 time limits are used; saved at step 650"),
+        ("used-up", None, "all 3 time limits are used; a checkpoint is kept"),
         ("no-progress", 350, "no progress: it trained nothing new"),
         ("refused", 350, "its requeue was refused; saved at step 350"),
         ("failed", 350, "rank 0, exit 85"),
@@ -251,33 +251,33 @@ USE = GpuUse(7200, 8, 8, 0.31, 55.0, 31000, 65520)
     [
         (
             {},
-            "31 % of 2 h 00 min below 10 % use (8 GPUs of the first node, 55 % on average); "
-            "34 of 64 GiB GPU memory never used",
+            "below 10 % use for 31 % of 2 h 00 min (8 GPUs of the first node, 55 % on average); "
+            "34 of 64 GiB of GPU memory never used",
             True,
         ),
         (
             {"busy": 4, "low": 0.5},
-            "50 % of 2 h 00 min below 10 % use (8 GPUs of the first node, 55 % on average, "
-            "4 never used); 34 of 64 GiB GPU memory never used; "
+            "below 10 % use for 50 % of 2 h 00 min (8 GPUs of the first node, 55 % on average, "
+            "4 never used); 34 of 64 GiB of GPU memory never used; "
             "this job would fit on half the GPUs",
             True,
         ),
         (
             {"low": 0.02, "mean": 31.0, "used_mib": 20000},
-            "2 % of 2 h 00 min below 10 % use (8 GPUs of the first node, 31 % on average); "
-            "44 of 64 GiB GPU memory never used; this job would fit on half the GPUs",
+            "below 10 % use for 2 % of 2 h 00 min (8 GPUs of the first node, 31 % on average); "
+            "44 of 64 GiB of GPU memory never used; this job would fit on half the GPUs",
             True,
         ),
         (
             {"low": 0.02, "mean": 31.0, "used_mib": 40000},
-            "2 % of 2 h 00 min below 10 % use (8 GPUs of the first node, 31 % on average); "
-            "25 of 64 GiB GPU memory never used",
+            "below 10 % use for 2 % of 2 h 00 min (8 GPUs of the first node, 31 % on average); "
+            "25 of 64 GiB of GPU memory never used",
             False,
         ),
         (
             {"low": 1.0, "mean": 0.0, "busy": 0, "seconds": 70},
-            "100 % of 1 min 10 s below 10 % use (8 GPUs of the first node, 0 % on average, "
-            "8 never used); 34 of 64 GiB GPU memory never used",
+            "below 10 % use for 100 % of 1 min 10 s (8 GPUs of the first node, 0 % on average, "
+            "8 never used); 34 of 64 GiB of GPU memory never used",
             False,
         ),
     ],
@@ -294,7 +294,7 @@ def test_readings_of_the_gpus_become_one_verdict(
 def test_the_verdict_names_readings_and_waits_together() -> None:
     waits = replace(TOTALS, throughput=Throughput(parts=(("data_s", 0.35),)))
     verdict = dict(run_overview.rows(replace(RUN, gpu_use=USE), NOW, None, waits, None))["idle"]
-    assert verdict.startswith("31 % of 2 h 00 min below 10 % use")
+    assert verdict.startswith("below 10 % use for 31 % of 2 h 00 min")
     assert verdict.endswith(
         "the ranks wait 35 % of each step for data: give the trainer more --workers"
     )

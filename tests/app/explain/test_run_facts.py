@@ -116,6 +116,5 @@ def test_the_parts_of_a_step_add_up_and_what_lies_within_them_is_said_apart() ->
     adding, _, within = rows["a step's time"].partition("; ")
     assert adding == "data 0 %, forward and backward 98 %, optimizer 1 %"
     assert within == (
-        "the backward pass includes: "
-        "exchanging gradients 15 %, waiting for gradients 10 % (in that)"
+        "the backward pass includes: exchanging gradients 15 %, of which waiting for gradients 10 %"
     )

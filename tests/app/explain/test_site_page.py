@@ -48,7 +48,7 @@ def test_what_nobody_checked_is_marked_and_listed() -> None:
 def test_a_closed_site_says_since_when_and_what_to_use() -> None:
     text = page(SITES.load("mahti"), DAY)
     assert "It has run no jobs since 2026-08-31; use roihu." in text
-    assert "runs no jobs from 2026-08-31" in page(SITES.load("mahti"), date(2026, 8, 1))
+    assert "stops running jobs on 2026-08-31" in page(SITES.load("mahti"), date(2026, 8, 1))
     assert "`lumitui site check" in " ".join(
         text.split()
     )  # how to learn which cores are near to which GPU
@@ -63,7 +63,7 @@ def test_limits_that_depend_on_size_are_told() -> None:
         allocation="node",
         billing=NodeBilling(per_node_hour=1),
     )
-    assert limits(item) == "at most 2:00:00 on up to 91 nodes, nodes times minutes at most 90"
+    assert limits(item) == "at most 2:00:00 on up to 91 nodes, at most 90 node-minutes"
     site = SITES.load("lumi")
     assert bill(site, item) == "1 per node"
     largest = SliceBilling(cores=1, memory_gib=1e6, gpus=0.1, per_slice_hour=1)

@@ -144,7 +144,7 @@ def test_a_chain_that_waits_again_is_told_when_it_began_to_wait() -> None:
     told = [item.what for item in timeline.happenings(run, (), None)]
     assert told[0] == "created on a laptop"
     assert told[1] == "attempt 1 started as job 7 on nid1"
-    assert told[3:] == ["in the queue again"]
+    assert told[3:] == ["requeued"]
 
 
 def test_each_attempt_of_a_chain_is_told() -> None:
@@ -157,9 +157,9 @@ def test_each_attempt_of_a_chain_is_told() -> None:
     told = [item.what for item in timeline.happenings(run, (), None)]
     assert told[2:-1] == [
         "attempt 1 started as job 7 on nid[1-2]",
-        "attempt 1 saved at step 1,200 (1,200 new), queued again",
+        "attempt 1 saved at step 1,200 (1,200 new), requeued",
         "attempt 2 started as job 7 on nid3",
-        "attempt 2 killed: node failed, requeue or preemption",
+        "attempt 2 killed: node failure, requeue or preemption",
         "attempt 3 started as job 7 on nid4",
         "attempt 3 failed at step 1,300 (100 new) with exit 7",
     ]

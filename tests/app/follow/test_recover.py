@@ -210,7 +210,7 @@ def test_folders_without_a_run_are_named(folders: Path, here: Here) -> None:
         "huge-000004: its record has more than 1000000 bytes",
         "other-000005: its record cannot be read: it is the record of 'moved-000005'",
         "lumi-000006: its site is 'lumi': `lumitui history --recover lumi`",
-        "Rebuilt 0 runs of laptop; 0 were already in the history, 6 were skipped.",
+        "Rebuilt 0 runs at laptop; 0 were already in the history, 6 were skipped.",
     ):
         assert words in done.stderr
 

@@ -30,7 +30,7 @@ from tests.support.servers.sshd import Sshd
 FORGED = (AttemptRecord(1, "1", "nid005001", started=1.9e9, ended=1.0, rc=0, end="done"),)
 USED = "it was already used, or it is more than ten minutes old"
 SLEEPS = "import time\ntime.sleep(60)\n"
-OTHER = "for a different action than this one"
+OTHER = r"for a different action\."
 
 
 LUMI = """name: a
@@ -421,7 +421,7 @@ def test_a_secret_that_the_user_allows_is_sent(
 @pytest.mark.parametrize(
     ("words", "refusal"),
     [
-        ("{}", "Agents may not submit: `agents.may` does not list it."),
+        ("{}", "Agents may not submit: `agents.may` does not list `submit`."),
         ("{gpu_hours: 9, sites: [laptop]}", "Agents may not submit"),
         ("{gpu_hours: 9, sites: [lumi], may: [preview, submit]}", "not submit to laptop"),
         ("{sites: [laptop], may: [preview, submit]}", "`agents.gpu_hours` is not set"),

@@ -142,7 +142,7 @@ def test_submitting_again_sends_only_what_was_not_sent(
     assert failed.returncode == 3 and "1 of 3 runs was sent" in failed.stderr
     again = here("submit", str(job), "--yes")
     assert again.returncode == 0, again.stderr
-    assert "--no-rest sends all of them again" in again.stderr
+    assert "--no-rest sends all runs again" in again.stderr
     assert site.sent == ["vit", "vit-evaluate", "vit-evaluate", "vit-clean"]
     assert site.waits["vit-evaluate"] == "afterok:101"
     here("submit", str(job), "--yes")
@@ -285,7 +285,7 @@ def test_what_waits_for_a_failure_is_not_sent_after_it(
     runs.history.update("vit-000000", state=State.FAILED, updated=time.time())
     failed = here("submit", str(job), "--yes")
     assert failed.returncode == 2 and "has ended as failed" in failed.stderr
-    assert "To send all of them again, use --no-rest" in failed.stderr
+    assert "To send all runs again, use --no-rest" in failed.stderr
     assert site.sent == ["vit", "vit-evaluate"]
 
 
@@ -308,7 +308,7 @@ def test_a_resubmission_names_what_followed_and_takes_it_along(
     runs.history.update("vit-000000", state=State.FAILED, updated=time.time())
     alone = here("resubmit", "vit-000000", "--yes", "--set", "time=00:30:00")
     assert alone.returncode == 0, alone.stderr
-    assert "vit-evaluate-000001, vit-clean-000002 followed it. To resubmit" in alone.stderr
+    assert "vit-evaluate-000001, vit-clean-000002 followed vit-000000. To resubmit" in alone.stderr
     assert site.sent[3:] == ["vit"]
     site.refuse = "vit-clean"
     assert here("resubmit", "vit-000000", "--yes", "--then").returncode == 3

@@ -167,7 +167,7 @@ def submit(
     """Send a job after you confirm.
 
     The confirmation lists the adviser's errors. A job file with `grid:` or `then:` becomes several
-    runs. For a job with `python:` or `activate:`, queries the cluster as --cluster does.
+    runs. For a job with `python:` or `activate:`, queries the cluster, as --cluster does.
     """
     if when and not after:
         raise InputError("--when works only with --after.", "Add --after RUN.")
@@ -217,7 +217,7 @@ def _first_site(runs: "Runs", job: Path, sites: str) -> "Mapping[str, object]":
     """
     accounts = accounts_of(sites)
     if not accounts:
-        raise InputError("--first needs a site.", "Pass some, like --first lumi,roihu.")
+        raise InputError("--first needs a site.", "Pass at least one, like --first lumi,roihu.")
     places = runs.start_places(job, sites=accounts)
     say_rows(places_table(places))
     place = first_place(places)

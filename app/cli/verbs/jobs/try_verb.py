@@ -27,8 +27,8 @@ def try_(reply: Reply, job: Path, force: bool, yes: bool) -> None:
     """Try a job on one node for at most ten minutes.
 
     Waits for the result. The trial keeps the job's ranks per node, batch, image and data. A bundled
-    trainer runs two steps. If the site has a partition for trials, the trial uses it. Exits with 5
-    if the trial failed or its binding is wrong.
+    trainer runs two steps. If the site has a partition for short trials, the trial uses it. Exits
+    with 5 if the trial failed or its binding is wrong.
     """
     with core() as runs:
         run = _send(runs, runs.trial(job), yes=yes, force=force)
@@ -115,7 +115,7 @@ def debug(reply: Reply, job: Path, length: str, idle: str, force: bool, yes: boo
     """Hold a job's nodes so that you can open shells on them.
 
     The job gets the job file's resources, container, environment and code, but does not start its
-    program. If the site has a partition for trials that is large enough, the job uses it.
+    program. If the site has a partition for short trials that is large enough, the job uses it.
     """
     from lumitui.app.runs import seconds_in
 

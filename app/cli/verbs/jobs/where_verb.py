@@ -70,7 +70,7 @@ def places_table(places: Sequence["StartPlace"]) -> str:
     ]
     if not rows and any(place.unreachable for place in places):
         raise LinkError(
-            "A site could not be queried, and no other accepts the job.",
+            "A site could not be queried, and no other site accepts the job.",
             "See the reasons above; `lumitui site check SITE` tests the connection.",
         )
     if not rows:

@@ -43,8 +43,8 @@ class _Filters(TypedDict):
 @runs_site_option
 @of_option
 @click.option("--filter", "filter_text", metavar="FILTER", default="",
-              help="Only matching runs, such as 'failed site:lumi nodes>=4 2x8 age<2d idle:>30% "
-              "#best'. `!failed` matches all others.")  # fmt: skip
+              help="Only runs that match FILTER, such as 'failed site:lumi nodes>=4 2x8 age<2d "
+              "idle:>30% #best'. `!failed` matches all others.")  # fmt: skip
 @click.option("--sort", type=click.Choice(("newest", "state", "name", "nodes", "cost", "end")),
               default="newest", help="Sort key.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Check the history file, and print its path.")
@@ -53,7 +53,7 @@ class _Filters(TypedDict):
 @click.option("--account", metavar="NAME", default="",
               help="With --recover or --of: project billed for the runs.")  # fmt: skip
 @click.option("--export", "target", metavar="FILE", type=GivenPath(),
-              help="Write all runs and their metrics to the new FILE, for another laptop."
+              help="Write all runs and their metrics to a new FILE, for another laptop."
               )  # fmt: skip
 @click.option("--import", "source", metavar="FILE", type=GivenPath(),
               help="Merge the runs of an exported FILE.")  # fmt: skip
@@ -113,7 +113,7 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
     shown = matches[:limit]
     reply.give([run_data(run) for run in shown], tables.history_table(shown, columns()))
     if not shown:
-        say("No runs match." if runs.history.count() else "No runs yet: `lumitui new` begins one.")
+        say("No runs match." if runs.history.count() else "No runs yet. Start with `lumitui new`.")
     if len(matches) > limit:
         say(f"More than {words.count(limit, 'run')} match; --limit N lists more.")
 
@@ -127,7 +127,7 @@ def _check(reply: Reply, runs: "Runs") -> None:
     if facts.damage:
         raise HistoryError(
             f"The history {facts.path} is damaged.",
-            "Run `lumitui history`, which sets the file aside and begins a new one. Then rebuild "
+            "Run `lumitui history`, which sets the file aside and starts a new one. Then rebuild "
             "each site's runs with `lumitui history --recover SITE`.",
         )
     if facts.lost_texts:
@@ -173,7 +173,7 @@ def _recover(reply: Reply, site_name: str, account: str) -> None:
     reply.give(data, tables.history_table(recovered.rebuilt, columns()))
     rebuilt = words.count(len(recovered.rebuilt), "run")
     say(
-        f"Rebuilt {rebuilt} of {site_name}; {recovered.known} were already in the history, "
+        f"Rebuilt {rebuilt} at {site_name}; {recovered.known} were already in the history, "
         f"{len(recovered.passed)} were skipped."
     )
     if unknown := sum(run.state is State.UNKNOWN for run in recovered.rebuilt):

@@ -96,7 +96,7 @@ def shell(run_id: str, command: tuple[str, ...], node: str, rank: int | None) ->
 @click.argument("ports", metavar="PORT[:HERE]")
 @node_option
 @rank_option
-@click.option("--open", "opens", is_flag=True, help="Open it in the browser once it is up.")
+@click.option("--open", "opens", is_flag=True, help="Open the page in the browser once it is up.")
 def forward(run_id: str, ports: str, node: str, rank: int | None, opens: bool) -> None:
     """Forward a port of a running job's node to this machine.
 

@@ -41,7 +41,7 @@ def show(
     """Show everything known about a run."""
     if gpus and user:
         raise InputError(
-            "--gpus and --of cannot be combined.", "Only the job's owner can read them."
+            "--gpus and --of cannot be combined.", "Only the job's owner can read its GPUs."
         )
     if gpus:
         with core() as runs:
@@ -62,7 +62,7 @@ def show(
 @click.command()
 @run_argument
 @click.argument("text", metavar="[TEXT]", required=False)
-@click.option("--tag", metavar="WORDS", help="Add tags, such as best; -best removes one.")
+@click.option("--tag", metavar="WORDS", help="Add tags, such as best; -best removes it.")
 @json_option
 @click.pass_obj
 def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
@@ -82,7 +82,7 @@ def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
             run = runs.history.get(run.id)
     reply.give(run_data(run))
     if text is not None:
-        say(f"Saved the note of {run.id}." if text else f"Removed the note of {run.id}.")
+        say(f"Saved the note on {run.id}." if text else f"Removed the note on {run.id}.")
     if tag is not None:
         say(tags_text(run.id, tag))
 

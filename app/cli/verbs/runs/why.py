@@ -43,7 +43,7 @@ _STATES = ("failed", "timeout", "out of memory", "node failed", "cancelled", "pr
     type=click.IntRange(min=0, max=255),
     help="With --log: the job's exit code.",
 )
-@click.option("--helpdesk", is_flag=True, help="Print a text for the site's helpdesk.")
+@click.option("--helpdesk", is_flag=True, help="Print a report for the site's helpdesk.")
 @of_option
 @of_site_option
 @of_account_option

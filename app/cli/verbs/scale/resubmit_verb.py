@@ -81,7 +81,7 @@ _PLANNED = ("ladder", "then", "nodes", "settings", "code", "start", "exclude", "
     type=click.Choice(["scratch", "checkpoint"]),
     help="Starting point. [default: a failed run resumes from its checkpoint]",
 )
-@click.option("--then", is_flag=True, help="Also resubmit the runs that followed it.")
+@click.option("--then", is_flag=True, help="Also resubmit the runs that followed RUN.")
 @click.option("--exclude", metavar="NODES", help="Exclude these nodes too.")
 @click.option("--batch", type=click.Choice(["half"]), help="Halve the samples per rank and step.")
 @force_option

@@ -52,7 +52,7 @@ class _LintOptions(TypedDict):
 )
 @click.option(
     "--fail-on", type=click.Choice(_SEVERITIES[::-1]), default="warning", show_default=True,
-    help="Lowest severity that makes the exit code 1.",
+    help="Exit with 1 for findings of at least this severity.",
 )  # fmt: skip
 @click.option(
     "--format", "layout", type=click.Choice(["text", "github"]), default="text",
@@ -154,7 +154,7 @@ def _refuse_other(file: str) -> None:
     except OSError:
         return
     if text.strip() and not is_baseline(text):
-        raise InputError(f"{file} exists and is not a baseline.", "Name another file.")
+        raise InputError(f"{file} exists and is not a baseline.", "Choose another file.")
 
 
 def _names(lists: tuple[str, ...]) -> list[str]:

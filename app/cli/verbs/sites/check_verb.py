@@ -67,7 +67,7 @@ def check(
 ) -> int:
     """Compare a profile with its cluster, or check a profile file.
 
-    Exits with 1 if a check failed or gives a warning. With --file, contacts no cluster, and exits
+    Exits with 1 if a check fails or gives a warning. With --file, contacts no cluster, and exits
     with 2 for errors.
 
     With --probe, shows the price and, after you confirm, measures the cores, GPUs, disks and
@@ -126,7 +126,8 @@ def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
             path = runs.surveys.write(probe)
             say(f"Wrote {path}. Next, run: lumitui new --site {site_name} --script YOURS.py")
         else:
-            say(f"To write it: lumitui site check {site_name} --probe --run {run.id} --write")
+            again = f"lumitui site check {site_name} --probe --run {run.id} --write"
+            say(f"To write it to your profile: {again}")
 
 
 def _sent(runs: "Runs", site_name: str, account: str, options: _Probe) -> "Run":

@@ -52,7 +52,7 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
     "--unused", "days", metavar="DAYS", type=click.IntRange(0, 10_000), default=30,
     show_default=True, help="With --prune: days without use.",
 )  # fmt: skip
-@click.option("--remove", "names", metavar="NAME", multiple=True, help="Remove one; repeatable.")
+@click.option("--remove", "names", metavar="NAME", multiple=True, help="Remove NAME; repeatable.")
 @dry_option
 @yes_option
 @json_option

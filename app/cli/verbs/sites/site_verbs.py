@@ -39,7 +39,7 @@ def show(reply: Reply, site_name: str | None) -> None:
         every = known.valid()
         reply.give(every, tables.site_table(every, columns()))
     say(
-        "`lumitui site show NAME` shows one site's limits and facts. Put your own profiles into "
+        "`lumitui site show NAME` shows one site's limits and facts. Put your own profiles in "
         f"{own_settings().profiles[0]}/NAME.yaml; with `extends: OTHER` a profile inherits the "
         "keys that it omits. `lumitui schema site` lists all keys."
     )
@@ -71,7 +71,7 @@ def prune(reply: Reply, site_name: str, dry: bool, yes: bool) -> None:
             dry=dry, yes=yes,
         )  # fmt: skip
     say(
-        "Kept: each project's newest code, which speeds up the next send, the code of "
+        "Kept: each project's newest code (it speeds up the next send), the code of "
         "unfinished runs, and each run's own copy (`code` in its folder). To free an ended "
         "run's copy, remove it manually."
     )

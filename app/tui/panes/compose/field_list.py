@@ -66,7 +66,7 @@ class FieldList(ScrollView, can_focus=True):
         Binding("left,minus", "step(-1)", "Less", show=False, id="form.less", key_display="-",
                 tooltip="Set the previous number or choice"),
         Binding("f", "fix", "Fix", show=False, id="form.fix",
-                tooltip="Apply the fix under the cursor or of its field, or the first one"),
+                tooltip="Apply the fix under the cursor, that of its field, or the first"),
         Binding("ctrl+f", "fix_all", "Fix all", show=False, id="form.fix_all",
                 tooltip="Apply all displayed fixes"),
         Binding("delete,backspace", "unset", "Clear", show=False, id="form.clear",

@@ -40,7 +40,7 @@ _MOST_LINES = 10  # below the text
 _LEAST = 12  # minimum columns for a hint
 IN_YAML = {
     "args": "the program's arguments: [--epochs, 10]",
-    "grid": "a sweep, a run of each combination: {lr: [0.01, 0.02]}",
+    "grid": "a sweep, one run per combination: {lr: [0.01, 0.02]}",
     "env": "the program's environment variables: {NAME: VALUE}",
     "metrics": "curves from the log: {loss: 'loss ([0-9.]+)'}",
 }

@@ -196,7 +196,7 @@ class LogFinder(LineInput):
         elif sought is _ERRORS:
             lines = [(match.offset, match.text) for match in found.matches]
             self.errors = first_errors(lines, label_is_rank=self.label_is_rank)
-            more = " in its beginning" if len(lines) == MOST_MATCHES else ""
+            more = " in its first part" if len(lines) == MOST_MATCHES else ""
             self.words = f"no errors found{more}"
             self.post_message(self.Jumped(None))
             self.next_error(self._errors_of)

@@ -21,7 +21,7 @@ class SizeLadder(OptionList):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", "Mark", id="ladder.mark",
-                tooltip="Mark the size; sends all marked sizes"),
+                tooltip="Mark the size for sending; you can mark several"),
         Binding("a", "mark_all", "All", id="ladder.all",
                 tooltip="Mark every size, or none"),
         Binding("j", "cursor_down", "Down", show=False, id="ladder.down", tooltip="One size down"),

@@ -106,7 +106,7 @@ def test_a_script_that_is_no_file_is_said_at_once(
 @pytest.mark.parametrize(
     ("line", "count", "words"),
     [
-        ("#", 7_500_000, "which Slurm refuses"),
+        ("#", 7_500_000, "than Slurm's limit"),
         ("# no person", 200_000, "so a program probably wrote it"),
     ],
 )

@@ -57,7 +57,7 @@ def test_the_rest_of_a_grid_is_sent_by_one_option(
     monkeypatch.setattr(Launches, "send", failing)
     stopped = here("submit", str(job), "--yes", "--json")
     assert stopped.returncode == 3
-    assert f"The rest: {pasted}" in stopped.stderr
+    assert f"{pasted} sends the rest." in stopped.stderr
     told = json.loads(stopped.stdout)["data"]
     assert [row["run"] is None for row in told["members"]] == [False, True, True]
     assert told["members"][1]["error"] == "The link was lost."

@@ -230,8 +230,8 @@ def test_a_job_that_fails_exits_5_and_says_why(here: Here, job: Path) -> None:
     assert here(*right, "--wait").returncode == 0
     assert [row["state"] for row in runs_of(here)] == ["done", "failed", "failed"]
     for more in (("--ladder", "1,2"), ("--rest",)):
-        told(here("resubmit", "last", *more, "--wait"), 2, "--timeout work only for one run")
-    told(here("submit", str(job), "--rest", "--timeout", "9"), 2, "work only for one run")
+        told(here("resubmit", "last", *more, "--wait"), 2, "--timeout work only with one run")
+    told(here("submit", str(job), "--rest", "--timeout", "9"), 2, "work only with one run")
 
 
 def test_an_end_that_was_printed_is_no_news(here: Here, home: Home, job: Path) -> None:

@@ -49,7 +49,7 @@ def test_threads_that_slurm_took_for_cores_are_named_with_what_to_write() -> Non
     every = replace(EXACT, masks=(), planned_cores=("1-63",) * 8)
     items = [item | {"cores": "1-63"} for item in reports(every)]
     items[4]["cores"] = "1-31,65-95"
-    assert "write `sbatch_arguments: [--hint=nomultithread]`" in verdict_on(items, every).sentence
+    assert "set `sbatch_arguments: [--hint=nomultithread]`" in verdict_on(items, every).sentence
     items[4]["cores"] = "1-31,70-95"
     assert "nomultithread" not in verdict_on(items, every).sentence
 

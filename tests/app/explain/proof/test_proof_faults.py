@@ -90,7 +90,11 @@ FAULTS = (
         "another GPU, none, all",
         "differs",
         (1, 2, 3),
-        ("Ranks 1-3 differ.", "Rank 1 on nid00500", "sees GPU 3, the others of its node 0,1,2,3"),
+        (
+            "Ranks 1-3 differ.",
+            "Rank 1 on nid00500",
+            "sees GPU 3, the other ranks of its node see 0,1,2,3",
+        ),
         in_tasks(
             "case $RANK in 1) export ROCR_VISIBLE_DEVICES=3 ;; 2) export ROCR_VISIBLE_DEVICES= ;; "
             "3) unset ROCR_VISIBLE_DEVICES ;; esac;"

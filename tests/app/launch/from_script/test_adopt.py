@@ -191,7 +191,7 @@ def test_each_note_is_true_of_what_the_script_does() -> None:
     assert changes["first line"] == "#!/bin/bash → #!/bin/bash -l"
     assert changes["--open-mode=truncate"] == "truncate → append"
     assert "--open-mode=truncate" not in derived
-    assert changes["working folder"].startswith("the one of sbatch → $RUN_DIR/code")
+    assert changes["working folder"].startswith("where sbatch runs → $RUN_DIR/code")
     assert changes["srun --kill-on-bad-exit=0"] == "0 → 1"
     assert changes["srun's options"] == "not set → --label"
     assert "TORCHINDUCTOR_CACHE_DIR" in changes["variables of the site's profile"]
@@ -585,7 +585,7 @@ def test_the_verb_writes_the_job_file_once_and_never_over_one(
     script.write_text(LUMI)
     done = here("import", str(script), "-o", str(job))
     assert done.returncode == 0, done.stderr
-    assert "site: lumi, by " in done.stderr and "lost: module load rclone" in done.stderr
+    assert "site: lumi, guessed from " in done.stderr and "lost: module load rclone" in done.stderr
     assert parse_job(job.read_text(), "job").site == "lumi"
     assert not home.settings.history.exists(), "an import needs no history"
     told(here("import", str(script), "--site", "lumi", "-o", str(job)), 2, "already")

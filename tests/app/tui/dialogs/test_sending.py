@@ -14,8 +14,8 @@ async def test_a_send_shows_all_its_steps(settings: Settings, size: tuple[int, i
     async with app.run_test(size=size) as pilot:
         dialog = SendingDialog("vit")
         await app.push_screen(dialog)
-        for step in ("now   write the run into the history", "submit the job"):
+        for step in ("now   record the run in the history", "submit the job"):
             await sees(pilot, step)
         dialog.report("sync", "sending 3 of 9 MB")
-        for step in ("done  write the run", "now   sending 3 of 9 MB", "create the run's folder"):
+        for step in ("done  record the run", "now   sending 3 of 9 MB", "create the run's folder"):
             await sees(pilot, step)

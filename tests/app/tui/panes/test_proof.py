@@ -185,7 +185,7 @@ def test_show_says_the_same_on_the_terminal(settings: Settings, columns: int) ->
     words = " ".join(text.split())
     assert "Ranks 3, 5-6, 11 differ." in words
     assert "Rank 5: it sees no GPU, planned 8" in words
-    assert "Rank 6: it sees GPU 0,1, the others of its node 0,1,2,3,4,5,6,7" in words
+    assert "Rank 6: it sees GPU 0,1, the other ranks of its node see 0,1,2,3,4,5,6,7" in words
     assert f"11 3 nid005002 {CORES[3]} 26-30" in words
 
 

@@ -189,7 +189,7 @@ async def test_a_host_that_ssh_knows_is_surveyed_and_its_project_taken_over(
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, GuideScreen), "the guide")
         app.screen.query_one("#site", Button).press()
-        await sees(pilot, "rare +a host of ~/.ssh/config: survey it")
+        await sees(pilot, "rare +a host in ~/.ssh/config: survey it")
         assert "*.org" not in shown(pilot)
         # Nothing fits, and the way on stays; then the host is surveyed at once.
         await pilot.press(*"zzz")

@@ -770,7 +770,7 @@ async def test_an_import_shows_first_what_it_lost_and_a_key_shows_the_rest(
         await sees(pilot, "lost: cp -r data")
         await pilot.press("G")
         await sees(pilot, "changed: srun --cpu-bind")
-        await sees(pilot, r"site: lumi, by the partition standard-g")
+        await sees(pilot, r"site: lumi, guessed from the partition standard-g")
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(pilot.app.screen, HelpDialog), "the help")
         assert any(active.binding.action == "imported" for active

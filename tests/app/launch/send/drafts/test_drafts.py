@@ -312,7 +312,9 @@ def test_a_batch_script_is_a_beginning_that_says_what_became_of_it(
     said = [f"{fate}: {text}" for fate, text in draft.imported]
     assert said[0].startswith("lost: module swap a b")
     assert any(line.startswith("kept: partition") for line in said)
-    assert any(line.startswith("site: lumi, by the partition standard-g") for line in said)
+    assert any(
+        line.startswith("site: lumi, guessed from the partition standard-g") for line in said
+    )
     assert "modules: [LUMI, b]" in draft.text
     assert files_here(tmp_path) == ([], [script])
 

@@ -140,7 +140,7 @@ def test_what_a_run_of_another_laptop_needs_stays(
         assert max(map(len, shown[1:])) <= 80
         (left,) = other.stocks.remove("laptop", None)
         assert not left.ids and {item.name for item in left.kept} == {"DATA", "MODEL"}
-        assert f"an unfinished run needs it: {run.id}" in removed_text([left], dry=False)
+        assert f"still needed by {run.id}" in removed_text([left], dry=False)
         with pytest.raises(InputError, match=f"An unfinished run needs .*: {run.id}"):
             other.stocks.remove("laptop", ["DATA"])
         runs.cancel(run.id)
