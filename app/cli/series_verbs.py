@@ -212,11 +212,11 @@ def resubmit_ladder(
     force: bool = False,
 ) -> None:
     """Send a run on several sizes, after the user agrees once."""
-    from lumitui.app.runs import ScalingQuestion, ladder_terms, rungs
+    from lumitui.app.runs import ladder_terms, rungs
 
     parent, sizes = plans[0].plan.parent, [plan.preview.launch.layout.nodes for plan in plans]
-    settings = plans[0].plan.request.settings
-    study = runs.scaling.of(parent.id, ScalingQuestion(tuple(sizes), settings=settings))
+    news = runs.code_news(parent.id)
+    study = runs.resubmission_scaling(plans, news)
     rows = [rung.cells for rung in rungs.rungs_of(study) if rung.nodes in sizes]
     titles = [title.upper() for title in rungs.titles(study)]
     say_rows(tables.table(titles, rows, columns, shrink=(len(titles) - 1,)))
@@ -224,7 +224,7 @@ def resubmit_ladder(
         say(basis)
     for note in dict.fromkeys(note for made in plans for note in made.plan.notes):
         say(f"note: {note}")
-    show_code_news(plans[0], runs.code_news(parent.id))
+    show_code_news(plans[0], news)
     previews = [plan.preview for plan in plans]
     show_findings(*previews)
     forced = agreed(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lumitui.app.runs.series import SeriesRuns
     from lumitui.app.runs.shown_findings import ShownFindings
     from lumitui.app.scale.resubmission import CodeNews, Resubmission
+    from lumitui.app.scale.scaling.study import Scaling
     from lumitui.app.survey.profile.surveys import Surveys
 
 
@@ -127,26 +128,34 @@ class Runs(Launches):
             return outlook
         return replace(outlook, left=budget.row.left, limit=budget.row.limit, asked=budget.at)
 
+    def resubmission_scaling(
+        self, planned: "Sequence[Resubmission]", news: "CodeNews"
+    ) -> "Scaling":
+        """Return the time and price of the jobs that `planned` sends, one run at several sizes."""
+        from lumitui.app.scale.scaling.studies import ScalingQuestion
+
+        plan = planned[0].plan
+        question = ScalingQuestion(
+            tuple(one.plan.launch.layout.nodes for one in planned),
+            settings=plan.request.settings,
+            as_sent=True,
+            other_code=plan.request.code == "current" and news.differs,
+            resumes=plan.start == "checkpoint",
+        )
+        return self.scaling.of(plan.parent.id, question)
+
     def resubmission_outlook(self, planned: "Resubmission", news: "CodeNews") -> "Outlook":
         """Return a resubmission's maximum and probable price. Queries no site."""
         from lumitui.app.explain.run_phrases import Outlook
         from lumitui.app.scale.scaling.rungs import outlook_of
-        from lumitui.app.scale.scaling.studies import ScalingQuestion
         from lumitui.remote.site.errors import LumiError
 
         plan = planned.plan
-        request, launch = plan.request, plan.launch
-        question = ScalingQuestion(
-            (launch.layout.nodes,),
-            settings=request.settings,
-            as_sent=True,
-            other_code=request.code == "current" and news.differs,
-            resumes=plan.start == "checkpoint",
-        )
         try:
-            return outlook_of(self.scaling.of(plan.parent.id, question), plan.parent, launch)
+            scaling = self.resubmission_scaling((planned,), news)
         except LumiError:
-            return Outlook(launch.price)
+            return Outlook(plan.launch.price)
+        return outlook_of(scaling, plan.parent, plan.launch)
 
     @cached_property
     def surveys(self) -> "Surveys":

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from lumitui.app.cli.output import Reply
+from lumitui.app.cli.series_verbs import resubmit_ladder
 from lumitui.app.history.run import Run
-from lumitui.app.runs import Runs
+from lumitui.app.runs import InputError, Runs
 from lumitui.app.scale.resubmission import CodeNews
 from lumitui.app.scale.scaling import rungs
 from lumitui.app.scale.scaling.measured import Training
@@ -117,3 +119,16 @@ def test_the_confirmation_shows_the_price_of_the_row(runs: Runs) -> None:
         assert (outlook.about, outlook.like, outlook.other_size) == (row.cells[4], "r1", other)
     changed = runs.plan_resubmission("r1", nodes=1, settings=("--hidden=99",), start="scratch")
     assert not runs.resubmission_outlook(changed, CodeNews()).about
+
+
+def test_a_ladder_shows_the_rows_of_the_dialog(
+    runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trains(runs, "--steps", "20")
+    plans = [runs.plan_resubmission("r1", nodes=nodes, start="scratch") for nodes in (1, 2)]
+    with pytest.raises(InputError, match="confirmation"):
+        resubmit_ladder(Reply(json=False), runs, plans, 120, yes=False)
+    said = capsys.readouterr().err
+    for rung in rungs.rungs_of(runs.scaling.of("r1", SENT))[:2]:
+        assert " ".join(rung.cells) in " ".join(said.split())
+    assert "the samples that each job trains" in " ".join(said.split())
