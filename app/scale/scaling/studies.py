@@ -14,7 +14,7 @@ from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     # Imported when a study is made, so that the program starts faster.
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from lumitui.app.history.history import History
     from lumitui.app.history.run import Run
@@ -171,7 +171,7 @@ def _offers(
     nodes = {number for number in nodes if number <= most_nodes(site, run)}
     counts = sorted(nodes | {run.layout.nodes, *question.nodes})
     spec = apply_settings(run.spec, question.settings)
-    return [_offer(run, spec, site, number, ratio) for number in counts]
+    return [_offer(run, spec, site, number, question.settings, ratio) for number in counts]
 
 
 def _changed(run: Run, query: ScalingQuestion) -> tuple[str, ...]:
@@ -211,15 +211,25 @@ def _refused(run: Run, nodes: int, why: InputError) -> Offer:
 
 
 def _offer(
-    run: Run, spec: JobSpec, site: Site, nodes: int, ratio: Callable[[Launch], float | None]
+    run: Run,
+    spec: JobSpec,
+    site: Site,
+    nodes: int,
+    settings: Sequence[str],
+    ratio: Callable[[Launch], float | None],
 ) -> Offer:
-    """Return the site's offer for `run` on `nodes` nodes, or why it would refuse."""
+    """Return the site's offer for `run` on `nodes` nodes, or why it would refuse.
+
+    `spec` is that of `run` with `settings`.
+    """
     from lumitui.app.scale.rescale import rescale
     from lumitui.app.scale.run_plan import launch_of, sent_config
     from lumitui.app.scale.scaling.study import Offer, batch_of
 
     try:
-        launch = rescale(launch_of(run), spec, site, [], nodes=nodes, written=sent_config(run))
+        launch = rescale(
+            launch_of(run), spec, site, [], nodes=nodes, settings=settings, written=sent_config(run)
+        )
     except InputError as error:
         return _refused(run, nodes, error)
     partition = site.partitions.get(launch.spec.partition)

@@ -8,8 +8,10 @@ import pytest
 from lumitui.app.cli.output import Reply
 from lumitui.app.cli.series_verbs import resubmit_ladder
 from lumitui.app.history.run import Run
+from lumitui.app.job.fields.mapping_fields import BatchRule, Scale
 from lumitui.app.runs import InputError, Runs
 from lumitui.app.scale.resubmission import CodeNews
+from lumitui.app.scale.run_plan import launch_of
 from lumitui.app.scale.scaling import rungs
 from lumitui.app.scale.scaling.measured import Training
 from lumitui.app.scale.scaling.sent_work import work_ratio
@@ -132,3 +134,41 @@ def test_a_ladder_shows_the_rows_of_the_dialog(
     for rung in rungs.rungs_of(runs.scaling.of("r1", SENT))[:2]:
         assert " ".join(rung.cells) in " ".join(said.split())
     assert "the samples that each job trains" in " ".join(said.split())
+
+
+def test_an_argument_set_to_its_old_value_stays(runs: Runs) -> None:
+    trains(runs, "--steps", "20", "--accumulate", "1")
+    settings = ("scale.batch.keep=global", "--batch-size=32")
+    planned = runs.plan_resubmission("r1", nodes=2, settings=settings, start="scratch")
+    assert planned.plan.launch.global_batch == 512
+    found = runs.resubmission_scaling((planned,), CodeNews())
+    assert round(samples(found, 2)) == 10240
+
+
+@pytest.mark.parametrize(("before", "after"), [("2.0", "4.0"), ("2e0", "4e0")])
+def test_a_length_may_be_no_whole_number(runs: Runs, before: str, after: str) -> None:
+    trains(runs, "--epochs", before)
+    found = runs.scaling.of("r1", replace(SENT, settings=(f"--epochs={after}",)))
+    assert round(samples(found, 1)) == 10240
+
+
+def test_a_length_that_is_no_number_is_unknown(runs: Runs) -> None:
+    trains(runs, "--epochs", "2k")
+    assert last(runs.scaling.of("r1", SENT))[0] == "measured"
+    found = runs.scaling.of("r1", replace(SENT, settings=("--epochs=4k",)))
+    assert last(found) == ["for the parent's samples"] * 2
+
+
+def test_a_fixed_length_of_epochs_trains_more_samples_with_a_larger_batch(runs: Runs) -> None:
+    trains(runs, "--epochs", "2", "--steps-per-epoch", "10")
+    found = runs.scaling.of("r1", SENT)
+    assert [round(samples(found, n)) for n in (1, 2)] == [5120, 10240]
+
+
+def test_a_batch_that_is_named_only_now_is_compared_with_itself(runs: Runs) -> None:
+    run = trains(runs, "--steps", "20", "--accumulate", "3")
+    spec = run.spec.model_copy(update={"scale": None, "trainer": None, "script": "train.py"})
+    run = replace(run, spec=spec, global_batch=None)
+    named = spec.model_copy(update={"scale": Scale(batch=BatchRule(arg="--batch-size"))})
+    launch = replace(launch_of(run), spec=named, global_batch=256)
+    assert work_ratio(run, Training(samples=15360, global_batch=768), launch, {}) == 1
