@@ -34,7 +34,7 @@ def rungs_of(scaling: Scaling) -> list[Rung]:
     return [
         Rung(size.nodes, _cells(size, scaling), size.refused)
         for size in scaling.sizes
-        if size.offer is not None
+        if size.offer is not None and size.offer.offered
     ]
 
 
@@ -58,7 +58,9 @@ def basis(scaling: Scaling) -> str:
 
 def outlook_of(scaling: Scaling, parent: Run, launch: Launch) -> Outlook:
     """Return the price of `launch`, which sends `parent` again, with the amount in its rung."""
-    size = next((one for one in scaling.sizes if one.nodes == launch.layout.nodes), None)
+    layout = launch.layout
+    wanted = (layout.nodes, layout.nodes * layout.gpus_per_node)
+    size = next((one for one in scaling.sizes if (one.nodes, one.gpus) == wanted), None)
     outlook = Outlook(launch.price)
     if not scaling.knows_work or not launch.price.amount or size is None or size.over_limit:
         return outlook

@@ -97,7 +97,8 @@ class Scalings:
             family = [item for item in family if item.run.id == run.id]
         note = site.billing_note if site else ""
         own = next(item.training for item in family if item.run.id == run.id)
-        offers = _offers(run, site, query, partial(self._work, run, own, query))
+        measured = {item.run.layout.nodes for item in family if item.training.speed}
+        offers = _offers(run, site, query, measured, partial(self._work, run, own, query))
         changed = _changed(run, query) if query.as_sent else ()
         scaling = scaling_of(run, family, offers, samples, links, note, changed)
         if query.times is not None:
@@ -160,7 +161,11 @@ class Scalings:
 
 
 def _offers(
-    run: Run, site: Site | None, question: ScalingQuestion, ratio: Callable[[Launch], float | None]
+    run: Run,
+    site: Site | None,
+    question: ScalingQuestion,
+    measured: set[int],
+    ratio: Callable[[Launch], float | None],
 ) -> list[Offer]:
     from lumitui.app.scale.rescale import apply_settings
 
@@ -168,7 +173,7 @@ def _offers(
         return []
     largest = max(run.layout.nodes * 2, LADDER[-1])
     nodes = {1 << exponent for exponent in range(largest.bit_length())}
-    nodes = {number for number in nodes if number <= most_nodes(site, run)}
+    nodes = {number for number in nodes | measured if number <= most_nodes(site, run)}
     counts = sorted(nodes | {run.layout.nodes, *question.nodes})
     spec = apply_settings(run.spec, question.settings)
     return [_offer(run, spec, site, number, question.settings, ratio) for number in counts]

@@ -67,6 +67,8 @@ class Offer:
     """GPUs per node that the job has and no rank uses."""
     work: float | None = 1.0
     """Its samples as a multiple of the run's; None if unknown."""
+    offered: bool = True
+    """Whether a job can be sent so; otherwise only an earlier run had so many GPUs per node."""
 
 
 @dataclass(frozen=True)
@@ -263,7 +265,8 @@ def _measured(size: MeasuredSize, offer: Offer | None, whole: Work) -> ScalingSi
     paid = size.runs[-1].run
     if offer is None or offer.gpus != size.gpus:
         limit = float(paid.spec.chain * walltime.seconds_of(paid.spec.time))
-        offer = Offer(size.nodes, size.gpus, paid.price.per_hour, limit, paid.price.amount)
+        hour, most = paid.price.per_hour, paid.price.amount
+        offer = Offer(size.nodes, size.gpus, hour, limit, most, offered=False)
     speed = Estimate(size.low, size.high, size.speed)
     ended = (item for item in reversed(size.runs) if item.run.state.is_final)
     bills = (Bill(one.run.id, one.run.billed(one.run.updated), one.training.samples)

@@ -7,6 +7,7 @@ import pytest
 
 from lumitui.app.cli.output import Reply
 from lumitui.app.cli.series_verbs import resubmit_ladder
+from lumitui.app.explain.words import price
 from lumitui.app.history.run import Run
 from lumitui.app.job.fields.mapping_fields import BatchRule, Scale
 from lumitui.app.runs import InputError, Runs
@@ -172,3 +173,28 @@ def test_a_batch_that_is_named_only_now_is_compared_with_itself(runs: Runs) -> N
     named = spec.model_copy(update={"scale": Scale(batch=BatchRule(arg="--batch-size"))})
     launch = replace(launch_of(run), spec=named, global_batch=256)
     assert work_ratio(run, Training(samples=15360, global_batch=768), launch, {}) == 1
+
+
+def test_runs_on_as_many_nodes_with_other_gpus_are_not_offered(runs: Runs) -> None:
+    trains(runs, "--steps", "20")
+    run = trained("r3", 1, "r1")
+    spec = run.spec.model_copy(update={"gpus_per_node": 4, "partition": "small-g"})
+    layout = replace(run.layout, gpus_per_node=4, ranks_per_node=4)
+    runs.history.begin(replace(run, spec=spec, layout=layout))
+    runs.history.metrics.add("r3", lines_of([500.0] * 20, 4, 128, 60_000))
+    for run_id, gpus in (("r1", 8), ("r3", 4)):
+        found = runs.scaling.of(run_id, SENT)
+        assert [rung.cells[:2] for rung in rungs.rungs_of(found)][0] == ("1", str(gpus))
+        assert len({rung.nodes for rung in rungs.rungs_of(found)}) == len(rungs.rungs_of(found))
+        planned = runs.plan_resubmission(run_id, nodes=1, code="current", start="scratch")
+        size = next(one for one in found.sizes if (one.nodes, one.gpus) == (1, gpus))
+        outlook = rungs.outlook_of(found, runs.history.get(run_id), planned.plan.launch)
+        assert size.whole and outlook.about == price(size.whole.price.middle)
+
+
+def test_a_measured_size_has_the_work_of_its_job(runs: Runs) -> None:
+    trains(runs, "--steps", "20")
+    run = trained("r3", 3, "r1")
+    runs.history.begin(run)
+    runs.history.metrics.add("r3", lines_of([3000.0] * 20, 24, 768, 60_000))
+    assert round(samples(runs.scaling.of("r1", SENT), 3)) == 15360
