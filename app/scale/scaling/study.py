@@ -333,10 +333,10 @@ def _start_up(size: MeasuredSize, of: Run) -> float | None:
     That of `of` counts alone, so that the size's time for the work of `of` is what it took; else
     the median. Of runs that did not succeed, the time until the first step counts first.
     """
-    done = [item for item in size.runs if _is_whole(item.run)]
+    done = [item for item in size.runs if _is_whole(item.run, item.training)]
     cut = [item for item in size.runs if item.run.state.is_final and item.run.attempt == 1]
     # A run that was cut short of a known goal does not measure the way to it.
-    own = [item for item in cut if item.run.id == of.id]
+    own = [item for item in (*done, *cut) if item.run.id == of.id]
     own = [item for item in own if item in done or not item.training.planned]
     rest = (
         _outside(own, size.speed)
@@ -354,7 +354,7 @@ def _start_up(size: MeasuredSize, of: Run) -> float | None:
 def _outside(items: Sequence[MeasuredRun], speed: float) -> list[float]:
     """Return the durations of runs without those of their steps, where these are known."""
     return [
-        item.run.elapsed(item.run.updated) - trained
+        item.run.ran(item.run.updated) - trained
         for item in items
         if (trained := _trained(item.training, speed))
     ]
@@ -374,9 +374,10 @@ def _assumed(sizes: Sequence[MeasuredSize]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, told)))
 
 
-def _is_whole(run: Run) -> bool:
-    """Return whether the run trained all of its work from scratch, in one attempt."""
-    return run.state is State.DONE and run.attempt == 1 and run.resumed_from is None
+def _is_whole(run: Run, training: Training) -> bool:
+    """Return whether the run trained all of its work from scratch, in a known time."""
+    chained = training.samples is not None and len(run.attempts) == run.attempt
+    return run.state is State.DONE and run.resumed_from is None and (run.attempt == 1 or chained)
 
 
 def _trained(training: Training, speed: float) -> float | None:
@@ -407,7 +408,7 @@ def _works(
     if own and own.samples:
         verb = "trained" if run.state.is_final else "has trained so far"
         return part, Work(own.samples, f"the {own.samples:,} samples that {run.id} {verb}")
-    if own and own.speed and _is_whole(run):
+    if own and own.speed and _is_whole(run, own):
         ran = run.elapsed(run.updated)
         start = _nearest(starts, run.layout.nodes * run.layout.gpus_per_node)
         steps = min(own.seconds, ran) if own.seconds else ran - start.seconds if start else 0.0

@@ -1,6 +1,8 @@
 """The time and price of a resubmission are those of the job that is sent."""
 
+import json
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from lumitui.app.cli.output import Reply
 from lumitui.app.cli.series_verbs import resubmit_ladder
 from lumitui.app.explain.words import price
-from lumitui.app.history.run import Run
+from lumitui.app.history.run import AttemptRecord, Run
 from lumitui.app.job.fields.mapping_fields import BatchRule, Scale
 from lumitui.app.runs import InputError, Runs
 from lumitui.app.scale.resubmission import CodeNews
@@ -198,3 +200,37 @@ def test_a_measured_size_has_the_work_of_its_job(runs: Runs) -> None:
     runs.history.begin(run)
     runs.history.metrics.add("r3", lines_of([3000.0] * 20, 24, 768, 60_000))
     assert round(samples(runs.scaling.of("r1", SENT), 3)) == 15360
+
+
+def test_the_time_of_a_chain_is_that_of_all_its_attempts(runs: Runs) -> None:
+    attempts = tuple(
+        AttemptRecord(number, "8", "nid005001", 1000.0, 1040.0, end=end)
+        for number, end in ((1, "requeue"), (2, "requeue"), (3, "done"))
+    )
+    trains(runs, "--steps", "20", attempt=3, attempts=attempts)
+    size = size_of(runs.scaling.of("r1", SENT), 1)
+    assert size.whole and size.whole.seconds.middle == pytest.approx(120)
+
+
+def test_a_run_that_had_no_time_for_its_steps_at_its_speed_is_left_out(runs: Runs) -> None:
+    run = trained("r1", 1)
+    runs.history.begin(run)
+    runs.history.metrics.add("r1", lines_of([12.5] * 20, 8, 256, 60_000))  # steps/s, say
+    found = runs.scaling.of("r1", SENT)
+    assert not found.measured
+    assert "r1 is left out: its 5,120 samples at 12.5 samples/s take longer than it ran." in (
+        rungs.basis(found)
+    )
+
+
+def test_steps_counted_from_each_epoch_do_not_tell_the_samples(runs: Runs) -> None:
+    run = trained("r1", 1)
+    runs.history.begin(run)
+    start = {"event": "start", "world_size": 8, "global_batch": 256}
+    steps = [
+        {"step": step, "epoch": epoch, "loss": 1.0, "samples_per_s": 2560.0, "seconds": at / 10}
+        for at, (epoch, step) in enumerate(product(range(1, 5), range(1, 21)), 1)
+    ]
+    lines = [json.dumps(line).encode() for line in (start, *steps)]
+    runs.history.metrics.add("r1", lines)
+    assert runs.scaling.of("r1", SENT).whole.samples == pytest.approx(80 * 256, rel=0.05)
