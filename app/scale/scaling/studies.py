@@ -96,9 +96,8 @@ class Scalings:
         if query.alone:
             family = [item for item in family if item.run.id == run.id]
         note = site.billing_note if site else ""
-        own = next(item.training for item in family if item.run.id == run.id)
         measured = {item.run.layout.nodes for item in family if item.training.speed}
-        offers = _offers(run, site, query, measured, partial(self._work, run, own, query))
+        offers = _offers(run, site, query, measured, partial(self._work, run, query))
         changed = _changed(run, query) if query.as_sent else ()
         scaling = scaling_of(run, family, offers, samples, links, note, changed)
         if query.times is not None:
@@ -111,16 +110,19 @@ class Scalings:
             raise _unpredictable(family[0], links)
         return scaling
 
-    def _work(
-        self, run: Run, training: Training, query: ScalingQuestion, launch: Launch
-    ) -> float | None:
-        """Return the work of `launch` as a multiple of that of `run`; None if unknown."""
-        from lumitui.app.scale.scaling.sent_work import work_ratio
-
+    def _work(self, run: Run, query: ScalingQuestion, launch: Launch) -> float | None:
         if not query.as_sent:
             return 1.0
-        whole = run.state is State.DONE and run.resumed_from is None and not query.resumes
-        return work_ratio(run, training, launch, self._defaults(run)) if whole else None
+        return None if query.resumes else self.work_of(launch, run)
+
+    def work_of(self, launch: Launch, run: Run) -> float | None:
+        """Return the samples of `launch` as a multiple of those of `run`; None if unknown."""
+        from lumitui.app.scale.scaling.sent_work import work_ratio
+
+        if run.state is not State.DONE or run.resumed_from is not None:
+            return None
+        training = self._training(run.id, run.metrics_offset)
+        return work_ratio(run, training, launch, self._defaults(run))
 
     def _read(self, run_id: str, _offset: int) -> Training:
         from lumitui.app.scale.scaling.assumed_batch import assumed_batch
