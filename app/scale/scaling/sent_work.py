@@ -47,9 +47,14 @@ def training_keys(spec: JobSpec) -> dict[str, object]:
     return data
 
 
-def changes_of_work(run: Run, spec: JobSpec) -> tuple[str, ...]:
-    """Return the keys in which `spec` trains otherwise than `run`, except in size and length."""
+def changes_of_work(run: Run, spec: JobSpec, *, resized: bool = False) -> tuple[str, ...]:
+    """Return the keys in which `spec` trains otherwise than `run`, except in size and length.
+
+    If it is `resized`, its batch may have followed the number of ranks.
+    """
     old, new = training_keys(run.spec), training_keys(spec)
+    if resized:
+        old["gpus_per_node"] = new["gpus_per_node"] = None
     keys = [key for key in sorted(old | new) if old.get(key) != new.get(key)]
     names = [*_STEPS, *_EPOCHS]
     names += filter(None, (name(one) for name in (batch_argument, rate_argument)
@@ -57,8 +62,8 @@ def changes_of_work(run: Run, spec: JobSpec) -> tuple[str, ...]:
     own, others = (without_arguments(one.args, names) for one in (run.spec, spec))
     batch = batch_argument(run.spec) or ""
     batches = [argument_value(one.args, batch) for one in (run.spec, spec)]
-    return tuple(f"`{key}`" for key in (["args"] * (own != others or batches[0] != batches[1])
-                                        + keys))  # fmt: skip
+    differ = own != others or (batches[0] != batches[1] and not resized)
+    return tuple(f"`{key}`" for key in (["args"] * differ + keys))
 
 
 def work_ratio(

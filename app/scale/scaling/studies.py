@@ -93,8 +93,12 @@ class Scalings:
             samples = query.epochs * epoch
         site = self._site(run)
         links = site.node.links if site else None
-        if query.alone:
-            family = [item for item in family if item.run.id == run.id]
+        if query.alone or query.as_sent:
+            family = [
+                item
+                for item in family
+                if item.run.id == run.id or (query.as_sent and _alike(run, item.run))
+            ]
         note = site.billing_note if site else ""
         measured = {item.run.layout.nodes for item in family if item.training.speed}
         offers = _offers(run, site, query, measured, partial(self._work, run, query))
@@ -188,6 +192,14 @@ def _changed(run: Run, query: ScalingQuestion) -> tuple[str, ...]:
 
     changed = changes_of_work(run, apply_settings(run.spec, query.settings))
     return (*changed, *["the code"] * query.other_code)
+
+
+def _alike(run: Run, other: Run) -> bool:
+    """Return whether two runs differ only in size and length, so that one tells the other's."""
+    from lumitui.app.scale.scaling.sent_work import changes_of_work
+
+    resized = run.layout.world_size != other.layout.world_size
+    return not changes_of_work(run, other.spec, resized=resized)
 
 
 def _unpredictable(item: MeasuredRun, links: Links | None) -> InputError:

@@ -202,6 +202,18 @@ def test_a_measured_size_has_the_work_of_its_job(runs: Runs) -> None:
     assert round(samples(runs.scaling.of("r1", SENT), 3)) == 15360
 
 
+def test_runs_with_other_arguments_do_not_tell_the_speed(runs: Runs) -> None:
+    first = trains(runs, "--steps", "20")
+    for number, option in enumerate((("--hidden", "99"), ("--batch-size", "64"))):
+        other = trained(f"other{number}", 1, "r1")
+        spec = first.spec.model_copy(update={"args": (*first.spec.args, *option)})
+        runs.history.begin(replace(other, spec=spec))
+        lines = lines_of([400.0] * 20, 8, 256, 60_000)
+        runs.history.metrics.add(other.id, lines)
+    one, two = (size_of(runs.scaling.of("r1", SENT), nodes).speed for nodes in (1, 2))
+    assert one and two and (one.middle, two.middle) == (1000, 2000)
+
+
 def test_the_time_of_a_chain_is_that_of_all_its_attempts(runs: Runs) -> None:
     attempts = tuple(
         AttemptRecord(number, "8", "nid005001", 1000.0, 1040.0, end=end)
