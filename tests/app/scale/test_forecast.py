@@ -10,8 +10,8 @@ from lumitui.app.explain.training_summary import Summary, TrainedRun, speedups
 from lumitui.app.job.launch import Launch
 from lumitui.app.runs import Runs
 from lumitui.app.scale.forecast import forecast
-from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.app.scale.scaling.studies import ScalingQuestion
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.trained_runs import lines_of, size_of, train, trained
 
 

@@ -14,6 +14,7 @@ from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.runs import Runs
 from lumitui.app.scale import rescale
+from lumitui.app.scale.changes import naming
 from lumitui.app.scale.resubmission import CodeNews, code_news
 from lumitui.app.scale.run_plan import (
     Basis,
@@ -309,3 +310,11 @@ def test_unknown_arguments_are_proposed_by_the_scripts_own_names(
     assert not runs.plan_resubmission("a-1").effect, "on as many ranks"
     (tmp_path / "train.py").write_text("import torch")
     assert not runs.plan_resubmission("a-1", nodes=2).naming
+
+
+def test_a_batch_that_is_called_global_is_proposed_as_global() -> None:
+    program = _READS.replace("--batch-size", "--global-batch-size")
+    spec = changed(DDP, {"trainer": None, "script": "train.py", "scale": None, "args": []}, "t")
+    assert naming(program, spec)[0] == (
+        "scale={batch: {arg: --global-batch-size, arg_is: global}, lr: {arg: --lr}}"
+    )
