@@ -10,7 +10,7 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5200, "app/tui": 14410, "app/runs": 2890, "app/scale": 3740, "app/follow": 4450,
+    "app/cli": 5200, "app/tui": 14410, "app/runs": 2900, "app/scale": 3800, "app/follow": 4450,
     "app/survey": 1920, "app/launch": 9870, "app/explain": 3110, "app/history": 4390,
     "app/mcp": 970,
     "app/job": 2640, "app/knowledge": 16820, "remote/site": 3300, "remote/ssh": 3210,

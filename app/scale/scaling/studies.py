@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from lumitui.remote.site.profile import Site
     from lumitui.remote.site.sites import Sites
 
+    _Ratio = Callable[[Launch], float | None]
+
 LADDER = (1, 2, 4, 8, 16)
 """The numbers of nodes that are always compared, if the site has them."""
 _KEPT = 256
@@ -93,12 +95,10 @@ class Scalings:
             samples = query.epochs * epoch
         site = self._site(run)
         links = site.node.links if site else None
-        if query.alone or query.as_sent:
-            family = [
-                item
-                for item in family
-                if item.run.id == run.id or (query.as_sent and _alike(run, item.run))
-            ]
+        if query.as_sent:
+            family = [item for item in family if _alike(run, item.run)]
+        if query.alone:
+            family = [item for item in family if item.run.id == run.id]
         note = site.billing_note if site else ""
         measured = {item.run.layout.nodes for item in family if item.training.speed}
         offers = _offers(run, site, query, measured, partial(self._work, run, query))
@@ -167,11 +167,7 @@ class Scalings:
 
 
 def _offers(
-    run: Run,
-    site: Site | None,
-    question: ScalingQuestion,
-    measured: set[int],
-    ratio: Callable[[Launch], float | None],
+    run: Run, site: Site | None, question: ScalingQuestion, measured: set[int], ratio: _Ratio
 ) -> list[Offer]:
     from lumitui.app.scale.rescale import apply_settings
 
@@ -223,24 +219,10 @@ def most_nodes(site: Site, run: Run) -> int:
     return max((one.max_nodes for _, one in site.partitions_from(run.spec.partition)), default=0)
 
 
-def _refused(run: Run, nodes: int, why: InputError) -> Offer:
-    from lumitui.app.scale.scaling.study import Offer
-
-    return Offer(nodes, nodes * run.layout.gpus_per_node, 0.0, 0.0, 0.0, refused=why.message)
-
-
 def _offer(
-    run: Run,
-    spec: JobSpec,
-    site: Site,
-    nodes: int,
-    settings: Sequence[str],
-    ratio: Callable[[Launch], float | None],
+    run: Run, spec: JobSpec, site: Site, nodes: int, settings: Sequence[str], ratio: _Ratio
 ) -> Offer:
-    """Return the site's offer for `run` on `nodes` nodes, or why it would refuse.
-
-    `spec` is that of `run` with `settings`.
-    """
+    """Return the site's offer for `run` with `settings` on `nodes` nodes, or why it refuses."""
     from lumitui.app.scale.rescale import rescale
     from lumitui.app.scale.run_plan import launch_of, sent_config
     from lumitui.app.scale.scaling.study import Offer, batch_of
@@ -250,7 +232,8 @@ def _offer(
             launch_of(run), spec, site, [], nodes=nodes, settings=settings, written=sent_config(run)
         )
     except InputError as error:
-        return _refused(run, nodes, error)
+        gpus = nodes * run.layout.gpus_per_node
+        return Offer(nodes, gpus, 0.0, 0.0, 0.0, refused=error.message)
     partition = site.partitions.get(launch.spec.partition)
     whole_nodes = partition and partition.allocation == "node" and not launch.layout.on_cpu
     return Offer(

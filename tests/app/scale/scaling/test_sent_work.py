@@ -186,7 +186,7 @@ def test_runs_on_as_many_nodes_with_other_gpus_are_not_offered(runs: Runs) -> No
     runs.history.metrics.add("r3", lines_of([500.0] * 20, 4, 128, 60_000))
     for run_id, gpus in (("r1", 8), ("r3", 4)):
         found = runs.scaling.of(run_id, SENT)
-        assert [rung.cells[:2] for rung in rungs.rungs_of(found)][0] == ("1", str(gpus))
+        assert rungs.rungs_of(found)[0].cells[:2] == ("1", str(gpus))
         assert len({rung.nodes for rung in rungs.rungs_of(found)}) == len(rungs.rungs_of(found))
         planned = runs.plan_resubmission(run_id, nodes=1, code="current", start="scratch")
         size = next(one for one in found.sizes if (one.nodes, one.gpus) == (1, gpus))
