@@ -220,7 +220,8 @@ def scaling_of(
     ]
     sizes.sort(key=lambda size: (size.gpus, size.nodes))
     priced = tuple(
-        _with_costs(size, base, part, whole, _nearest(starts, size.gpus)) for size in sizes
+        _with_costs(size, base, part, whole, _nearest(starts, size.gpus, size.nodes))
+        for size in sizes
     )
     doubtful, share = tuple(doubts(measured, run)), model.serial_share if model else None
     return Scaling(
@@ -360,11 +361,11 @@ def _outside(items: Sequence[MeasuredRun], speed: float) -> list[float]:
     ]
 
 
-def _nearest(starts: Sequence[StartUp], gpus: int) -> StartUp | None:
+def _nearest(starts: Sequence[StartUp], gpus: int, nodes: int) -> StartUp | None:
     """Return the start-up of the size nearest to `gpus`; of two as near, that of the larger."""
     return min(
         starts,
-        key=lambda one: (max(one.gpus, gpus) / min(one.gpus, gpus), -one.gpus),
+        key=lambda one: (max(one.gpus, gpus) / min(one.gpus, gpus), one.nodes != nodes, -one.gpus),
         default=None,
     )
 
@@ -410,7 +411,7 @@ def _works(
         return part, Work(own.samples, f"the {own.samples:,} samples that {run.id} {verb}")
     if own and own.speed and _is_whole(run, own):
         ran = run.elapsed(run.updated)
-        start = _nearest(starts, run.layout.nodes * run.layout.gpus_per_node)
+        start = _nearest(starts, run.layout.nodes * run.layout.gpus_per_node, run.layout.nodes)
         steps = min(own.seconds, ran) if own.seconds else ran - start.seconds if start else 0.0
         if (rough := round(own.speed * steps)) > 0:
             words = f"about {rough:,} samples, the speed of {run.id} times its training time"

@@ -194,6 +194,15 @@ def test_runs_on_as_many_nodes_with_other_gpus_are_not_offered(runs: Runs) -> No
         assert size.whole and outlook.about == price(size.whole.price.middle)
 
 
+def test_the_start_up_of_a_measured_size_is_its_own(runs: Runs) -> None:
+    trains(runs, "--steps", "20")
+    run = trained("r3", 1, "r1", ended=1050.0, updated=1050.0)
+    layout = replace(run.layout, gpus_per_node=16)
+    runs.history.begin(replace(run, spec=runs.history.get("r1").spec, layout=layout))
+    runs.history.metrics.add("r3", lines_of([2000.0] * 20, 8, 256, 60_000))
+    assert size_of(runs.scaling.of("r1", SENT), 2).start_up == pytest.approx(100 - 5.12)
+
+
 def test_a_measured_size_has_the_work_of_its_job(runs: Runs) -> None:
     trains(runs, "--steps", "20")
     run = trained("r3", 3, "r1")
