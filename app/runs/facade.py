@@ -156,7 +156,8 @@ class Runs(Launches):
         try:
             return outlook_of(self.resubmission_study([planned], news), parent, launch)
         except LumiError:
-            return Outlook(launch.price)
+            return Outlook(plan.launch.price)
+        return outlook_of(scaling, plan.parent, plan.launch)
 
     @cached_property
     def surveys(self) -> "Surveys":

@@ -154,7 +154,8 @@ def naming(program: str, spec: JobSpec) -> tuple[str, ...]:
     for key, name in scaled_options(list(options)).items():
         flags, default = options[name].flags, options[name].default
         given = next((flag for flag in flags if argument_value(spec.args, flag)), None)
-        scale.append(f"{key}: {{arg: {given or name}}}")
+        of_all = ", arg_is: global" if "global" in name else ""
+        scale.append(f"{key}: {{arg: {given or name}{of_all}}}")
         if given is None and default is not None and default.constant:
             values.append(f"{name}={default.value}")
     return (f"scale={{{', '.join(scale)}}}", *values) if scale else ()

@@ -76,11 +76,13 @@ def _by_scaling(launch: Launch, run: Run, scalings: Scalings) -> Forecast | None
     from lumitui.app.scale.scaling.studies import ScalingQuestion
 
     try:
-        scaling = scalings.of(run.id, ScalingQuestion(nodes=(launch.layout.nodes,)))
+        ratio = scalings.work_of(launch, run)
+        question = ScalingQuestion(nodes=(launch.layout.nodes,), times=ratio)
+        scaling = scalings.of(run.id, question)
     except LumiError:
         return None
     size = next((one for one in scaling.sizes if one.nodes == launch.layout.nodes), None)
-    if size is None or size.whole is None or not scaling.knows_work:
+    if ratio is None or size is None or size.whole is None or not scaling.knows_work:
         return None
     hours = size.whole.seconds.middle / 3600
     return _found(launch, launch.price.per_hour * hours, run, other_size=True)

@@ -51,20 +51,21 @@ def rescale(
     notes: list[str],
     *,
     nodes: int | None = None,
-    held: frozenset[str] = frozenset(),
+    settings: Sequence[str] = (),
     written: Written | None = None,
     dependency: tuple[str, ...] = (),
 ) -> Launch:
     """Return the launch of `spec` on `nodes` nodes; `earlier` describes its earlier training.
 
-    The time limit never shrinks. `held` names the arguments set in this step, `written` is the
-    DeepSpeed configuration, if the job needs one, and `dependency` contains the sbatch options for
-    `after:`. Remarks for the user are added to `notes`.
+    The time limit never shrinks. Arguments in `settings` stay, `written` is the DeepSpeed
+    configuration, if the job needs one, and `dependency` contains the sbatch options for `after:`.
+    Remarks for the user are added to `notes`.
 
     Raises:
         InputError: the node count is too large, or the batch cannot be split over the ranks.
     """
     target = nodes if nodes is not None else spec.nodes
+    held = frozenset(one.partition("=")[0] for one in settings if one[:1] == "-")
     if not 1 <= target <= MOST_NODES:
         raise InputError(
             f"A job cannot have {target:,} nodes.", f"Give a number from 1 to {MOST_NODES:,}."

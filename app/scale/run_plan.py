@@ -161,7 +161,7 @@ def plan(basis: Basis, lineage: Sequence[Run], site: Site, request: Resubmission
         site,
         notes,
         nodes=request.nodes,
-        held=frozenset(one.partition("=")[0] for one in request.settings if one[:1] == "-"),
+        settings=request.settings,
         written=_config(basis, lineage, request),
         dependency=basis.dependency,
     )

@@ -10,7 +10,7 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5230, "app/tui": 14530, "app/runs": 2910, "app/scale": 3780, "app/follow": 4430,
+    "app/cli": 5230, "app/tui": 14530, "app/runs": 2910, "app/scale": 3840, "app/follow": 4430,
     "app/survey": 1920, "app/launch": 9870, "app/explain": 3120, "app/history": 4390,
     "app/mcp": 970,
     "app/job": 2640, "app/knowledge": 16840, "remote/site": 3300, "remote/ssh": 3210,

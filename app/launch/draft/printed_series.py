@@ -87,6 +87,8 @@ def scale_offer(data: Mapping[str, object]) -> Iterator[Finding]:
         both = "both" if len(own) > 1 else "it"
         message = f"The script takes {' and '.join(own.values())}. On more nodes, scale {both}?"
         rules = {"batch": ("batch.keep", "per_gpu"), "lr": ("lr.rule", "sqrt")}  # as the template
-        below = (*((f"{key}.arg", own[key]) for key in own), *(rules[key] for key in own))
+        of_all = [("batch.arg_is", "global")] if "global" in own["batch"] else []
+        named = ((f"{key}.arg", own[key]) for key in own)
+        below = (*named, *of_all, *(rules[key] for key in own))
         fix = Fix(f"scale {both}", at_key("scale"), None, below=below)
         yield Finding("", "note", message, at=at_key("args"), fix=fix)

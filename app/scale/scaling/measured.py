@@ -135,6 +135,7 @@ def training_of(
     batch = total.global_batch or (given_batch if total.unit == "step" else None)
     steps = _timed(points)
     trained = total.steps - (total.before if resumed else 0)
+    trained = 0 if _counts_in_epochs(points) else trained  # unknown
     at = start.extra.get("time")
     took = (steps[-1] - steps[0]) / (len(steps) - 1) if len(steps) > 1 else 0.0
     told, epoch = epoch, epoch or _epoch_steps(points) * max(0, batch or 0) or None
@@ -211,7 +212,7 @@ def awaited(
 
 def _incomparable(item: MeasuredRun, of: Run) -> str:
     """Return why a run cannot be compared with `of`; '' if it can."""
-    run, ranks = item.run, item.training.ranks
+    run, training, ranks = item.run, item.training, item.training.ranks
     for what, one, other in (
         ("site", run.site, of.site),
         ("trainer", run.spec.trainer, of.spec.trainer),
@@ -223,6 +224,11 @@ def _incomparable(item: MeasuredRun, of: Run) -> str:
     if ranks is not None and ranks != run.layout.world_size:
         started = words.count(run.layout.world_size, "rank")
         return f"it reports only {words.count(ranks, 'rank')} of {started}"
+    # Half of the steps are at most as fast as the median, so they took half of this at least.
+    seconds = (training.samples or 0) / (training.speed or 1.0)
+    if run.state.is_final and run.attempt == 1 and seconds > 2 * run.elapsed(run.updated) + 10:
+        speed = f"{training.samples:,} samples at {words.number(training.speed)} samples/s"
+        return f"its {speed} take longer than it ran"
     return ""
 
 
@@ -311,6 +317,13 @@ def _percentile(ordered: Sequence[float], percent: int) -> float:
 
 def _count(value: object) -> int | None:
     return int(value) if isinstance(value, int | float) and 1 <= value <= FASTEST else None
+
+
+def _counts_in_epochs(points: Sequence[MetricPoint]) -> bool:
+    """Return whether the steps of each epoch are counted from its begin."""
+    told = [(point.epoch, point.step) for point in points if point.event == "step"]
+    known = [(epoch, step) for epoch, step in told if epoch is not None and step is not None]
+    return any(one[0] < other[0] and one[1] > other[1] for one, other in pairwise(known))
 
 
 def _epoch_steps(points: Sequence[MetricPoint]) -> int:

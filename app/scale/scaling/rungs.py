@@ -35,7 +35,7 @@ def rungs_of(scaling: Scaling) -> list[Rung]:
     return [
         Rung(size.nodes, _cells(size, scaling), size.refused)
         for size in scaling.sizes
-        if size.offer is not None
+        if size.offer is not None and size.offer.offered
     ]
 
 
@@ -61,7 +61,9 @@ def basis(scaling: Scaling) -> str:
 
 def likely_price(scaling: Scaling, launch: Launch) -> tuple[Estimate, float] | None:
     """Return the likely price of `launch` and its work as a multiple of the run's, if known."""
-    size = next((one for one in scaling.sizes if one.nodes == launch.layout.nodes), None)
+    layout = launch.layout
+    wanted = (layout.nodes, layout.nodes * layout.gpus_per_node)
+    size = next((one for one in scaling.sizes if (one.nodes, one.gpus) == wanted), None)
     if not scaling.knows_work or not launch.price.amount or size is None or size.over_limit:
         return None
     if not size.whole or not size.offer or size.offer.work is None:

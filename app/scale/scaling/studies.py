@@ -14,7 +14,7 @@ from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     # Imported when a study is made, so that the program starts faster.
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from lumitui.app.history.history import History
     from lumitui.app.history.run import Run
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lumitui.remote.site.node import Links
     from lumitui.remote.site.profile import Site
     from lumitui.remote.site.sites import Sites
+
+    _Ratio = Callable[[Launch], float | None]
 
 LADDER = (1, 2, 4, 8, 16)
 """The numbers of nodes that are always compared, if the site has them."""
@@ -93,11 +95,13 @@ class Scalings:
             samples = query.epochs * epoch
         site = self._site(run)
         links = site.node.links if site else None
+        if query.as_sent:
+            family = [item for item in family if _alike(run, item.run)]
         if query.alone:
             family = [item for item in family if item.run.id == run.id]
         note = site.billing_note if site else ""
-        own = next(item.training for item in family if item.run.id == run.id)
-        offers = _offers(run, site, query, partial(self._work, run, own, query))
+        measured = {item.run.layout.nodes for item in family if item.training.speed}
+        offers = _offers(run, site, query, measured, partial(self._work, run, query))
         changed = _changed(run, query) if query.as_sent else ()
         scaling = scaling_of(run, family, offers, samples, links, note, changed)
         if query.times is not None:
@@ -110,16 +114,19 @@ class Scalings:
             raise _unpredictable(family[0], links)
         return scaling
 
-    def _work(
-        self, run: Run, training: Training, query: ScalingQuestion, launch: Launch
-    ) -> float | None:
-        """Return the work of `launch` as a multiple of that of `run`; None if unknown."""
-        from lumitui.app.scale.scaling.sent_work import work_ratio
-
+    def _work(self, run: Run, query: ScalingQuestion, launch: Launch) -> float | None:
         if not query.as_sent:
             return 1.0
-        whole = run.state is State.DONE and run.resumed_from is None and not query.resumes
-        return work_ratio(run, training, launch, self._defaults(run)) if whole else None
+        return None if query.resumes else self.work_of(launch, run)
+
+    def work_of(self, launch: Launch, run: Run) -> float | None:
+        """Return the samples of `launch` as a multiple of those of `run`; None if unknown."""
+        from lumitui.app.scale.scaling.sent_work import work_ratio
+
+        if run.state is not State.DONE or run.resumed_from is not None:
+            return None
+        training = self._training(run.id, run.metrics_offset)
+        return work_ratio(run, training, launch, self._defaults(run))
 
     def _read(self, run_id: str, _offset: int) -> Training:
         from lumitui.app.scale.scaling.assumed_batch import assumed_batch
@@ -160,7 +167,7 @@ class Scalings:
 
 
 def _offers(
-    run: Run, site: Site | None, question: ScalingQuestion, ratio: Callable[[Launch], float | None]
+    run: Run, site: Site | None, question: ScalingQuestion, measured: set[int], ratio: _Ratio
 ) -> list[Offer]:
     from lumitui.app.scale.rescale import apply_settings
 
@@ -168,10 +175,10 @@ def _offers(
         return []
     largest = max(run.layout.nodes * 2, LADDER[-1])
     nodes = {1 << exponent for exponent in range(largest.bit_length())}
-    nodes = {number for number in nodes if number <= most_nodes(site, run)}
+    nodes = {number for number in nodes | measured if number <= most_nodes(site, run)}
     counts = sorted(nodes | {run.layout.nodes, *question.nodes})
     spec = apply_settings(run.spec, question.settings)
-    return [_offer(run, spec, site, number, ratio) for number in counts]
+    return [_offer(run, spec, site, number, question.settings, ratio) for number in counts]
 
 
 def _changed(run: Run, query: ScalingQuestion) -> tuple[str, ...]:
@@ -181,6 +188,14 @@ def _changed(run: Run, query: ScalingQuestion) -> tuple[str, ...]:
 
     changed = changes_of_work(run, apply_settings(run.spec, query.settings))
     return (*changed, *["the code"] * query.other_code)
+
+
+def _alike(run: Run, other: Run) -> bool:
+    """Return whether two runs differ only in size and length, so that one tells the other's."""
+    from lumitui.app.scale.scaling.sent_work import changes_of_work
+
+    resized = run.layout.world_size != other.layout.world_size
+    return not changes_of_work(run, other.spec, resized=resized)
 
 
 def _unpredictable(item: MeasuredRun, links: Links | None) -> InputError:
@@ -204,24 +219,21 @@ def most_nodes(site: Site, run: Run) -> int:
     return max((one.max_nodes for _, one in site.partitions_from(run.spec.partition)), default=0)
 
 
-def _refused(run: Run, nodes: int, why: InputError) -> Offer:
-    from lumitui.app.scale.scaling.study import Offer
-
-    return Offer(nodes, nodes * run.layout.gpus_per_node, 0.0, 0.0, 0.0, refused=why.message)
-
-
 def _offer(
-    run: Run, spec: JobSpec, site: Site, nodes: int, ratio: Callable[[Launch], float | None]
+    run: Run, spec: JobSpec, site: Site, nodes: int, settings: Sequence[str], ratio: _Ratio
 ) -> Offer:
-    """Return the site's offer for `run` on `nodes` nodes, or why it would refuse."""
+    """Return the site's offer for `run` with `settings` on `nodes` nodes, or why it refuses."""
     from lumitui.app.scale.rescale import rescale
     from lumitui.app.scale.run_plan import launch_of, sent_config
     from lumitui.app.scale.scaling.study import Offer, batch_of
 
     try:
-        launch = rescale(launch_of(run), spec, site, [], nodes=nodes, written=sent_config(run))
+        launch = rescale(
+            launch_of(run), spec, site, [], nodes=nodes, settings=settings, written=sent_config(run)
+        )
     except InputError as error:
-        return _refused(run, nodes, error)
+        gpus = nodes * run.layout.gpus_per_node
+        return Offer(nodes, gpus, 0.0, 0.0, 0.0, refused=error.message)
     partition = site.partitions.get(launch.spec.partition)
     whole_nodes = partition and partition.allocation == "node" and not launch.layout.on_cpu
     return Offer(

@@ -67,6 +67,8 @@ class Offer:
     """GPUs per node that the job has and no rank uses."""
     work: float | None = 1.0
     """Its samples as a multiple of the run's; None if unknown."""
+    offered: bool = True
+    """Whether a job can be sent so; otherwise only an earlier run had so many GPUs per node."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,8 @@ def scaling_of(
     ]
     sizes.sort(key=lambda size: (size.gpus, size.nodes))
     priced = tuple(
-        _with_costs(size, base, part, whole, _nearest(starts, size.gpus)) for size in sizes
+        _with_costs(size, base, part, whole, _nearest(starts, size.gpus, size.nodes))
+        for size in sizes
     )
     doubtful, share = tuple(doubts(measured, run)), model.serial_share if model else None
     return Scaling(
@@ -263,7 +266,8 @@ def _measured(size: MeasuredSize, offer: Offer | None, whole: Work) -> ScalingSi
     paid = size.runs[-1].run
     if offer is None or offer.gpus != size.gpus:
         limit = float(paid.spec.chain * walltime.seconds_of(paid.spec.time))
-        offer = Offer(size.nodes, size.gpus, paid.price.per_hour, limit, paid.price.amount)
+        hour, most = paid.price.per_hour, paid.price.amount
+        offer = Offer(size.nodes, size.gpus, hour, limit, most, offered=False)
     speed = Estimate(size.low, size.high, size.speed)
     ended = (item for item in reversed(size.runs) if item.run.state.is_final)
     bills = (Bill(one.run.id, one.run.billed(one.run.updated), one.training.samples)
@@ -330,10 +334,10 @@ def _start_up(size: MeasuredSize, of: Run) -> float | None:
     That of `of` counts alone, so that the size's time for the work of `of` is what it took; else
     the median. Of runs that did not succeed, the time until the first step counts first.
     """
-    done = [item for item in size.runs if _is_whole(item.run)]
+    done = [item for item in size.runs if _is_whole(item.run, item.training)]
     cut = [item for item in size.runs if item.run.state.is_final and item.run.attempt == 1]
     # A run that was cut short of a known goal does not measure the way to it.
-    own = [item for item in cut if item.run.id == of.id]
+    own = [item for item in (*done, *cut) if item.run.id == of.id]
     own = [item for item in own if item in done or not item.training.planned]
     rest = (
         _outside(own, size.speed)
@@ -351,17 +355,17 @@ def _start_up(size: MeasuredSize, of: Run) -> float | None:
 def _outside(items: Sequence[MeasuredRun], speed: float) -> list[float]:
     """Return the durations of runs without those of their steps, where these are known."""
     return [
-        item.run.elapsed(item.run.updated) - trained
+        item.run.ran(item.run.updated) - trained
         for item in items
         if (trained := _trained(item.training, speed))
     ]
 
 
-def _nearest(starts: Sequence[StartUp], gpus: int) -> StartUp | None:
+def _nearest(starts: Sequence[StartUp], gpus: int, nodes: int) -> StartUp | None:
     """Return the start-up of the size nearest to `gpus`; of two as near, that of the larger."""
     return min(
         starts,
-        key=lambda one: (max(one.gpus, gpus) / min(one.gpus, gpus), -one.gpus),
+        key=lambda one: (max(one.gpus, gpus) / min(one.gpus, gpus), one.nodes != nodes, -one.gpus),
         default=None,
     )
 
@@ -371,9 +375,10 @@ def _assumed(sizes: Sequence[MeasuredSize]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, told)))
 
 
-def _is_whole(run: Run) -> bool:
-    """Return whether the run trained all of its work from scratch, in one attempt."""
-    return run.state is State.DONE and run.attempt == 1 and run.resumed_from is None
+def _is_whole(run: Run, training: Training) -> bool:
+    """Return whether the run trained all of its work from scratch, in a known time."""
+    chained = training.samples is not None and len(run.attempts) == run.attempt
+    return run.state is State.DONE and run.resumed_from is None and (run.attempt == 1 or chained)
 
 
 def _trained(training: Training, speed: float) -> float | None:
@@ -404,9 +409,9 @@ def _works(
     if own and own.samples:
         verb = "trained" if run.state.is_final else "has trained so far"
         return part, Work(own.samples, f"the {own.samples:,} samples that {run.id} {verb}")
-    if own and own.speed and _is_whole(run):
+    if own and own.speed and _is_whole(run, own):
         ran = run.elapsed(run.updated)
-        start = _nearest(starts, run.layout.nodes * run.layout.gpus_per_node)
+        start = _nearest(starts, run.layout.nodes * run.layout.gpus_per_node, run.layout.nodes)
         steps = min(own.seconds, ran) if own.seconds else ran - start.seconds if start else 0.0
         if (rough := round(own.speed * steps)) > 0:
             words = f"about {rough:,} samples, the speed of {run.id} times its training time"

@@ -10,15 +10,16 @@ from lumitui.app.explain.training_summary import Summary, TrainedRun, speedups
 from lumitui.app.job.launch import Launch
 from lumitui.app.runs import Runs
 from lumitui.app.scale.forecast import forecast
+from lumitui.app.scale.scaling.studies import ScalingQuestion
 from lumitui.remote.scheduler.scheduler_protocol import State
-from tests.support.jobs.trained_runs import train, trained
+from tests.support.jobs.trained_runs import lines_of, size_of, train, trained
 
 
 def launch_like(nodes: int, **changes: object) -> Launch:
     """Return the launch of a training on `nodes` nodes."""
     run = trained("x", nodes)
     spec = run.spec.model_copy(update=changes)
-    return Launch(spec, "", run.layout, run.price)
+    return Launch(spec, "", run.layout, run.price, global_batch=run.global_batch)
 
 
 def test_a_run_of_the_same_size_says_what_it_took(runs: Runs) -> None:
@@ -81,3 +82,18 @@ _summaries = st.builds(
 @given(st.lists(st.builds(TrainedRun, st.text(), st.integers(0, 10**6), _summaries)))
 def test_odd_summaries_never_raise(runs: list[TrainedRun]) -> None:
     assert [row.run for row in speedups(runs)] == [item.run for item in runs]
+
+
+def test_a_fixed_number_of_steps_trains_more_on_more_nodes(runs: Runs) -> None:
+    run = trained("one", 1)
+    fixed = ("--steps", "20")
+    spec = run.spec.model_copy(update={"args": (*run.spec.args, *fixed)})
+    runs.history.begin(replace(run, spec=spec))
+    runs.history.metrics.add("one", lines_of([1000.0] * 20, 8, 256, 60_000))
+    launch = launch_like(2, args=(*trained("x", 2).spec.args, *fixed))
+    found = forecast(replace(launch, global_batch=512), runs.history, runs.scaling)
+    sent = runs.scaling.of("one", ScalingQuestion(as_sent=True))
+    size = size_of(sent, 2)
+    assert found and size.whole and found.amount == pytest.approx(size.whole.price.middle)
+    unknown = forecast(replace(launch, global_batch=None), runs.history, runs.scaling)
+    assert unknown is None, "nobody knows how many samples it trains"

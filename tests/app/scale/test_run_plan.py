@@ -14,6 +14,7 @@ from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.runs import Runs
 from lumitui.app.scale import rescale
+from lumitui.app.scale.changes import naming
 from lumitui.app.scale.resubmission import CodeNews, code_news
 from lumitui.app.scale.run_plan import (
     Basis,
@@ -327,3 +328,11 @@ def test_another_size_says_what_the_rules_do_to_batch_and_rate(
     runs.history.begin(parent)
     assert words in runs.plan_resubmission("a-1", nodes=parent.layout.nodes * 2).effect
     assert "On another size" not in runs.plan_resubmission("a-1").effect
+
+
+def test_a_batch_that_is_called_global_is_proposed_as_global() -> None:
+    program = _READS.replace("--batch-size", "--global-batch-size")
+    spec = changed(DDP, {"trainer": None, "script": "train.py", "scale": None, "args": []}, "t")
+    assert naming(program, spec)[0] == (
+        "scale={batch: {arg: --global-batch-size, arg_is: global}, lr: {arg: --lr}}"
+    )

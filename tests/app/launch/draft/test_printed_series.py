@@ -52,6 +52,8 @@ def test_one_offer_has_all_series_and_a_program_with_metrics_of_its_own_needs_no
         ('[--batch-size, "64", --lr=0.1]',
          "scale: {batch: {arg: --batch-size, keep: per_gpu}, lr: {arg: --lr, rule: sqrt}}\n"),
         ("[--train_batch_size, 8]", "scale: {batch: {arg: --train_batch_size, keep: per_gpu}}\n"),
+        ("[--global-batch-size, 64]",
+         "scale: {batch: {arg: --global-batch-size, arg_is: global, keep: per_gpu}}\n"),
         ("[--lr, 0.1]", ""), ("[--batch-size, 64]\nscale: {}", ""),
         ("[--batch-size, 64]\ntrainer: ddp", ""),
     ],

@@ -271,9 +271,9 @@ def test_runs_with_the_same_code_do_not_differ_because_the_asked_run_is_left_out
 
 
 def test_a_run_too_short_to_warm_up_counts_only_alone() -> None:
-    short, one = training(10.0, warm=False, steps=3), trained("one", 1)
+    short, one = training(1000.0, warm=False, steps=3), trained("one", 1)
     assert "within the warm-up" in scaling_of(one, [MeasuredRun(one, short)], []).sizes[0].source
-    both = [MeasuredRun(one, training(100.0)), MeasuredRun(trained("two", 1), short)]
+    both = [MeasuredRun(one, training(1000.0)), MeasuredRun(trained("two", 1), short)]
     assert scaling_of(one, both, []).sizes[0].source == "one (50 steps)"
 
 

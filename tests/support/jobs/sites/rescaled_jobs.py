@@ -65,7 +65,7 @@ def rescale(
         site,
         notes,
         nodes=nodes,
-        held=frozenset(one.partition("=")[0] for one in settings),
+        settings=settings,
         written=None if text is None else Written(text, ranks),
     )
     return Scaled(launch, changes_between(earlier, launch), tuple(notes))
