@@ -156,8 +156,7 @@ class Runs(Launches):
         try:
             return outlook_of(self.resubmission_study([planned], news), parent, launch)
         except LumiError:
-            return Outlook(plan.launch.price)
-        return outlook_of(scaling, plan.parent, plan.launch)
+            return Outlook(launch.price)
 
     @cached_property
     def surveys(self) -> "Surveys":
