@@ -145,7 +145,7 @@ def test_an_argument_set_to_its_old_value_stays(runs: Runs) -> None:
     settings = ("scale.batch.keep=global", "--batch-size=32")
     planned = runs.plan_resubmission("r1", nodes=2, settings=settings, start="scratch")
     assert planned.plan.launch.global_batch == 512
-    found = runs.resubmission_scaling((planned,), CodeNews())
+    found = runs.resubmission_study((planned,), CodeNews())
     assert round(samples(found, 2)) == 10240
 
 
@@ -160,7 +160,8 @@ def test_a_length_that_is_no_number_is_unknown(runs: Runs) -> None:
     trains(runs, "--epochs", "2k")
     assert last(runs.scaling.of("r1", SENT))[0] == "measured"
     found = runs.scaling.of("r1", replace(SENT, settings=("--epochs=4k",)))
-    assert last(found) == ["for the parent's samples"] * 2
+    assert last(found) == ["from its speed"] * 2
+    assert "; lumitui does not know how many a job will train." in rungs.basis(found)
 
 
 def test_a_fixed_length_of_epochs_trains_more_samples_with_a_larger_batch(runs: Runs) -> None:
