@@ -11,7 +11,7 @@ from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.idle_words import idle
 from lumitui.app.explain.waiting import waited
 from lumitui.app.history.listing.state_filter import WENT_WRONG
-from lumitui.app.history.run import NODE_PROBE, SAVED_TAG
+from lumitui.app.history.run import FETCHED_TAG, NODE_PROBE, SAVED_TAG
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ NEXT = {
 """The next step for a run in each state; empty if the user can only wait."""
 MORE_TIME = "Resubmit it with more time."
 """After a time limit, for a program that the job file does not say how to resume."""
+ON_OTHER_NODES = "Resubmit it on a different number of nodes."
+"""After a run whose results are fetched."""
 CONTINUE = "Resubmit it to resume from its last checkpoint."
 CONTINUE_CANCELLED = (
     "If you still need it, resubmit it from its last checkpoint: its training is saved."
@@ -114,6 +116,8 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
         if SAVED_TAG in run.note.split():
             return "Create a job on New (2): the profile has what this run measured."
         return f"Save what it measured: F5 in the guide (0), or {_PROBE.format(run=run)}."
+    if run.state is State.DONE and FETCHED_TAG in run.note.split():
+        return ON_OTHER_NODES
     return NEXT.get(run.state, "")
 
 

@@ -32,7 +32,6 @@ from lumitui.app.follow.results.log_patterns import LogFigures as LogFigures
 from lumitui.app.follow.results.result_files import FileGroup as FileGroup
 from lumitui.app.follow.results.result_files import FileList as FileList
 from lumitui.app.follow.results.result_files import FilePreview as FilePreview
-from lumitui.app.follow.results.result_files import RemoteFile as RemoteFile
 from lumitui.app.follow.results.result_files import check_fetch as check_fetch
 from lumitui.app.follow.results.result_files import fetch_pattern as fetch_pattern
 from lumitui.app.follow.results.result_files import group_of as group_of
@@ -234,6 +233,7 @@ from lumitui.remote.transfer.environments.image_listing import Image as Image
 from lumitui.remote.transfer.environments.venvs import RemovedVenvs as RemovedVenvs
 from lumitui.remote.transfer.environments.venvs import Venv as Venv
 from lumitui.remote.transfer.results.fetch_files import Fetched as Fetched
+from lumitui.remote.transfer.results.fetch_files import RemoteFile as RemoteFile
 from lumitui.remote.transfer.results.laptop_files import PartialFiles as PartialFiles
 from lumitui.remote.transfer.snapshots.snapshot_store import Pruned as Pruned
 from lumitui.remote.transport.request_log import MOST_REQUESTS as MOST_REQUESTS
