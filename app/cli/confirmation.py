@@ -236,9 +236,9 @@ def show_changes(planned: "Resubmission", columns: int) -> None:
 def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
     """Print on stderr the project's changes since the run, and which code lumitui sends."""
     if news.differs:
-        same = "the code that ran; add `--code current` to send the project's"
-        sent = same if planned.plan.request.code == "same" else "the current code"
-        say(f"note: {news.sentence} This sends {sent}.")
+        same = planned.plan.request.code == "same"
+        other = "; to send your current code, add `--code current`" if same else ""
+        say(f"note: {news.sentence} This sends {planned.code_sent}{other}.")
 
 
 def agree_to_resubmit(
@@ -259,7 +259,7 @@ def agree_to_resubmit(
     show_findings(planned.preview)
     plan = planned.plan
     question = (
-        f"Resubmit {plan.parent.id} with the {plan.request.code} code from {plan.start}; "
+        f"Resubmit {plan.parent.id} with {planned.code_sent} from {plan.start}; "
         f"{price or words.price_sentence(plan.launch.price)}{code_words(planned.preview)}?"
     )
     return planned.forced(

@@ -151,6 +151,8 @@ from lumitui.app.scale.lineage_overview import RunOverview as RunOverview
 from lumitui.app.scale.rescale import apply_settings as apply_settings
 from lumitui.app.scale.resubmission import CodeNews as CodeNews
 from lumitui.app.scale.resubmission import Resubmission as Resubmission
+from lumitui.app.scale.resubmission import code_words as code_words
+from lumitui.app.scale.run_plan import CodeChoice as CodeChoice
 from lumitui.app.scale.run_plan import StartPoint as StartPoint
 from lumitui.app.scale.run_plan import no_resubmission as no_resubmission
 from lumitui.app.scale.scaling import rungs as rungs
