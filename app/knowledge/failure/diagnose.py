@@ -18,7 +18,13 @@ from lumitui.app.knowledge.causes.cause_table import (
     RULES,
     SCARCE,
 )
-from lumitui.app.knowledge.causes.library_causes import IMPORT_OF_ONE, IMPORTS
+from lumitui.app.knowledge.causes.library_causes import (
+    IMPORT_OF_ONE,
+    IMPORTS,
+    KNOWN,
+    MISSPELLED,
+    NAME,
+)
 from lumitui.app.knowledge.causes.meanings import (
     CHAIN_ENDS,
     EXIT_CODES,
@@ -42,7 +48,9 @@ from lumitui.app.knowledge.failure.matching import (
 from lumitui.app.knowledge.failure.message_lines import read
 from lumitui.app.knowledge.failure.tracebacks import (
     LAUNCHERS,
+    LIBRARY,
     Culprit,
+    Raised,
     aside_lines,
     culprit,
     ended_by_signal,
@@ -407,8 +415,43 @@ def _exception(ended_by: Culprit, evidence: Evidence) -> Diagnosis:
     for line, rule in ((line, rule) for table in (RULES, LATE) for line in lines for rule in table):
         if match := rule.pattern.search(line.text):
             reason = diagnosis_of(_by_frames(rule, raised.frames, line.text), match, line, evidence)
-            return replace(reason, rank=rank, place=raised.place)
+            return replace(_of_name(reason, raised, line.text), rank=rank, place=raised.place)
     return _unnamed(raised.line, rank, raised.place, evidence)
+
+
+def _of_name(one: Diagnosis, raised: Raised, text: str) -> Diagnosis:
+    """Return a failed import; if the program's own line did it, its name may be misspelled.
+
+    Python names the first part that it did not find, so what precedes the last dot exists. A name
+    without a dot is judged only if a known package has almost the same.
+    """
+    named = NAME.search(text)
+    frames = [frame for frame in raised.frames if not frame.startswith("<frozen ")]
+    if one.id not in IMPORTS or not named or not frames or LIBRARY.search(frames[-1]):
+        return one
+    module, name, of, owner, attribute = named.groups()
+    whole = module or f"{of or owner}.{name or attribute}"
+    near = next((known for known in KNOWN if len(whole) > 3 and _one_slip(whole, known)), "")
+    if "." not in whole and not near:
+        return one
+    sentence, do = (
+        words.format(
+            name=whole,
+            place=raised.place.partition(" (")[0],
+            near=f" ({near}?)" if near else "",
+        )
+        for words in MISSPELLED
+    )
+    return replace(one, sentence=sentence, do=do + one.do)
+
+
+def _one_slip(one: str, other: str) -> bool:
+    """Return whether two words differ in one letter, or in the order of two letters."""
+    while one and other and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    return max(len(one), len(other)) <= 1 or (len(one) == 2 and one == other[::-1])
 
 
 def _by_frames(rule: LogRule, frames: Sequence[str], text: str) -> LogRule:
