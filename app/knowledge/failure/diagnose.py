@@ -349,6 +349,10 @@ def _is_ours(rc: int | None, failed_rank: int | None, spec: JobKeys | None) -> b
     return strict or rc != _STRICT
 
 
+_OF_SBATCH = re.compile(r"\b(?:sbatch: )?error: |Batch job submission failed: ")
+"""What sbatch writes before the reason."""
+
+
 def _of_state(
     state: State, word: str, reason: str, rc: int | None, failed_rank: int | None, stop: Meaning
 ) -> Iterator[Diagnosis]:
@@ -357,7 +361,10 @@ def _of_state(
         whose = failed_rank if stop.id == "stopped-early" else None
         yield Diagnosis(stop.id, stop.sentence, stop.do, words, whose)
     if (rule_of_state := STATE_RULES.get(state)) is not None:
-        yield Diagnosis(rule_of_state.id, rule_of_state.sentence, rule_of_state.do, words)
+        sentence, why = rule_of_state.sentence, _OF_SBATCH.sub("", words).strip().rstrip(".")
+        if state is State.REFUSED and why:
+            sentence = f"{sentence.removesuffix('.')}: {why}."
+        yield Diagnosis(rule_of_state.id, sentence, rule_of_state.do, words)
 
 
 def _of_hang(rc: int | None, evidence: Evidence) -> Iterator[Diagnosis]:
