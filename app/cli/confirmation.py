@@ -242,26 +242,13 @@ def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
 
 
 def agree_to_resubmit(
-    planned: "Resubmission",
-    news: "CodeNews",
-    columns: int,
-    *,
-    yes: bool,
-    force: bool = False,
-    price: str = "",
+    planned: "Resubmission", news: "CodeNews", columns: int, price: str, *, yes: bool, force: bool
 ) -> "Resubmission":
-    """Show the changes, and return the resubmission if the user agrees; see `agreed`.
-
-    `price` describes its price; by default its limit does.
-    """
+    """Show the changes, and return the resubmission if the user agrees; see `agreed`."""
     show_changes(planned, columns)
     show_code_news(planned, news)
     show_findings(planned.preview)
-    plan = planned.plan
-    question = (
-        f"Resubmit {plan.parent.id} with {planned.code_sent} from {plan.start}; "
-        f"{price or words.price_sentence(plan.launch.price)}{code_words(planned.preview)}?"
-    )
-    return planned.forced(
-        agreed([planned.preview], question, yes=yes, force=force, cure=CURE_OF_RUN)
-    )
+    again = f"Resubmit {planned.plan.parent.id} with {planned.code_sent} from {planned.plan.start}"
+    question = f"{again}; {price}{code_words(planned.preview)}?"
+    preview = planned.preview
+    return planned.forced(agreed([preview], question, yes=yes, force=force, cure=CURE_OF_RUN))

@@ -34,9 +34,12 @@ _CODE = re.compile(
 _RECORDS = re.compile(
     r"attempt-\d+\.(?!out$)|\."
     rf"|(?:{run_folder.RECORD}|{run_folder.ATTEMPTS}|{run_folder.BINDING}|{run_folder.PREFLIGHT}"
-    rf"|{run_folder.GPU_USE}|{run_folder.HUNG}|{run_folder.HOSTFILE}|{run_folder.STOP}|{run_folder.CANCELLED})$"
+    rf"|{run_folder.GPU_USE}|{run_folder.HUNG}|{run_folder.HOSTFILE}|{run_folder.STOP}"
+    rf"|{run_folder.CANCELLED})$"
 )
 _WRITTEN = re.compile(rf"{run_folder.CODE}/(?!(?:.*/)?(?:__pycache__/|\.))")
+_BELOW = re.compile(rf"(?<!^{run_folder.CODE}/)(?<=/).*")
+"""What follows the first folder, or the first one in the code's folder."""
 _LOGS = re.compile(r"[^/]*\.(?:out|err|log)$")
 
 
@@ -217,10 +220,7 @@ def _stay(run_id: str, files: Sequence[RemoteFile]) -> str:
     """Return the sentences on results that stay on the site: their sizes, and how to get them."""
     sizes: dict[str, list[int]] = {}
     for file in files:
-        parts = file.name.split("/")
-        top = 2 if parts[0] == run_folder.CODE else 1
-        name = "/".join(parts[:top]) + "/" * (len(parts) > top)
-        sizes.setdefault(name, []).append(file.size)
+        sizes.setdefault(_BELOW.sub("", file.name), []).append(file.size)
     listed = [
         f"{name} ({words.count(len(each), 'file')}, {words.size(sum(each))})"
         for name, each in sizes.items()

@@ -6,14 +6,12 @@ from lumitui.app.knowledge.causes.meanings import LogRule, Meaning
 from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 
 KNOWN = (
-    "torch", "torchvision", "torchaudio", "torchtext", "transformers", "numpy", "deepspeed", "peft",
-    "accelerate", "lightning", "pytorch_lightning", "torchmetrics", "tensorflow", "keras",
-    "sklearn", "scipy", "pandas", "datasets", "mmcv", "mmdet", "mmengine", "jax", "jaxlib", "flax",
-    "vllm", "trl", "diffusers", "timm", "huggingface_hub", "pydantic", "triton", "xformers",
-    "numba", "setuptools", "tokenizers", "ray", "pyarrow", "PIL", "wandb", "bitsandbytes",
-)  # fmt: skip
+    "torch|torchvision|torchaudio|torchtext|transformers|numpy|deepspeed|peft|accelerate|lightning"
+    "|pytorch_lightning|torchmetrics|tensorflow|keras|sklearn|scipy|pandas|datasets|mmcv|mmdet"
+    "|mmengine|jax|jaxlib|flax|vllm|trl|diffusers|timm|huggingface_hub|pydantic|triton|xformers"
+    "|numba|setuptools|tokenizers|ray|pyarrow|PIL|wandb|bitsandbytes"
+)
 """Packages with many versions: a missing part is in another version of the package."""
-_KNOWN = "|".join(KNOWN)
 
 LIBRARIES: tuple[LogRule, ...] = (
     _rule(
@@ -93,7 +91,7 @@ LIBRARIES: tuple[LogRule, ...] = (
     _rule(
         "no-module",
         r"^\s*(?:[\w.]+: )?(?:ModuleNotFoundError|ImportError): No module named"
-        rf"(?! '?(?:{_KNOWN})\.(?!distributed\.run|_C)) '?(?P<what>[\w.]+)"
+        rf"(?! '?(?:{KNOWN})\.(?!distributed\.run|_C)) '?(?P<what>[\w.]+)"
         r"|python[\d.]*: (?:No module named"
         r"|Error while finding module specification for) '?(?P<run>[\w.]+)"
         r"|ImportError: (?P<need>[^<>=]{1,60}) (?:is|are) (?:not installed|required|needed)"
@@ -118,7 +116,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|Using `[^`]+` requires (?P<using>.+)|Weights only load failed|WeightsUnpickler error"
         r"|(?P<api>(?:TrainingArguments|\w*Trainer|\w+Config)\.__init__\(\) got an unexpected .+)"
         r"|model type `(?P<type>[^`]+)` but Transformers does not recognize"
-        rf"|No module named '?(?P<part>(?:{_KNOWN})\.[\w.]+)"
+        rf"|No module named '?(?P<part>(?:{KNOWN})\.[\w.]+)"
         r"|^cannot import name (?P<bare>\S+ from \S+)"
         r"|requires a different Python: (?P<python>.+)|ResolutionImpossible"
         r"|(?P<resolver>\S+ \S+ requires \S+, but you have .+)|which is incompatible"

@@ -438,17 +438,11 @@ def _of_name(one: Diagnosis, raised: Raised, text: str) -> Diagnosis:
         return one
     module, name, of, owner, attribute = named.groups()
     whole = module or f"{of or owner}.{name or attribute}"
-    near = next((known for known in KNOWN if len(whole) > 3 and _one_slip(whole, known)), "")
+    near = [known for known in KNOWN.split("|") if len(whole) > 3 and _one_slip(whole, known)]
     if "." not in whole and not near:
         return one
-    sentence, do = (
-        words.format(
-            name=whole,
-            place=raised.place.partition(" (")[0],
-            near=f" ({near}?)" if near else "",
-        )
-        for words in MISSPELLED
-    )
+    place, hint = raised.place.partition(" (")[0], f" ({near[0]}?)" if near else ""
+    sentence, do = (words.format(name=whole, place=place, near=hint) for words in MISSPELLED)
     return replace(one, sentence=sentence, do=do + one.do)
 
 

@@ -298,8 +298,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         if isinstance(outcome, LumiError):
             lines = [item.words for item in problem_of(outcome, None)]
             return Text("\n").join(styled.plain(line, "bold red") for line in lines)
-        differs = bool(self._news and self._news.differs)
-        return described(outcome, self._basis, self.app.size.width, other_code=differs)
+        return described(outcome, self._basis, self.app.size.width)
 
     def on_resize(self) -> None:
         """Lay the columns out for this width."""
@@ -392,13 +391,8 @@ def changed_options(before: str, after: str) -> tuple[str, str]:
             " ".join(option for _, _, _, i, j in changed for option in new[i:j]))  # fmt: skip
 
 
-def described(
-    made: Resubmission, basis: str = "", width: int = 100, *, other_code: bool = False
-) -> RenderableType:
-    """Return the changes, their effect on the training, and the adviser's findings.
-
-    `other_code`: whether the project's current code differs from the parent's.
-    """
+def described(made: Resubmission, basis: str, width: int) -> RenderableType:
+    """Return the changes, their effect on the training, and the adviser's findings."""
     plan, table = made.plan, Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(max_width=min(100, width) // 2 - 12, overflow="fold")
@@ -411,10 +405,10 @@ def described(
             before, after = changed_options(before, after)
         cells = styled.plain(before), styled.plain(after, "bold yellow")
         table.add_row(Text(change.what, style="dim"), *cells)
-    if new_code := other_code and plan.request.code == "current":
-        before = code_words(plan.parent, "same")
-        table.add_row(Text("code", style="dim"), Text(before), Text(made.code_sent, "bold yellow"))
-    if not (changed or new_code):
+    if plan.parent.snapshot and plan.request.code == "current":
+        old = Text(code_words(plan.parent, "same"))
+        table.add_row(Text("code", style="dim"), old, Text(made.code_sent, "bold yellow"))
+    elif not changed:
         table.add_row(Text("settings", style="dim"), Text("all the same"))
     notes = [styled.plain(f"note  {note}", "cyan") for note in plan.notes]
     findings = findings_text(made.preview) if made.preview.findings else []
