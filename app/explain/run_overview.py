@@ -38,8 +38,6 @@ NEXT = {
 """The next step for a run in each state; empty if the user can only wait."""
 MORE_TIME = "Resubmit it with more time."
 """After a time limit, for a program that the job file does not say how to resume."""
-ON_OTHER_NODES = "Resubmit it on a different number of nodes."
-"""After a run whose results are fetched."""
 CONTINUE = "Resubmit it to resume from its last checkpoint."
 CONTINUE_CANCELLED = (
     "If you still need it, resubmit it from its last checkpoint: its training is saved."
@@ -117,7 +115,7 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
             return "Create a job on New (2): the profile has what this run measured."
         return f"Save what it measured: F5 in the guide (0), or {_PROBE.format(run=run)}."
     if run.state is State.DONE and FETCHED_TAG in run.note.split():
-        return ON_OTHER_NODES
+        return "Resubmit it on a different number of nodes."
     return NEXT.get(run.state, "")
 
 

@@ -69,10 +69,7 @@ class FetchOutcome:
     troubles: tuple[str, ...] = ()
     """The site's own messages about unreadable files."""
     remaining: tuple[RemoteFile, ...] = ()
-    """The other results, by name, which no pattern requested.
-
-    In the code's folder, if other code was sent since, only those with a usual name for results.
-    """
+    """Results that no pattern requested, by name."""
 
 
 def fetch(
