@@ -262,32 +262,19 @@ def show_changes(planned: "Resubmission", columns: int) -> None:
 def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
     """Print on stderr the project's changes since the run, and which code lumitui sends."""
     if news.differs:
-        same = "the code that ran; add `--code current` to send the project's"
-        sent = same if planned.plan.request.code == "same" else "the current code"
-        say(f"note: {news.sentence} This sends {sent}.")
+        same = planned.plan.request.code == "same"
+        other = "; to send your current code, add `--code current`" if same else ""
+        say(f"note: {news.sentence} This sends {planned.code_sent}{other}.")
 
 
 def agree_to_resubmit(
-    planned: "Resubmission",
-    news: "CodeNews",
-    columns: int,
-    *,
-    yes: bool,
-    force: bool = False,
-    price: str = "",
+    planned: "Resubmission", news: "CodeNews", columns: int, price: str, *, yes: bool, force: bool
 ) -> "Resubmission":
-    """Show the changes, and return the resubmission if the user agrees; see `agreed`.
-
-    `price` describes its price; by default its limit does.
-    """
+    """Show the changes, and return the resubmission if the user agrees; see `agreed`."""
     show_changes(planned, columns)
     show_code_news(planned, news)
     show_findings(planned.preview)
-    plan = planned.plan
-    question = (
-        f"Resubmit {plan.parent.id} with the {plan.request.code} code from {plan.start}; "
-        f"{price or words.price_sentence(plan.launch.price)}{code_words(planned.preview)}?"
-    )
-    return planned.forced(
-        agreed([planned.preview], question, yes=yes, force=force, cure=CURE_OF_RUN)
-    )
+    again = f"Resubmit {planned.plan.parent.id} with {planned.code_sent} from {planned.plan.start}"
+    question = f"{again}; {price}{code_words(planned.preview)}?"
+    preview = planned.preview
+    return planned.forced(agreed([preview], question, yes=yes, force=force, cure=CURE_OF_RUN))

@@ -229,7 +229,7 @@ def resubmit_ladder(
     show_findings(*previews)
     forced = agreed(
         previews,
-        f"Resubmit {parent.id} as {words.count(len(plans), 'run')}?",
+        f"Resubmit {parent.id} as {words.count(len(plans), 'run')} with {plans[0].code_sent}?",
         yes=yes,
         force=force,
         cure=CURE_OF_RUN,

@@ -11,7 +11,7 @@ from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.idle_words import idle
 from lumitui.app.explain.waiting import waited
 from lumitui.app.history.listing.state_filter import WENT_WRONG
-from lumitui.app.history.run import NODE_PROBE, SAVED_TAG
+from lumitui.app.history.run import FETCHED_TAG, NODE_PROBE, SAVED_TAG
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
@@ -114,6 +114,8 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
         if SAVED_TAG in run.note.split():
             return "Create a job on New (2): the profile contains its measurements."
         return f"Save its measurements: F5 in the guide (0), or {_PROBE.format(run=run)}."
+    if run.state is State.DONE and FETCHED_TAG in run.note.split():
+        return "Resubmit it on a different number of nodes."
     return NEXT.get(run.state, "")
 
 

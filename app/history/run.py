@@ -38,6 +38,8 @@ NODE_PROBE = "node-probe"
 """Name of the job that measures a node for its site's profile."""
 SAVED_TAG = "#saved"
 """The tag of such a job whose measurements are in the profile."""
+FETCHED_TAG = "#fetched"
+"""The tag of a run whose results were fetched after its end."""
 AGENT_TAG = "#agent"
 """Tag in the note of each run that an agent sent; these runs count toward the agents' budget."""
 

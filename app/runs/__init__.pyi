@@ -32,7 +32,6 @@ from lumitui.app.follow.results.log_patterns import LogFigures as LogFigures
 from lumitui.app.follow.results.result_files import FileGroup as FileGroup
 from lumitui.app.follow.results.result_files import FileList as FileList
 from lumitui.app.follow.results.result_files import FilePreview as FilePreview
-from lumitui.app.follow.results.result_files import RemoteFile as RemoteFile
 from lumitui.app.follow.results.result_files import check_fetch as check_fetch
 from lumitui.app.follow.results.result_files import fetch_pattern as fetch_pattern
 from lumitui.app.follow.results.result_files import group_of as group_of
@@ -152,6 +151,8 @@ from lumitui.app.scale.lineage_overview import RunOverview as RunOverview
 from lumitui.app.scale.rescale import apply_settings as apply_settings
 from lumitui.app.scale.resubmission import CodeNews as CodeNews
 from lumitui.app.scale.resubmission import Resubmission as Resubmission
+from lumitui.app.scale.resubmission import code_words as code_words
+from lumitui.app.scale.run_plan import CodeChoice as CodeChoice
 from lumitui.app.scale.run_plan import StartPoint as StartPoint
 from lumitui.app.scale.run_plan import no_resubmission as no_resubmission
 from lumitui.app.scale.scaling import rungs as rungs
@@ -235,6 +236,7 @@ from lumitui.remote.transfer.environments.image_listing import Image as Image
 from lumitui.remote.transfer.environments.venvs import RemovedVenvs as RemovedVenvs
 from lumitui.remote.transfer.environments.venvs import Venv as Venv
 from lumitui.remote.transfer.results.fetch_files import Fetched as Fetched
+from lumitui.remote.transfer.results.fetch_files import RemoteFile as RemoteFile
 from lumitui.remote.transfer.results.laptop_files import PartialFiles as PartialFiles
 from lumitui.remote.transfer.snapshots.snapshot_store import Pruned as Pruned
 from lumitui.remote.transport.request_log import MOST_REQUESTS as MOST_REQUESTS

@@ -435,11 +435,16 @@ class RunsCore:
             LinkError: the site cannot be reached.
         """
         from lumitui.app.follow.results.result_files import bring
+        from lumitui.app.history.listing.tags import with_tags
+        from lumitui.app.history.run import FETCHED_TAG
 
         run = self.history.get(run_id)
         with self._watcher.connection(run.site).files() as transport:
             sent = self.history.snapshots.manifest(run.site, run.root)
-            return bring(run, transport, Path(target), patterns, sent)
+            brought = bring(run, transport, Path(target), patterns, sent)
+        if run.state.is_final and not (patterns or brought.left):
+            self.history.update(run.id, note=with_tags(run.note, FETCHED_TAG))
+        return brought
 
     @cached_property
     def sweeps(self) -> Sweeps:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import normpath
 
+from lumitui.app.explain.run_phrases import may_go_on
 from lumitui.app.explain.words import count
 from lumitui.app.follow.results.comparison import changes as file_changes
 from lumitui.app.history.known_snapshots import KnownSnapshots
@@ -28,6 +29,7 @@ from lumitui.app.scale.run_plan import (
     launch_of,
     wanted_spec,
 )
+from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.source.manifest import Manifest
@@ -45,6 +47,11 @@ class Resubmission:
     """The change of the global batch and the learning rate, and the rule for it; may be ""."""
     naming: tuple[str, ...] = ()
     """Settings that name the script's arguments for both, if they are unknown."""
+
+    @property
+    def code_sent(self) -> str:
+        """The code that this sends, in words: `the code that failed`."""
+        return code_words(self.plan.parent, self.plan.request.code)
 
     @property
     def inheritance(self) -> Inheritance:
@@ -141,9 +148,10 @@ class CodeNews:
 
     differs: bool = False
     files: tuple[str, ...] = ()
-    """The paths that differ, sorted; empty if unknown."""
+    """The paths that differ, the job's script first; empty if unknown."""
     first: CodeChoice = "same"
-    """The default: what ran, so that no edit is sent unnoticed; "current" if nothing ran."""
+    """The code that the dialog proposes: what ran, so that no edit is sent unnoticed; "current" if
+    nothing ran, or if a program failed and was edited since."""
 
     @property
     def sentence(self) -> str:
@@ -163,6 +171,18 @@ class CodeNews:
         return f"{names} {'differ' if most else 'differs'} from the code that ran."
 
 
+def code_words(parent: Run, code: CodeChoice) -> str:
+    """Return which code a resubmission of `parent` sends: `the code that failed`."""
+    if code == "current":
+        return "your current code"
+    return f"the code that {'failed' if _program_failed(parent) else 'ran'}"
+
+
+def _program_failed(run: Run) -> bool:
+    """Return whether the program itself ended with an error, so that resending it fails again."""
+    return run.state is State.FAILED and not may_go_on(run)
+
+
 def code_news(run: Run, snapshots: KnownSnapshots, hashes: Path) -> CodeNews:
     """Return the changes in the project of `run` since its send, without querying a site.
 
@@ -176,7 +196,10 @@ def code_news(run: Run, snapshots: KnownSnapshots, hashes: Path) -> CodeNews:
         return CodeNews()  # the project cannot be sent as it is; the plan gives the reason
     if now.id == run.snapshot:
         return CodeNews()
+    first: CodeChoice = "current" if _program_failed(run) else "same"
     if (before := _sent(run, snapshots)) is None:
-        return CodeNews(True)
+        return CodeNews(True, first=first)
     old, new = ({one.path: one.sha256 for one in every.files} for every in (before, now))
-    return CodeNews(True, tuple(change.path for change in file_changes(old, new)))
+    changed = sorted((change.path for change in file_changes(old, new)),
+                     key=lambda path: (path != normpath(run.spec.script or ""), path))  # fmt: skip
+    return CodeNews(True, tuple(changed), first)

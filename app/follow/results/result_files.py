@@ -1,6 +1,7 @@
 """The files in a run's folder: listing, previewing and fetching them."""
 
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -8,6 +9,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from lumitui.app.explain import words
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.job.strategies import TRAINERS
@@ -16,7 +18,7 @@ from lumitui.remote.site import run_folder
 from lumitui.remote.site.errors import InputError, RefusedError
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.source.manifest import Manifest
-from lumitui.remote.transfer.results.fetch_files import FetchOutcome, fetch
+from lumitui.remote.transfer.results.fetch_files import FetchOutcome, RemoteFile, fetch
 from lumitui.remote.transfer.results.site_files import list_files
 from lumitui.remote.transport.transport import Transport
 
@@ -32,9 +34,12 @@ _CODE = re.compile(
 _RECORDS = re.compile(
     r"attempt-\d+\.(?!out$)|\."
     rf"|(?:{run_folder.RECORD}|{run_folder.ATTEMPTS}|{run_folder.BINDING}|{run_folder.PREFLIGHT}"
-    rf"|{run_folder.HUNG}|{run_folder.HOSTFILE}|{run_folder.STOP}|{run_folder.CANCELLED})$"
+    rf"|{run_folder.GPU_USE}|{run_folder.HUNG}|{run_folder.HOSTFILE}|{run_folder.STOP}"
+    rf"|{run_folder.CANCELLED})$"
 )
 _WRITTEN = re.compile(rf"{run_folder.CODE}/(?!(?:.*/)?(?:__pycache__/|\.))")
+_BELOW = re.compile(rf"(?<!^{run_folder.CODE}/)(?<=/).*")
+"""What follows the first folder, or the first one in the code's folder."""
 _LOGS = re.compile(r"[^/]*\.(?:out|err|log)$")
 
 
@@ -55,16 +60,6 @@ def group_of(name: str) -> FileGroup:
     if _RECORDS.match(name):
         return FileGroup.RECORDS
     return FileGroup.LOGS if _LOGS.match(name) else FileGroup.RESULTS
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """One file below a run's folder."""
-
-    name: str
-    """Its path below the folder."""
-    size: int
-    """Bytes."""
 
 
 @dataclass(frozen=True)
@@ -168,11 +163,12 @@ def bring(
     bare = [item for item in absent if "/" not in item]
     code = Manifest.parse(sent) if sent else Manifest(())
     known = code.id == run.snapshot
-    others: set[str] = set()
+    others: dict[str, int] = {}
     if bare or not patterns:
         with suppress(InputError):  # too many files
-            others = {*list_files(transport, run.folder, ("*",), lambda: False).files}
-            others -= {f"{run_folder.CODE}/{one.path}" for one in code.entries}
+            others = {**list_files(transport, run.folder, ("*",), lambda: False).files}
+    for one in code.entries:
+        others.pop(f"{run_folder.CODE}/{one.path}", None)
     found = {name: item for name in sorted(others) for item in bare
              if fnmatchcase(name.rpartition("/")[2], item)}  # fmt: skip
     if found:
@@ -180,15 +176,18 @@ def bring(
         files, left = (*brought.files, *deep.files), (*brought.left, *deep.left)
         brought = replace(brought, files=files, left=left)
         absent = [item for item in absent if item not in found.values()]
-    others -= {*(one.name for one in brought.files), *(one.name for one in brought.left)}
-    written = [] if patterns else sorted(filter(_WRITTEN.match, others))
-    if not known:  # other code was sent since, so only a name tells the code from a result
-        written = [one for one in written if _is_result(one)]
-    return replace(brought, unmatched=tuple(absent), written=tuple(written))
+    handled = {*(one.name for one in brought.files), *(one.name for one in brought.left)}
+    remaining = [RemoteFile(name, size) for name, size in sorted(others.items())
+                 if not patterns and name not in handled and _is_result(name, known)]  # fmt: skip
+    return replace(brought, unmatched=tuple(absent), remaining=tuple(remaining))
 
 
-def _is_result(name: str) -> bool:
-    return any(fnmatchcase(name.rpartition("/")[2], each) for each in RESULT_NAMES)
+def _is_result(name: str, known: bool) -> bool:
+    """Return whether the job wrote the file `name`; `known`: it is not a file of the code."""
+    if not _WRITTEN.match(name):
+        return group_of(name) is FileGroup.RESULTS
+    usual = any(fnmatchcase(name.rpartition("/")[2], each) for each in RESULT_NAMES)
+    return known or usual  # if other code was sent since, only the name shows a result
 
 
 def _keep_out_of_code(target: Path) -> None:
@@ -202,22 +201,36 @@ def _keep_out_of_code(target: Path) -> None:
         (target / ".lumituiignore").write_text(_NOT_CODE)
 
 
-def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
-    """Return notes on a fetch that are not errors.
+def notes(run_id: str, brought: FetchOutcome, *, named: bool) -> list[str]:
+    """Return notes on a fetch of a run that are not errors.
 
     `named`: whether the user typed the patterns.
     """
     sentences = []
     if brought.links:
         sentences.append(f"lumitui did not follow these links: {_some(brought.links)}.")
-    if brought.written and not named:
-        sentences.append(
-            f"These files stay on the site, in the job's working folder: {_some(brought.written)}. "
-            "Fetch them by name (TUI: F, enter), or let the program write to $RUN_DIR."
-        )
+    if brought.remaining:
+        sentences.append(_stay(run_id, brought.remaining))
     if brought.unmatched and not named:
         sentences.append(f"no file matches {_some(brought.unmatched)} of `fetch:`.")
     return sentences
+
+
+def _stay(run_id: str, files: Sequence[RemoteFile]) -> str:
+    """Return the sentences on results that stay on the site: their sizes, and how to get them."""
+    sizes: dict[str, list[int]] = {}
+    for file in files:
+        sizes.setdefault(_BELOW.sub("", file.name), []).append(file.size)
+    listed = [
+        f"{name} ({words.count(len(each), 'file')}, {words.size(sum(each))})"
+        for name, each in sizes.items()
+    ]
+    patterns = [fetch_pattern(name.rstrip("/")) for name in sizes][:_MOST]
+    return (
+        f"These results stay on the site: {_some(listed)}. To fetch them, run "
+        f"`{shlex.join(('lumitui', 'fetch', run_id, *patterns))}`, or open the run in the TUI and "
+        f"press F. With `fetch: [{', '.join(patterns)}]` in the job file, each fetch copies them."
+    )
 
 
 def check_fetch(brought: FetchOutcome, *, named: bool) -> None:

@@ -1,7 +1,17 @@
 """Meanings of log lines about missing, incompatible or unbuildable modules and libraries."""
 
+import re
+
 from lumitui.app.knowledge.causes.meanings import LogRule, Meaning
 from lumitui.app.knowledge.causes.meanings import log_rule as _rule
+
+KNOWN = (
+    "torch|torchvision|torchaudio|torchtext|transformers|numpy|deepspeed|peft|accelerate|lightning"
+    "|pytorch_lightning|torchmetrics|tensorflow|keras|sklearn|scipy|pandas|datasets|mmcv|mmdet"
+    "|mmengine|jax|jaxlib|flax|vllm|trl|diffusers|timm|huggingface_hub|pydantic|triton|xformers"
+    "|numba|setuptools|tokenizers|ray|pyarrow|PIL|wandb|bitsandbytes"
+)
+"""Packages with many versions: a missing part is in another version of the package."""
 
 LIBRARIES: tuple[LogRule, ...] = (
     _rule(
@@ -80,12 +90,8 @@ LIBRARIES: tuple[LogRule, ...] = (
     ),
     _rule(
         "no-module",
-        r"^\s*(?:[\w.]+: )?(?:ModuleNotFoundError|ImportError): No module named(?! '?(?:torch"
-        r"|torchvision|torchaudio|torchtext|transformers|numpy|deepspeed|peft|accelerate|lightning"
-        r"|pytorch_lightning|torchmetrics|tensorflow|keras|sklearn|scipy|pandas|datasets|mmcv"
-        r"|mmdet|mmengine|jax|jaxlib|flax|vllm|trl|diffusers|timm|huggingface_hub|pydantic|triton"
-        r"|xformers|numba|setuptools|tokenizers|ray|pyarrow|PIL|wandb"
-        r"|bitsandbytes)\.(?!distributed\.run|_C)) '?(?P<what>[\w.]+)"
+        r"^\s*(?:[\w.]+: )?(?:ModuleNotFoundError|ImportError): No module named"
+        rf"(?! '?(?:{KNOWN})\.(?!distributed\.run|_C)) '?(?P<what>[\w.]+)"
         r"|python[\d.]*: (?:No module named"
         r"|Error while finding module specification for) '?(?P<run>[\w.]+)"
         r"|ImportError: (?P<need>[^<>=]{1,60}) (?:is|are) (?:not installed|required|needed)"
@@ -110,11 +116,8 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|Using `[^`]+` requires (?P<using>.+)|Weights only load failed|WeightsUnpickler error"
         r"|(?P<api>(?:TrainingArguments|\w*Trainer|\w+Config)\.__init__\(\) got an unexpected .+)"
         r"|model type `(?P<type>[^`]+)` but Transformers does not recognize"
-        r"|No module named '?(?P<part>(?:torch|torchvision|torchaudio|torchtext|transformers|numpy"
-        r"|deepspeed|peft|accelerate|lightning|pytorch_lightning|torchmetrics|tensorflow|keras"
-        r"|sklearn|scipy|pandas|datasets|mmcv|mmdet|mmengine|jax|jaxlib|flax|vllm|trl|diffusers"
-        r"|timm|huggingface_hub|pydantic|triton|xformers|numba|setuptools|tokenizers|ray|pyarrow"
-        r"|PIL|wandb|bitsandbytes)\.[\w.]+)|^cannot import name (?P<bare>\S+ from \S+)"
+        rf"|No module named '?(?P<part>(?:{KNOWN})\.[\w.]+)"
+        r"|^cannot import name (?P<bare>\S+ from \S+)"
         r"|requires a different Python: (?P<python>.+)|ResolutionImpossible"
         r"|(?P<resolver>\S+ \S+ requires \S+, but you have .+)|which is incompatible"
         r"|future feature \w+ is not defined|(?P<used>\S+ is used but incompatible)"
@@ -137,6 +140,17 @@ LIBRARIES: tuple[LogRule, ...] = (
 
 IMPORTS = ("no-library", "no-module", "package-version")
 """The causes that a failed import may have."""
+NAME = re.compile(
+    r"No module named '?(?P<module>\w+(?:\.\w+)*\b)(?<!\._C)"
+    r"|cannot import name '?(?P<name>\w+)'? from '?(?P<of>[\w.]+)"
+    r"|module '(?P<owner>[\w.]+)' has no attribute '(?P<attribute>\w+)'"
+)
+"""The name that Python did not find, with what should have it."""
+MISSPELLED = (
+    "The name {name} is misspelled, or missing in the job's environment.",
+    "Check its spelling{near} at {place}. If it is right: ",
+)
+"""What precedes the fix of a failed import if the program's own line has the name."""
 IMPORT_OF_ONE = Meaning(
     "import-of-one-rank",
     "One rank could not import what the other ranks imported: the file system or the installation "

@@ -44,8 +44,8 @@ STATE_RULES: Mapping[State, Meaning] = {
     ),
     State.REFUSED: Meaning(
         "refused",
-        "The site refused the submission; no job was created.",
-        "Fix what the message names, then submit again.",
+        "The site refused the submission.",
+        "Correct the job file, then submit it again. No job was created.",
     ),
     State.NOT_SENT: Meaning(
         "not-sent", "No job was created, and none can start any more.", "Submit it again."

@@ -18,7 +18,13 @@ from lumitui.app.knowledge.causes.cause_table import (
     RULES,
     SCARCE,
 )
-from lumitui.app.knowledge.causes.library_causes import IMPORT_OF_ONE, IMPORTS
+from lumitui.app.knowledge.causes.library_causes import (
+    IMPORT_OF_ONE,
+    IMPORTS,
+    KNOWN,
+    MISSPELLED,
+    NAME,
+)
 from lumitui.app.knowledge.causes.meanings import (
     CHAIN_ENDS,
     EXIT_CODES,
@@ -42,7 +48,9 @@ from lumitui.app.knowledge.failure.matching import (
 from lumitui.app.knowledge.failure.message_lines import read
 from lumitui.app.knowledge.failure.tracebacks import (
     LAUNCHERS,
+    LIBRARY,
     Culprit,
+    Raised,
     aside_lines,
     culprit,
     ended_by_signal,
@@ -341,6 +349,10 @@ def _is_ours(rc: int | None, failed_rank: int | None, spec: JobKeys | None) -> b
     return strict or rc != _STRICT
 
 
+_OF_SBATCH = re.compile(r"\b(?:sbatch: )?error: |Batch job submission failed: ")
+"""What sbatch writes before the reason."""
+
+
 def _of_state(
     state: State, word: str, reason: str, rc: int | None, failed_rank: int | None, stop: Meaning
 ) -> Iterator[Diagnosis]:
@@ -349,7 +361,10 @@ def _of_state(
         whose = failed_rank if stop.id == "stopped-early" else None
         yield Diagnosis(stop.id, stop.sentence, stop.do, words, whose)
     if (rule_of_state := STATE_RULES.get(state)) is not None:
-        yield Diagnosis(rule_of_state.id, rule_of_state.sentence, rule_of_state.do, words)
+        sentence, why = rule_of_state.sentence, _OF_SBATCH.sub("", words).strip().rstrip(".")
+        if state is State.REFUSED and why:
+            sentence = f"{sentence.removesuffix('.')}: {why}."
+        yield Diagnosis(rule_of_state.id, sentence, rule_of_state.do, words)
 
 
 def _of_hang(rc: int | None, evidence: Evidence) -> Iterator[Diagnosis]:
@@ -407,8 +422,37 @@ def _exception(ended_by: Culprit, evidence: Evidence) -> Diagnosis:
     for line, rule in ((line, rule) for table in (RULES, LATE) for line in lines for rule in table):
         if match := rule.pattern.search(line.text):
             reason = diagnosis_of(_by_frames(rule, raised.frames, line.text), match, line, evidence)
-            return replace(reason, rank=rank, place=raised.place)
+            return replace(_of_name(reason, raised, line.text), rank=rank, place=raised.place)
     return _unnamed(raised.line, rank, raised.place, evidence)
+
+
+def _of_name(one: Diagnosis, raised: Raised, text: str) -> Diagnosis:
+    """Return a failed import; if the program's own line did it, its name may be misspelled.
+
+    Python names the first part that it did not find, so what precedes the last dot exists. A name
+    without a dot is judged only if a known package has almost the same.
+    """
+    named = NAME.search(text)
+    frames = [frame for frame in raised.frames if not frame.startswith("<frozen ")]
+    if one.id not in IMPORTS or not named or not frames or LIBRARY.search(frames[-1]):
+        return one
+    module, name, of, owner, attribute = named.groups()
+    whole = module or f"{of or owner}.{name or attribute}"
+    near = [known for known in KNOWN.split("|") if len(whole) > 3 and _one_slip(whole, known)]
+    if "." not in whole and not near:
+        return one
+    place, hint = raised.place.partition(" (")[0], f" ({near[0]}?)" if near else ""
+    sentence, do = (words.format(name=whole, place=place, near=hint) for words in MISSPELLED)
+    return replace(one, sentence=sentence, do=do + one.do)
+
+
+def _one_slip(one: str, other: str) -> bool:
+    """Return whether two words differ in one letter, or in the order of two letters."""
+    while one and other and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    return max(len(one), len(other)) <= 1 or (len(one) == 2 and one == other[::-1])
 
 
 def _by_frames(rule: LogRule, frames: Sequence[str], text: str) -> LogRule:

@@ -35,7 +35,7 @@ _DURING = "During handling of the above exception, another exception occurred"
 # threading.excepthook, logging.Handler.handleError, atexit. Python 3.14 writes "ignored while".
 _ASIDE = ("Exception ignored ", "Exception in thread", "--- Logging error ---", "Error in atexit")
 _FRAME = re.compile(r'^\s*File "([^"]{1,500})", line (\d{1,9})(?:, in (\S{1,100}))?')
-_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<frozen ")
+LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<frozen ")
 _ROOT = re.compile(r"Root Cause \(first observed failure\)")
 _ROOT_RANK = re.compile(r"^\s*rank\s*: (\d{1,6}) \(local_rank")
 _ROOT_SIGNAL = re.compile(r"^\s*exitcode\s*: -(?!6\b)\d")
@@ -242,7 +242,7 @@ def _message(lines: Sequence[LogLine], number: int) -> tuple[LogLine, ...]:
 
 def _place(frames: Sequence[re.Match[str]]) -> str:
     """Return the line of code that raised an exception, in the program's own code if possible."""
-    own = [frame for frame in frames if not _LIBRARY.search(frame[1])] or frames
+    own = [frame for frame in frames if not LIBRARY.search(frame[1])] or frames
     if not own:
         return ""
     path, line, name = own[-1].groups()

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -19,6 +19,7 @@ from textual.widgets import Button, Input, Label, OptionList, Static
 from lumitui.app.explain.words import count
 from lumitui.app.runs import (
     MOST_NODES,
+    CodeChoice,
     CodeNews,
     InputError,
     LumiError,
@@ -28,6 +29,7 @@ from lumitui.app.runs import (
     ScalingQuestion,
     StartPoint,
     apply_settings,
+    code_words,
     problem_of,
     rungs,
 )
@@ -42,7 +44,6 @@ from lumitui.app.tui.widgets.launch_text import error_terms, findings_text, term
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
 
-Code = Literal["same", "current"]
 Outcome = Resubmission | LumiError
 """A plan, or the error that prevents it."""
 
@@ -139,6 +140,12 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         return int(text) if text.isdecimal() and len(text) < 10 else None
 
     @property
+    def _code(self) -> CodeChoice:
+        """The code that would be sent."""
+        code: CodeChoice = self.query_one("#code", ChoiceButton).value
+        return code
+
+    @property
     def _to_send(self) -> list[int]:
         """The sizes that would be sent."""
         marked = sorted(self.query_one(SizeLadder).marked)
@@ -151,12 +158,11 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self._wanted.clear()
         self._request_plans()
         run_id, studied = self._parent_run.id, partial(self._studied, self._number)
-        current = self.query_one("#code", ChoiceButton).value == "current"
         question = ScalingQuestion(
             (self._asked,),
             settings=self._settings,
             as_sent=True,
-            other_code=current and bool(self._news and self._news.differs),
+            other_code=self._code == "current" and bool(self._news and self._news.differs),
             resumes=self._start == "checkpoint",
         )
         self.study = None
@@ -181,7 +187,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     def _plan(self, nodes: int) -> None:
         self._wanted.add(nodes)
         run_id, start, number = self._parent_run.id, self._start, self._number
-        settings, code = self._settings, self.query_one("#code", ChoiceButton).value
+        settings, code = self._settings, self._code
 
         def planned(outcome: Outcome) -> None:
             if number == self._number:
@@ -264,8 +270,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self.query_one("#of-nodes", Label).update("nodes " if sent else "shown ")
         parts: list[RenderableType] = []
         if self._news and self._news.differs:
-            same = self.query_one("#code", ChoiceButton).value == "same"
-            words = f"This sends the {'code that ran' if same else 'current code'}."
+            words = f"This sends {code_words(self._parent_run, self._code)}."
             parts.append(styled.plain(f"{self._news.sentence} {words}", "bold yellow"))
         if self._followers:
             fate = "is" if len(self._followers) == 1 else "are"
@@ -367,8 +372,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
                 self.dismiss(tuple(plan.forced(bool(errors)) for plan in plans))
 
         if lines:
-            despite = f" with {count(len(errors), 'error')}" if errors else ""
-            title = f"Send {self._parent_run.id} again{despite}?"
+            despite = f", despite {count(len(errors), 'error')}" if errors else ""
+            title = f"Send {self._parent_run.id} again with {plans[0].code_sent}{despite}?"
             label = "Send anyway" if errors else "Send"
             self.app.push_screen(Confirm(title, lines, label, no="Nothing was sent."), answered)
         elif plans:
@@ -394,7 +399,7 @@ def changed_options(before: str, after: str) -> tuple[str, str]:
             " ".join(option for _, _, _, i, j in changed for option in new[i:j]))  # fmt: skip
 
 
-def described(made: Resubmission, basis: str = "", width: int = 100) -> RenderableType:
+def described(made: Resubmission, basis: str, width: int) -> RenderableType:
     """Return the changes, their effect on the training, and the adviser's findings."""
     plan, table = made.plan, Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
@@ -408,7 +413,10 @@ def described(made: Resubmission, basis: str = "", width: int = 100) -> Renderab
             before, after = changed_options(before, after)
         cells = styled.plain(before), styled.plain(after, "bold yellow")
         table.add_row(Text(change.what, style="dim"), *cells)
-    if not changed:
+    if plan.parent.snapshot and plan.request.code == "current":
+        old = Text(code_words(plan.parent, "same"))
+        table.add_row(Text("code", style="dim"), old, Text(made.code_sent, "bold yellow"))
+    elif not changed:
         table.add_row(Text("settings", style="dim"), Text("all the same"))
     notes = [styled.plain(f"note  {note}", "cyan") for note in plan.notes]
     findings = findings_text(made.preview) if made.preview.findings else []

@@ -71,7 +71,10 @@ class Cancels:
 
     def _ended(self, run_ids: tuple[str, ...]) -> str:
         if len(run_ids) > 1:
-            return f"The {len(run_ids)} marked runs have all ended. To unmark them, press esc."
+            first = self._app.screen_stack[0]
+            if isinstance(first, RunsScreen) and first.marked:
+                return f"The {len(run_ids)} marked runs have all ended. To unmark them, press esc."
+            return f"All {len(run_ids)} runs of this row have ended."
         return f"{run_ids[0]} has ended: {self._app.runs.history.get(run_ids[0]).state}."
 
     def _cancel(self, run_ids: tuple[str, ...]) -> None:

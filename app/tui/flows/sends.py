@@ -197,7 +197,7 @@ class Sends:
         count = words.count(len(plans), "run")
         if (first.project, name) in self._under_way.values():
             lines = [*lines, ("in progress", f"{name} is already being sent")]
-        title = f"Send {plans[0].plan.parent.id} again as {count}?"
+        title = f"Send {plans[0].plan.parent.id} again as {count} with {plans[0].code_sent}?"
         lines = [*lines, ("yes", f"submits {words.count(len(plans), 'job')}")]
         asked = Confirm(title, lines, f"Send {count}", no="Nothing was sent.")
         self._app.push_screen(asked, answered)

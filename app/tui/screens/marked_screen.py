@@ -138,7 +138,7 @@ class MarkedPage(RunScreenBase):
                     there = folder / run_id if several else folder
                     found = runs.fetch(run_id, there)
                     told = [f"{run_id}: {words.count(len(found.files), 'file')} in {there}."]
-                    told += (notes := result_files.notes(found, named=False))
+                    told += (notes := result_files.notes(run_id, found, named=False))
                     app.notify(" ".join(told), severity="warning" if notes else "information",
                                markup=False, timeout=20 if notes else None)  # fmt: skip
                     result_files.check_fetch(found, named=False)
@@ -147,4 +147,4 @@ class MarkedPage(RunScreenBase):
             if first is not None:
                 raise first
 
-        ask(app, fetch)
+        ask(app, fetch, lambda _: app.history_changed())

@@ -29,7 +29,7 @@ from lumitui.remote.transfer.results.site_files import (
 from lumitui.remote.transfer.results.transfer import WantedFile, transfer
 from lumitui.remote.transport.transport import Transport
 
-__all__ = ["FetchOutcome", "Fetched", "NotFetched", "fetch"]
+__all__ = ["FetchOutcome", "Fetched", "NotFetched", "RemoteFile", "fetch"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,16 @@ class Fetched:
 
 
 @dataclass(frozen=True)
+class RemoteFile:
+    """One file below a run's folder."""
+
+    name: str
+    """Its path below the folder."""
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True)
 class FetchOutcome:
     """The result of a fetch."""
 
@@ -58,11 +68,8 @@ class FetchOutcome:
     """The patterns without a match."""
     troubles: tuple[str, ...] = ()
     """The site's own messages about unreadable files."""
-    written: tuple[str, ...] = ()
-    """Other files that the job wrote into its working folder.
-
-    If other code was sent since, only those whose names are usual for results.
-    """
+    remaining: tuple[RemoteFile, ...] = ()
+    """Results that no pattern requested, by name."""
 
 
 def fetch(

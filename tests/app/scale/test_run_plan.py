@@ -16,6 +16,9 @@ from lumitui.app.runs import Runs
 from lumitui.app.scale import rescale
 from lumitui.app.scale.changes import naming
 from lumitui.app.scale.resubmission import CodeNews, code_news
+
+
+from lumitui.app.scale.resubmission import CodeNews, code_news, code_words
 from lumitui.app.scale.run_plan import (
     Basis,
     CodeChoice,
@@ -31,7 +34,7 @@ from lumitui.remote.site.run_folder import RECORD
 from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.jobs.sites.rescaled_jobs import DDP, LUMI, launched
 from tests.support.jobs.small_jobs import finish, hello_project
-from tests.support.program.command_line import LAPTOP
+from tests.support.program.command_line import LAPTOP, Here
 
 
 def test_a_job_that_measures_a_node_is_not_sent_again(runs: Runs) -> None:
@@ -228,12 +231,37 @@ def test_a_project_is_compared_with_what_was_sent(runs: Runs, tmp_path: Path) ->
     assert code_news(run, known, hashes) == CodeNews()
     train.write_text("print(2)")
     (project / "new.py").write_text("")
-    assert code_news(run, known, hashes) == CodeNews(True, ("new.py", "train.py"))
+    changed = ("train.py", "new.py")
+    assert code_news(run, known, hashes) == CodeNews(True, changed, "current"), "script first"
+    assert code_words(run, "same") == "the code that failed"
+    unsaved = (AttemptRecord(1, "7", "n1", 0.0, end="used-up"),)
+    for state, attempts in ((State.DONE, ()), (State.TIMEOUT, ()), (State.NODE_FAILED, ()),
+                            (State.FAILED, unsaved)):  # fmt: skip
+        other = replace(run, state=state, attempts=attempts)
+        assert code_news(other, known, hashes) == CodeNews(True, changed, "same")
+        assert code_words(other, "same") == "the code that ran"
     known.remember(run.site, run.root, "", "another")
-    assert code_news(run, known, hashes) == CodeNews(True, ()), "another was sent since"
+    assert code_news(run, known, hashes) == CodeNews(True, (), "current"), "another was sent since"
     assert code_news(replace(run, snapshot=None), known, hashes).first == "current"
     train.unlink()
     assert code_news(run, known, hashes) == CodeNews(), "the plan says what is wrong"
+
+
+def test_the_command_line_says_that_it_sends_the_code_that_failed(
+    runs: Runs, here: Here, tmp_path: Path
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("raise SystemExit(3)\n")
+    data = LAPTOP | {"name": "t", "account": "none", "script": "train.py", "proof": "off"}
+    run = finish(runs, runs.send(runs.preview(JobSpec.model_validate(data), tmp_path)))
+    program.write_text("print('fixed')\n")
+    done = here("resubmit", run.id)
+    assert (
+        "note: train.py differs from the code that ran. This sends the code that failed; to send "
+        "your current code, add `--code current`." in done.stderr
+    )
+    done = here("resubmit", run.id, "--code", "current", "--yes")
+    assert "code that ran. This sends your current code.\n" in done.stderr
 
 
 def test_the_same_code_gets_the_findings_on_the_files_that_have_not_changed(

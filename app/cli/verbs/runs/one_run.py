@@ -188,7 +188,7 @@ def fetch(
         folder = target or Path(run.id)
         outcome = runs.fetch(run.id, folder, patterns)
     reply.give(outcome, "\n".join(spell_out(str(item.path)) for item in outcome.files))
-    for note in results.notes(outcome, named=bool(patterns)):
+    for note in results.notes(run.id, outcome, named=bool(patterns)):
         say(f"note: {note}")
     say(f"{words.count(len(outcome.files), 'file')} in {folder}.")
     results.check_fetch(outcome, named=bool(patterns))

@@ -147,7 +147,7 @@ def resubmit(
         series_verbs.note_followers(runs, planned.plan.parent.id)
         outlook = runs.resubmission_outlook(planned, news)
         price = price_outlook_sentence(outlook, time())
-        planned = agree_to_resubmit(planned, news, columns(), yes=yes, force=force, price=price)
+        planned = agree_to_resubmit(planned, news, columns(), price, yes=yes, force=force)
         sent = runs.resubmit(planned, report=show_step)
         show_sent(reply, sent)
         if wait or timeout is not None:

@@ -88,7 +88,7 @@ def test_what_a_job_wrote_beside_its_code_is_named_and_found_by_its_ending(
     run = finish(runs, runs.send(runs.preview(job, project)))
     to = ("--to", str(tmp_path / "here"))
     done = here("fetch", run.id, *to)
-    assert "stay on the site, in the job's working folder: code/sub/new.pth." in done.stderr
+    assert "These results stay on the site: code/sub/ (1 file, 0 B)." in done.stderr
     done = here("fetch", run.id, "*.pth", *to)
     assert done.returncode == 0, done.stderr
     assert [line.removeprefix(f"{tmp_path}/here/") for line in done.stdout.splitlines()] == [
@@ -97,7 +97,7 @@ def test_what_a_job_wrote_beside_its_code_is_named_and_found_by_its_ending(
     (project / "hello.py").write_text("print('other code')\n")
     finish(runs, runs.send(runs.preview(job, project)))
     done = here("fetch", run.id, "--to", str(tmp_path / "later"))
-    assert "working folder: code/sub/new.pth." in done.stderr, "by its name"
+    assert "on the site: code/sub/ (1 file, 0 B)." in done.stderr, "by its name"
     assert "No file matches *.txt." in here("fetch", run.id, "*.txt", *to).stderr
 
 
@@ -188,6 +188,30 @@ def test_what_fetch_brings_into_the_project_is_not_sent_as_code(
     # Who wants the folder to be sent removes the file in it that says so.
     (project / run.id / ".lumituiignore").unlink()
     assert runs.preview(spec, project).files.bytes > 2_000_000
+
+
+def test_what_stays_in_the_runs_folder_is_named_with_the_way_to_fetch_it(
+    here: Here, runs: Runs, project: Path, tmp_path: Path
+) -> None:
+    (project / "train.py").write_text(
+        SCRIPT + "open(os.environ['RUN_DIR'] + '/best model.pt', 'w').write('12')\n"
+    )
+    run = finish(runs, runs.send(runs.preview(parse_job(JOB, "job.yaml"), project)))
+    assert "Fetch its results" in here("show", run.id).stdout
+    done = here("fetch", run.id, "--to", str(tmp_path / "here"))
+    assert (
+        "These results stay on the site: best model.pt (1 file, 2 B), checkpoints/ (1 file, 2.0 MB)"
+        f". To fetch them, run `lumitui fetch {run.id} 'best model.pt' checkpoints`, or open the "
+        "run in the TUI and press F. With `fetch: [best model.pt, checkpoints]` in the job file, "
+        "each fetch copies them." in done.stderr
+    )
+    assert "Fetch its results" not in here("show", run.id).stdout
+    done = here("fetch", run.id, "best model.pt", "checkpoints", "--to", str(tmp_path / "here"))
+    assert (done.returncode, "stay on the site" in done.stderr) == (0, False)
+    spec = parse_job(JOB + "fetch: [best model.pt, checkpoints]\n", "job.yaml")
+    run = finish(runs, runs.send(runs.preview(spec, project)))
+    done = here("fetch", run.id, "--to", str(tmp_path / "all"))
+    assert (done.returncode, "stay on the site" in done.stderr) == (0, False)
 
 
 def test_no_folder_that_is_there_is_kept_from_the_code(

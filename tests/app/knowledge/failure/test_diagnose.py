@@ -69,6 +69,15 @@ def test_the_rule_names_what_is_missing() -> None:
     assert "/a/t.py" in why("0: python: can't open file '/a/t.py': [Errno 2] No such")[0].sentence
 
 
+def test_a_refusal_names_what_sbatch_said() -> None:
+    words = "sbatch: error: Batch job submission failed: Node count specification invalid"
+    (found,) = diagnose(RunEnd(State.REFUSED, reason=words))
+    assert found.line == words and found.sentence == f"{found.brief}."
+    assert found.brief == "The site refused the submission: Node count specification invalid"
+    (found,) = diagnose(RunEnd(State.REFUSED))
+    assert found.sentence == "The site refused the submission."
+
+
 @pytest.mark.parametrize("state", list(STATE_RULES))
 def test_what_slurm_decided_comes_first(state: State) -> None:
     log = "3: RuntimeError: boom\n3: OSError: [Errno 28] No space left on device"

@@ -310,6 +310,41 @@ def test_a_package_that_lacks_its_own_parts_was_changed_and_is_not_another_versi
     assert found.do.startswith("Run it again") is (cause == "installation-changed")
 
 
+@pytest.mark.parametrize(
+    ("error", "cause", "name", "advice"),
+    [
+        ("ModuleNotFoundError: No module named 'torhc'", "no-module", "torhc",
+         "Check its spelling (torch?) at train.py:3. If it is right: List its package under"),
+        ("ModuleNotFoundError: No module named 'torch.distribute'", "package-version",
+         "torch.distribute",
+         "Check its spelling at train.py:3. If it is right: In `venv:`, pin the versions"),
+        ("ImportError: cannot import name 'DistributedDataParalel' from 'torch.nn.parallel' "
+         f"({PACKAGES}/torch/nn/parallel/__init__.py)", "package-version",
+         "torch.nn.parallel.DistributedDataParalel", "Check its spelling at train.py:3."),
+        ("AttributeError: module 'torch.nn' has no attribute 'Linaer'", "package-version",
+         "torch.nn.Linaer", "Check its spelling at train.py:3."),
+        ("ModuleNotFoundError: No module named 'yaml'", "no-module", "", "List its package"),
+        ("ModuleNotFoundError: No module named 'fla'", "no-module", "", "List its package"),
+        ("ModuleNotFoundError: No module named 'torchdata'", "no-module", "", "List its package"),
+    ],
+)  # fmt: skip
+def test_a_name_of_the_programs_own_line_may_be_misspelled(
+    error: str, cause: str, name: str, advice: str
+) -> None:
+    log = (
+        "0: Traceback (most recent call last):\n"
+        f'0:   File "/project/train.py", line 3, in <module>\n0: {error}\n'
+    )
+    (found,) = why(log)
+    assert found.id == cause and found.do.startswith(advice)
+    own = f"The name {name} is misspelled, or missing in the job's environment."
+    assert (found.sentence == own) is bool(name)
+    other = log.replace(
+        f"0: {error}", f'0:   File "{PACKAGES}/apex/amp.py", line 9, in f\n0: {error}'
+    )
+    assert "misspelled" not in why(other)[0].sentence, "a library's own line"
+
+
 def test_beside_a_changed_installation_no_rank_is_told_to_pin_versions() -> None:
     log = (
         "0: ModuleNotFoundError: No module named 'torch.optim.adadelta'\n"

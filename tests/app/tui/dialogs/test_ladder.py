@@ -137,7 +137,7 @@ async def test_errors_of_the_check_are_asked_about_and_a_no_leads_back(settings:
         await sees(pilot, "Send on 2 nodes")
         await pilot.press("enter", "enter")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
-        await sees(pilot, f"Send {run.id} again with 1 error")
+        await sees(pilot, f"Send {run.id} again with the code that ran, despite 1 error")
         await sees(pilot, "error +5-00:00:00 is longer than")
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog again")

@@ -120,17 +120,21 @@ async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
         await pilot.click("#no")
         await pilot.press("R")
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
-        await sees(pilot, "hello.py differs from the code that ran. This sends the code that ran.")
-        await sees(pilot, "◂ same code ▸")
+        await sees(pilot, "hello.py differs from the code that ran. This sends your current code.")
+        await sees(pilot, "◂ current code ▸")
+        await sees(pilot, "code +the code that failed +your current code")
+        await pilot.press("ctrl+s")
+        await sees(pilot, f"Send {run.id} again with your current code")
+        await pilot.press("n")
         app.screen.query_one("#code").focus()
         await until(pilot, lambda: "◂ ▸ Change" in keys_below(pilot), "its keys")
-        for arrow, words in (("left", "current code"), ("right", "same code")):
+        for arrow, words in (("left", "same code"), ("right", "current code")):
             await pilot.press(arrow)
             await sees(pilot, f"◂ {words} ▸")
             assert app.screen.focused is app.screen.query_one("#code")
         await pilot.press("ctrl+o")
-        await sees(pilot, "◂ current code ▸")
-        await sees(pilot, "This sends the current code.")
+        await sees(pilot, "◂ same code ▸")
+        await sees(pilot, "This sends the code that failed.")
         nodes = app.screen.query_one("#nodes", Input)
         assert nodes.value == "1"
         nodes.value = "3"
@@ -235,4 +239,4 @@ async def test_a_letter_typed_while_the_plan_is_made_answers_the_question(
         monkeypatch.setattr(Confirm, "action_close", lambda self: asked.append(self.heading))
         made.set()
         await until(pilot, lambda: bool(asked), "the question got the key")
-        assert asked == [f"Send {run.id} again?"] and args.value == before
+        assert asked == [f"Send {run.id} again with your current code?"] and args.value == before

@@ -282,6 +282,10 @@ async def test_the_row_of_a_folded_grid_is_all_of_its_runs(settings: Settings) -
             app.runs.history.update(f"run-00000{place}", state=State.DONE)
         app.history_changed()
         await until(pilot, lambda: "Cancel" not in keys_below(pilot), "no key: all have ended", 10)
+        await pilot.press("c")
+        await sees(pilot, "All 3 runs of this row have ended")
+        await pilot.press("escape", "space", "c")
+        await sees(pilot, "The 3 marked runs have all ended")
 
 
 async def test_a_folded_grid_is_sent_again_as_a_whole(settings: Settings, tmp_path: Path) -> None:
