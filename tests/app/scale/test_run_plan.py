@@ -15,9 +15,6 @@ from lumitui.app.launch.send.code import project_files
 from lumitui.app.runs import Runs
 from lumitui.app.scale import rescale
 from lumitui.app.scale.changes import naming
-from lumitui.app.scale.resubmission import CodeNews, code_news
-
-
 from lumitui.app.scale.resubmission import CodeNews, code_news, code_words
 from lumitui.app.scale.run_plan import (
     Basis,
