@@ -29,7 +29,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r": line (?P<what>\d+: (?:syntax error|unexpected EOF while looking).+)"
         r"|: (?P<other>syntax error: unexpected end of file)",
         "bash cannot parse the job's script: line {what}.",
-        "Check above that line for an unclosed quote, bracket, `if` or `do`; `bash -n SCRIPT` "
+        "Check the lines above it for an unclosed quote, bracket, `if` or `do`; `bash -n SCRIPT` "
         "reports the same error before you submit.",
     ),
     _rule(
@@ -93,7 +93,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?P<denied>pull access denied for \S+|manifest (?:for \S+ not found|unknown).*"
         r"|reading manifest .*)|(?P<name>invalid reference format)",
         "The container image {what} cannot be opened.",
-        "Check `container: {image: …}`; the site's own images change names over time.",
+        "Check `container: {image: …}`; the names of the site's own images change over time.",
     ),
     _rule(
         "container-command",
@@ -117,7 +117,8 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?P<hpc>(?:shifter|sarus|podman-hpc)\w*: .*(?:[Ff]ail|[Ee]rror).*)"
         r"|pyxis: +\[ERROR\] (?P<hook>.+)",
         "The container did not start: {what}.",
-        "Check the image and `container: {binds: …}`; sources of binds must exist on the site.",
+        "Check the image and `container: {binds: …}`; the source of each bind must exist on the "
+        "site.",
     ),
     _rule(
         "no-environment-module",

@@ -142,8 +142,8 @@ FILES: tuple[LogRule, ...] = (
         r"|\bfi_)).*(?<!ror:)(?i:input/output error)(?! - )|LustreError|Errno (?:103|112|117)\]"
         r"|(?i:stale (?:nfs )?file handle)|\.nfs[0-9a-f]+'|Structure needs cleaning|: Host is down",
         "The file system failed: it did not answer, or dropped an open file.",
-        "Read the site's news; resubmit from the checkpoint, and write to another file system if "
-        "it fails again.",
+        "Read the site's news, and resubmit from the checkpoint; if it fails again, write to "
+        "another file system.",
     ),
     _rule(
         "no-file",

@@ -71,7 +71,7 @@ EXIT_CODES: Mapping[int, Meaning] = {
     ),
     86: Meaning(
         "diverged",
-        "The loss was not finite for several steps; the trainer saved no checkpoint of them.",
+        "The loss was not finite for several steps; the trainer saved no checkpoint during them.",
         "Resubmit from the checkpoint with a lower learning rate, or inspect the data.",
     ),
     87: Meaning(

@@ -50,7 +50,7 @@ def _trap_behind_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in job.training:
         if not step.background and not step.at.file:
             yield Hit(
-                f"The trap on {signal} waits until this launch has ended, so it comes too late.",
+                f"The trap on {signal} waits until this launch has ended, so it runs too late.",
                 "Write `&` after the launch, and `wait $!` below it.",
                 step.at,
             )

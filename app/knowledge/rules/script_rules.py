@@ -333,7 +333,7 @@ def _arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @_about(
     "command-split",
     "error",
-    "a wrapper script that divides the text of `bash -c`",
+    "a wrapper script that splits the text of `bash -c`",
     why="`$*` and `$@` without quotes split it at spaces. For `./select_gpu bash -c 'a; b'`, "
     "bash runs only `a;`, and the step exits with 0.",
     source=f"{_BASH}, special parameters",
