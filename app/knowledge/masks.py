@@ -343,15 +343,15 @@ def _few(bind: Bind, node: NodeShape, tasks: int, cores: int | None) -> Iterator
         return
     has = f"Each task is bound to {most} core{'s' if most > 1 else ''}"
     if cores is None:
-        message = f"{has}, and {share} are its share of a node: its threads and data loaders take "
-        message += "turns on it."
+        message = f"{has}, but its share of a node is {share}: its threads and data loaders take "
+        message += "turns on that core."
     else:
-        message = f"{has}, and the job requests {cores} for it: the others are idle."
+        message = f"{has}, but the job requests {cores} for it: the others are idle."
     yield MaskMistake(
         "mask-few",
         "note" if cores is None else "warning",
         message,
-        "Write masks with all cores near each GPU, which `lumitui bind SITE` prints.",
+        "Write the masks that `lumitui bind SITE` prints, with all cores near each GPU.",
     )
 
 

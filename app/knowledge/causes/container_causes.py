@@ -78,7 +78,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?P<platform>platform \(\S+\) does not match the detected host)"
         r"|Errno 8\] Exec format error: (?P<os>\S+)",
         "The program was built for a different processor than the nodes have ({what}).",
-        "Build it on a login host with the nodes' processors, or choose an image for them.",
+        "Build it on a login host with the same processors, or choose an image built for them.",
     ),
     _rule(
         "no-image",
@@ -99,7 +99,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         "container-command",
         r"^FATAL: {2,3}(?:\S+: )?permission denied|^FATAL: .*exec .* failed: permission denied",
         "The container tried to run something that is not a program.",
-        "Check that the interpreter comes before the script, and that the image's path is right.",
+        "Check that the interpreter comes before the script, and that the image's path is correct.",
     ),
     _rule(
         "container",

@@ -53,7 +53,7 @@ STATE_RULES: Mapping[State, Meaning] = {
     State.UNKNOWN: Meaning(
         "unknown-end",
         "lumitui does not know yet whether there is a job, or how it ended.",
-        "Refresh, and do not submit it again until the outcome is known.",
+        "Refresh, and do not resubmit until the outcome is known.",
     ),
 }
 
@@ -120,14 +120,14 @@ EXIT_CODES: Mapping[int, Meaning] = {
 OF_THE_FIRST: Mapping[int, Meaning] = {
     137: Meaning(
         "killed",
-        "The program ended first: it was killed (signal 9), but Slurm did not report that it "
+        "This rank ended first: it was killed (signal 9), but Slurm did not report that it "
         "ran out of memory.",
         "Check the log for the rank's last action. If your program does not kill processes "
         "itself, ask the site for the node's kernel messages at that time.",
     ),
     143: Meaning(
         "terminated",
-        "The program ended first: it was told to end (signal 15).",
+        "This rank ended first: it was told to end (signal 15).",
         "Check the log for the rank's last action, and whether your program or a user ended it.",
     ),
 }

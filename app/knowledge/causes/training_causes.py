@@ -79,8 +79,8 @@ TRAINING: tuple[LogRule, ...] = (
     _rule(
         "marked-twice",
         r"Expected to mark a variable ready only once|marked as ready twice",
-        "DDP used a parameter twice in one backward pass: a shared parameter, or re-entrant "
-        "checkpointing.",
+        "DDP used a parameter twice in one backward pass, because of a shared parameter or "
+        "re-entrant checkpointing.",
         "Use checkpointing with use_reentrant=False, or pass static_graph=True to DDP.",
     ),
     _rule(

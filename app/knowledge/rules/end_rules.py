@@ -89,8 +89,8 @@ def _no_checkpoint(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "preempt-requeue",
     "warning",
     "a job without --requeue in a partition with preemption",
-    why="If another job needs the nodes, Slurm ends this one; without --requeue, it may not "
-    "restart.",
+    why="If another job needs the nodes, Slurm ends this one; without --requeue, it might "
+    "not restart.",
     source="the site's profile, partitions.*.preempts; sbatch(1) --requeue",
 )
 def _preempted(job: ScriptJob, site: Site) -> Iterator[Hit]:

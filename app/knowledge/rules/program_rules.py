@@ -517,7 +517,7 @@ def _both(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "doubtful-precision",
     "warning",
     "a precision that the image computes incorrectly",
-    why="Training does not converge.",
+    why="Training may not converge.",
     source="the site's profile, doubtful_precisions of the container's images",
 )
 def _doubtful(job: ScriptJob, site: Site) -> Iterator[Hit]:

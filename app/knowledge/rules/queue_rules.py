@@ -190,7 +190,7 @@ def _qos_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "reservation",
     "note",
-    "a reservation, which may have ended",
+    "a reservation that may have ended",
     why="If it is over or excludes the account, sbatch refuses the job: `Requested "
     "reservation is invalid`.",
     source="sbatch(1) --reservation",

@@ -86,7 +86,7 @@ def _conflict(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "tasks-total",
     "note",
-    "a total number of tasks that does not change with the nodes",
+    "a total number of tasks instead of a number per node",
     why="On more nodes, the total number of ranks stays the same.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; "
     "PrincetonUniversity/multi_gpu_training",

@@ -74,7 +74,7 @@ def _windows_line_ends(job: ScriptJob, trouble: Trouble) -> Hit:
     "not-text",
     "error",
     "a NUL character in the script",
-    why="sbatch refuses it: the script was saved as UTF-16, or is not a script.",
+    why="sbatch refuses the file: it was saved as UTF-16, or is not a script.",
     source="sbatch: `The Slurm controller does not allow scripts that contain a NULL character`",
 )
 def _not_text(job: ScriptJob, trouble: Trouble) -> Hit:

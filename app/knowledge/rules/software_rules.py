@@ -57,7 +57,7 @@ def _conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "install-in-job",
     "warning",
     "packages that the job installs",
-    why="All ranks write the same files at once, and the site bills the GPUs meanwhile.",
+    why="All ranks write the same files at once, while the site bills the GPUs.",
     source="csc-user-guide, python; the site's profile, internet_on_compute_nodes",
 )
 def _install_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -458,13 +458,13 @@ def _no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"Each of the {nodes_of(job, step)} nodes assumes that it is node 0, because "
                 f"--{name} is missing.",
-                f"Write --{name.replace('-', '_')} $SLURM_NODEID so that each task expands it.",
+                f"Write --{name.replace('-', '_')} $SLURM_NODEID, and let each task expand it.",
                 step.at,
             )
         elif option is not None and options.number(name) is not None:
             yield Hit(
                 f"Each of the {nodes_of(job, step)} nodes gets the same node rank, {option.value}.",
-                f"Write --{name.replace('-', '_')} $SLURM_NODEID so that each task expands it.",
+                f"Write --{name.replace('-', '_')} $SLURM_NODEID, and let each task expand it.",
                 option.at if option.at.line else step.at,
             )
 

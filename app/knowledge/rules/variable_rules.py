@@ -45,7 +45,7 @@ _READ_BY_PROGRAMS = re.compile(
 @rule(
     "not-exported",
     "error",
-    "a variable that programs need, but set without export",
+    "a variable that programs need but that is not exported",
     why="Only the batch script has it, not the ranks.",
     source="bash(1), export; srun(1) --export",
 )
@@ -109,7 +109,7 @@ def _secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "threads-unset",
     "note",
-    "several ranks on a node without a number of threads",
+    "several ranks on a node without a limit on their threads",
     why="Every rank starts a thread for each core of the node, and they slow each other down.",
     source="csc-user-guide, ml-multi.md; OpenMP, OMP_NUM_THREADS",
 )
@@ -122,7 +122,7 @@ def _threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if ranks < 2 or not plain or not step.srun or step.srun.has(*bound):
             continue
         cores = job.resources.cpus_per_task
-        value = "$SLURM_CPUS_PER_TASK" if cores else "a rank's cores"
+        value = "$SLURM_CPUS_PER_TASK" if cores else "the number of cores per rank"
         yield Hit(
             f"{ranks} ranks share a node without a limit on their threads.",
             f"Set OMP_NUM_THREADS to {value}.",
