@@ -120,14 +120,14 @@ EXIT_CODES: Mapping[int, Meaning] = {
 OF_THE_FIRST: Mapping[int, Meaning] = {
     137: Meaning(
         "killed",
-        "This rank ended first: it was killed (signal 9), but Slurm did not report that it "
+        "The program ended first: it was killed (signal 9), but Slurm did not report that it "
         "ran out of memory.",
         "Check the log for the rank's last action. If your program does not kill processes "
         "itself, ask the site for the node's kernel messages at that time.",
     ),
     143: Meaning(
         "terminated",
-        "This rank ended first: it was told to end (signal 15).",
+        "The program ended first: it was told to end (signal 15).",
         "Check the log for the rank's last action, and whether your program or a user ended it.",
     ),
 }
