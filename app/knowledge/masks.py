@@ -215,7 +215,7 @@ def physical(cores: frozenset[int], node: NodeShape) -> frozenset[int]:
 def _unreadable(bind: Bind) -> Iterator[MaskMistake]:
     for task, entry in enumerate(bind.entries):
         if not entry.readable:
-            kind = "a number of a core" if bind.kind == "map_cpu" else "a number of a GPU"
+            kind = "a core number" if bind.kind == "map_cpu" else "a GPU number"
             meant = "a hexadecimal mask" if bind.kind.startswith("mask") else kind
             yield MaskMistake(
                 "mask-unreadable",
@@ -285,7 +285,7 @@ def _count(bind: Bind, tasks: int) -> Iterator[MaskMistake]:
             "mask-count",
             "warning",
             f"The list of {kind} has {_entries(count)} for {tasks} tasks on a node, so srun starts "
-            f"again at the first one: task {count} gets the same as task 0.",
+            f"again at the first one: task {count} gets the same entry as task 0.",
             f"Write {tasks} entries, one for each task on a node.",
             tuple(range(count, tasks)),
         )
@@ -343,15 +343,15 @@ def _few(bind: Bind, node: NodeShape, tasks: int, cores: int | None) -> Iterator
         return
     has = f"Each task is bound to {most} core{'s' if most > 1 else ''}"
     if cores is None:
-        message = f"{has}, and {share} are its share of a node: its threads and data loaders take "
-        message += "turns on it."
+        message = f"{has}, but its share of a node is {share}: its threads and data loaders take "
+        message += "turns on that core."
     else:
-        message = f"{has}, and the job requests {cores} for it: the others idle."
+        message = f"{has}, but the job requests {cores} for it: the others are idle."
     yield MaskMistake(
         "mask-few",
         "note" if cores is None else "warning",
         message,
-        "Write masks with all cores near each GPU, which `lumitui bind SITE` prints.",
+        "Write the masks that `lumitui bind SITE` prints, with all cores near each GPU.",
     )
 
 

@@ -116,7 +116,7 @@ def _of_rule(item: Rule, job: ScriptJob, site: Site) -> list[Finding]:
                 RULE_FAILED,
                 "note",
                 f"The rule {item.id} could not check this job ({type(error).__name__}: {error}).",
-                "Report this with the script; the other rules have checked it.",
+                "Report this, and attach the script; the other rules have checked it.",
                 item.source,
             )
         ]

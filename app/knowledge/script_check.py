@@ -99,7 +99,7 @@ def _note(ignore: _Ignore, known: Sequence[str]) -> Finding:
     if known and ignore.rule not in known:
         meant = nearest(ignore.rule, known)
         message = f"{ignore.rule} is not a rule, so the comment silences nothing."
-        do = f"Write {meant}." if meant else "`lumitui rules` lists their names."
+        do = f"Write {meant}." if meant else "`lumitui rules` lists the names."
     return _unused(message, do, ignore.at)
 
 

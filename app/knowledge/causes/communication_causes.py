@@ -61,7 +61,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
         "backend-not-built",
         r"Distributed package doesn't have (?P<what>NCCL|MPI|GLOO)",
         "The job's PyTorch was built without {what}.",
-        "Check which PyTorch the job imports (`torch.__file__`): packages of `venv:`, `activate:` "
+        "Check which PyTorch the job imports (`torch.__file__`): packages in `venv:`, `activate:` "
         "or home may hide the image's. On CPUs, use `gloo`.",
     ),
     _rule(
@@ -69,7 +69,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"No backend type associated with device|Unknown c10d backend|[Ii]nvalid backend"
         r"|[Bb]ackend '?\w+'? is not available",
         "PyTorch has no communication backend for these devices.",
-        "Use `nccl` for GPUs (also for RCCL) with a PyTorch build for them, and move tensors to "
+        "On NVIDIA and AMD GPUs, use `nccl` and a PyTorch build for them, and move tensors to "
         "the GPU before you exchange them.",
     ),
     _rule(
@@ -109,7 +109,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
     _rule(
         "exit-abort",
         r"terminate called without an active exception",
-        "A process aborted, usually at its normal exit, when a thread of gloo (PyTorch on CPUs) "
+        "A process aborted, usually during its normal exit, when a gloo thread (PyTorch on CPUs) "
         "may still hold the last tensor.",
         "If the log shows that training had finished, flush the output, then end the program with "
         "`os._exit(0)`, as `lumitui docs scripts` explains.",
@@ -129,7 +129,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|(?i:(?:(?<!store based )(?<!store_based_)barrier|all_?gather|all_?reduce|broadcast"
         r"|reduce_scatter|all_?to_?all)\w*\b.{0,60}\btimed out)",
         "A collective operation timed out: some ranks waited for one that did not join.",
-        "Read the lines before the timeout of a rank that reports none; the cause is usually "
+        "Find a rank that reports no timeout, and read its last lines; the cause is usually "
         "uneven data or a crash.",
     ),
     _rule(
@@ -153,7 +153,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
     _rule(
         "partial-topology",
         r"Failed to find reverse path from remNode",
-        "RCCL found no path between the job's GPUs, which are only some of the node's.",
+        "RCCL found no path between the job's GPUs, which are not all GPUs of the node.",
         "Use all GPUs of a node, or resubmit to get other GPUs.",
     ),
     _rule(
@@ -164,7 +164,7 @@ CONSEQUENCES: tuple[LogRule, ...] = (
         r"|peer .{0,30}(?:closed|disconnected|has gone)|handle_cq_error:.{0,60}- CANCELED"
         r"|[Ee]rror 104\b|lost (?:connection|communication) (?:to|with)|Socket closed"
         r"|HorovodInternalError|Horovod has been shut down",
-        "A rank lost its connection to another, which usually had ended first.",
+        "A rank lost its connection to another, which had usually ended first.",
         "Find the rank that ended first.",
     ),
     _rule(

@@ -29,7 +29,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r": line (?P<what>\d+: (?:syntax error|unexpected EOF while looking).+)"
         r"|: (?P<other>syntax error: unexpected end of file)",
         "bash cannot parse the job's script: line {what}.",
-        "Check above that line for an unclosed quote, bracket, `if` or `do`; `bash -n SCRIPT` "
+        "Check the lines above it for an unclosed quote, bracket, `if` or `do`; `bash -n SCRIPT` "
         "reports the same error before you submit.",
     ),
     _rule(
@@ -78,7 +78,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?P<platform>platform \(\S+\) does not match the detected host)"
         r"|Errno 8\] Exec format error: (?P<os>\S+)",
         "The program was built for a different processor than the nodes have ({what}).",
-        "Build it on a login host with the nodes' processors, or choose an image for them.",
+        "Build it on a login host with the same processors, or choose an image built for them.",
     ),
     _rule(
         "no-image",
@@ -93,13 +93,13 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?P<denied>pull access denied for \S+|manifest (?:for \S+ not found|unknown).*"
         r"|reading manifest .*)|(?P<name>invalid reference format)",
         "The container image {what} cannot be opened.",
-        "Check `container: {image: …}`; the site's own images change names over time.",
+        "Check `container: {image: …}`; the names of the site's own images change over time.",
     ),
     _rule(
         "container-command",
         r"^FATAL: {2,3}(?:\S+: )?permission denied|^FATAL: .*exec .* failed: permission denied",
         "The container tried to run something that is not a program.",
-        "Check that the interpreter comes before the script, and that the image's path is right.",
+        "Check that the interpreter comes before the script, and that the image's path is correct.",
     ),
     _rule(
         "container",
@@ -117,7 +117,8 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?P<hpc>(?:shifter|sarus|podman-hpc)\w*: .*(?:[Ff]ail|[Ee]rror).*)"
         r"|pyxis: +\[ERROR\] (?P<hook>.+)",
         "The container did not start: {what}.",
-        "Check the image and `container: {binds: …}`; sources of binds must exist on the site.",
+        "Check the image and `container: {binds: …}`; the source of each bind must exist on the "
+        "site.",
     ),
     _rule(
         "no-environment-module",

@@ -59,8 +59,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|(?i:update your (?:gpu|nvidia|cuda|display)? ?driver)|\bError 80[234]\b"
         r"|CUDA error \(?80[234]\b|(?i:driver is too old|driver too old)"
         r"|unsupported CUDA version: driver",
-        "The GPUs' driver does not match the program's CUDA or ROCm, or is not ready on that node.",
-        "Use an image for the site's driver; if other nodes work, exclude this one "
+        "The GPU driver does not match the program's CUDA or ROCm, or is not ready on that node.",
+        "Use an image built for the site's driver; if other nodes work, exclude this one "
         "(`sbatch: [--exclude=NODE]`) and tell the site's support.",
     ),
     _rule(
@@ -122,7 +122,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"|only \d+ (?:visible )?(?:GPUs?|devices?) (?:is|are) (?:visible|available)",
         "A rank requested a GPU that it does not see.",
         "Let all ranks of a node see all its GPUs (no --gpu-bind, no --gpus-per-task) "
-        "and choose by LOCAL_RANK.",
+        "and select one by LOCAL_RANK.",
     ),
     _rule(
         "duplicate-gpu",
@@ -135,7 +135,7 @@ DEVICES: tuple[LogRule, ...] = (
         "gpu-assert",
         r"[Dd]evice-side assert|(?:hip|cuda)ErrorAssert\b|CUDA_ERROR_ASSERT|Device-side assertion"
         r"|\.(?:cu|hip)h?:\d+: .{0,200}block: ?\[.{1,200}Assertion `?.{1,200}(?:failed|$)",
-        "The program gave a GPU an index that is out of range.",
+        "A GPU operation got an index that is out of range.",
         "Check labels and token ids against the number of classes and the vocabulary; run once "
         "with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to find the call that "
         "fails.",
@@ -148,7 +148,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"|create))",
         "MIOpen could not build a kernel, or could not use its cache.",
         "Set MIOPEN_USER_DB_PATH and MIOPEN_CUSTOM_CACHE_DIR to a folder on the node, such as "
-        "/tmp; if it still cannot build, use another image.",
+        "/tmp; if it still fails, use another image.",
     ),
     _rule(
         "gpu-fault",
@@ -188,8 +188,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|Blas \w+ launch failed|[Ff]ailed to execute (?:cuBLAS|cuDNN|hipBLAS|rocBLAS)|magma_init"
         r"|(?i:could ?n[o']t create (?:cudnn|cublas|cusolver|hipblas|rocblas) handle)"
         r"|CUFFT_ALLOC_FAILED|CUFFT_(?:INVALID|EXEC|SETUP)\w+|hipblaslt? error|hipsparse\w* error",
-        "A GPU library failed (BLAS, cuDNN or FFT): often too little memory was left, or the "
-        "library has the wrong version.",
+        "A GPU library failed (BLAS, cuDNN or FFT), often because too little memory was left or "
+        "the library has the wrong version.",
         "Try a smaller batch per rank once; if it still fails, use another image.",
     ),
     _rule(

@@ -82,7 +82,7 @@ FILES: tuple[LogRule, ...] = (
         r"|Timeout: The file lock|Errno 524\b|File locking failed|LockException"
         r"|(?i:(?:could not|unable to|failed to) acquire .{0,40}lock\b)",
         "The file system refused to lock a file.",
-        "Put the file on the node's /tmp (MIOpen: MIOPEN_USER_DB_PATH); for HDF5 set "
+        "Put the file on the node's /tmp (MIOpen: MIOPEN_USER_DB_PATH); for HDF5, set "
         "HDF5_USE_FILE_LOCKING to FALSE in `env:`.",
     ),
     _rule(
@@ -142,8 +142,8 @@ FILES: tuple[LogRule, ...] = (
         r"|\bfi_)).*(?<!ror:)(?i:input/output error)(?! - )|LustreError|Errno (?:103|112|117)\]"
         r"|(?i:stale (?:nfs )?file handle)|\.nfs[0-9a-f]+'|Structure needs cleaning|: Host is down",
         "The file system failed: it did not answer, or dropped an open file.",
-        "Read the site's news; resubmit from the checkpoint, and write to another file system if "
-        "it fails again.",
+        "Read the site's news, and resubmit from the checkpoint; if it fails again, write to "
+        "another file system.",
     ),
     _rule(
         "no-file",

@@ -42,7 +42,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|^\S+\.cuh?\(\d+\): error|\d+ errors? detected in the compilation of"
         r"|hipErrorSharedObjectInitFailed|torch\.compile .{0,60}(?:fail|error)",
         "Code could not be compiled when the program started: an extension, Triton's kernels or "
-        "torch.compile.",
+        "torch.compile's output.",
         "Build it in the environment beforehand (DS_BUILD_OPS=1), with the image's own compiler; "
         "or run without torch.compile.",
     ),

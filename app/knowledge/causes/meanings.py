@@ -53,7 +53,7 @@ STATE_RULES: Mapping[State, Meaning] = {
     State.UNKNOWN: Meaning(
         "unknown-end",
         "lumitui does not know yet whether there is a job, or how it ended.",
-        "Refresh, and do not submit it again until the outcome is known.",
+        "Refresh, and do not resubmit until the outcome is known.",
     ),
 }
 
@@ -71,7 +71,7 @@ EXIT_CODES: Mapping[int, Meaning] = {
     ),
     86: Meaning(
         "diverged",
-        "The loss was not finite for several steps; the trainer saved no checkpoint of them.",
+        "The loss was not finite for several steps; the trainer saved no checkpoint during them.",
         "Resubmit from the checkpoint with a lower learning rate, or inspect the data.",
     ),
     87: Meaning(

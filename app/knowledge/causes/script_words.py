@@ -17,7 +17,7 @@ _WORDS = (
     (r"List its package under `venv:` in the job file, or send the module with the project\.",
      "Install its package in the job's environment, or add the module's folder to PYTHONPATH."),
     (r"In `venv:`, pin", "Pin"),
-    (r"packages of `venv:`, `activate:` or home", "packages of a virtual environment or home"),
+    (r"packages in `venv:`, `activate:` or home", "packages in a virtual environment or home"),
     (r"`container: \{venv: …\}`, or write", "an existing environment, and write"),
     (r"`container: \{image: …\}`", "its path"),
     (r"`container: \{binds: …\}`", "its binds"),

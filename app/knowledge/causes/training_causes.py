@@ -79,8 +79,8 @@ TRAINING: tuple[LogRule, ...] = (
     _rule(
         "marked-twice",
         r"Expected to mark a variable ready only once|marked as ready twice",
-        "DDP used a parameter twice in one backward pass: a shared parameter, or re-entrant "
-        "checkpointing.",
+        "DDP used a parameter twice in one backward pass, because of a shared parameter or "
+        "re-entrant checkpointing.",
         "Use checkpointing with use_reentrant=False, or pass static_graph=True to DDP.",
     ),
     _rule(
@@ -150,9 +150,9 @@ TRAINING: tuple[LogRule, ...] = (
         r"world.?size.{0,60}divisible|(?:must|should|has to) be (?:evenly )?divisible by"
         r"|(?:is|are) not (?:evenly )?divisible by|mpiSize == tp \* pp|% \w+ == 0\b"
         r"|not divisible\b|must be (?:a |an integer )?multiple of",
-        "One number in the configuration is not divisible by another, such as ranks by parallel "
-        "sizes.",
-        "Choose nodes and parallel sizes so that their product is the number of ranks.",
+        "One number in the configuration is not divisible by another, such as the number of "
+        "ranks by a parallel size.",
+        "Choose nodes and parallel sizes so that the product of the sizes is the number of ranks.",
     ),
     _rule(
         "division-by-zero",
@@ -193,7 +193,7 @@ LOSSES: tuple[LogRule, ...] = (
     _rule(
         "numerics",
         r"(?i:\bloss\b[\"']?\s*[:=]?\s*[\"']?(?:nan|inf)\b)",
-        "The loss is not finite in the last steps in the log.",
+        "The loss is not finite in the last steps of the log.",
         "Use bf16, a lower learning rate or gradient clipping, and resubmit from an earlier "
         "checkpoint; or inspect the data.",
     ),

@@ -142,7 +142,7 @@ def _waits_in_loop(job: ScriptJob, step: JobStep) -> bool:
 @rule(
     "same-port-twice",
     "error",
-    "simultaneous launches that use the same port of a node",
+    "simultaneous launches that use the same port on a node",
     why="All but the first fail with `Address already in use`. torchrun's default port is 29500.",
     source="pytorch, torch/distributed/run.py --master-port, --standalone; "
     "github.com/pytorch/pytorch/issues/126510",
@@ -156,7 +156,7 @@ def _same_port_twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if port and (step.repeated or port in taken):
             yield Hit(
                 f"Simultaneous launches use the same port, {port}, of one node.",
-                "Give each --standalone, or its own --master_port.",
+                "Give each launch --standalone or its own --master_port.",
                 step.at,
             )
             return

@@ -46,8 +46,8 @@ def _cpu(job: ScriptJob) -> str:
     "cores",
     "error",
     "more cores on a node than a job may use",
-    why="sbatch refuses the job, or it waits forever: `Requested node configuration is not "
-    "available`.",
+    why="Slurm refuses the job or leaves it waiting forever: `Requested node configuration is "
+    "not available`.",
     source="the site's profile, node.cores and node.reserved_cores",
 )
 def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -213,7 +213,7 @@ _WORKERS = re.compile(r"--?(?:(?:dataloader|data|loader|train)[-_])?(?:num[-_])?
 @rule(
     "workers-argument",
     "warning",
-    "more loader workers than a rank has cores",
+    "more data-loader workers than a rank has cores",
     why="torch warns that `This DataLoader will create ... worker processes`, and the GPU waits "
     "for data.",
     source="torch.utils.data, the warning of DataLoader; LUMI-AI-Guide 05: 7 workers for 7 cores",
@@ -227,7 +227,7 @@ def _workers(job: ScriptJob, site: Site) -> Iterator[Hit]:
             text = value.known
             if _WORKERS.fullmatch(name) and text.isdecimal() and int(text) > cores:
                 yield Hit(
-                    f"Each rank starts {some(int(text), 'worker')} for its data, but has "
+                    f"Each rank starts {some(int(text), 'data-loader worker')}, but has "
                     f"{some(cores, _cpu(job))}.",
                     f"Use {some(max(1, cores - 1), 'worker')}, or request more cores.",
                     value.at,
@@ -559,7 +559,7 @@ def _unbound(job: ScriptJob, site: Site) -> Iterator[Hit]:
             binds = generation is not None and generation[1].torchrun_binding == "numa"
             if binds and not step.launcher_options.has(_NUMA, "no-python"):
                 yield Hit(
-                    f"torchrun binds none of its {gpus} ranks, so all share all cores of a node.",
+                    f"torchrun binds none of its {gpus} ranks, so they share all cores of a node.",
                     "Pass --numa-binding=exclusive to torchrun.",
                     step.at,
                     severity="note",
@@ -575,7 +575,7 @@ def _unbound(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 if option
                 else "Rank i gets the i-th block of cores of the node, not"
             )
-            + f" those near its GPU: GPU 0 has the cores {site.node.gpu_cores[0]}.",
+            + f" those near its GPU (near GPU 0: {site.node.gpu_cores[0]}).",
             f"Pass --cpu-bind=mask_cpu: to srun, with the masks that `lumitui bind {site.name}` "
             "prints.",
             option.at if option else step.at,

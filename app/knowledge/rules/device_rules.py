@@ -68,7 +68,7 @@ def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
             call, *others = [call for where, call in found if where == file]
             lines = dict.fromkeys(str(other.at.line) for other in others)
             lines.pop(str(call.at.line), None)
-            also = f" (and in line{'s' * (len(lines) > 1)} {', '.join(lines)})" if lines else ""
+            also = f" (and on line{'s' * (len(lines) > 1)} {', '.join(lines)})" if lines else ""
             yield Hit(
                 f"{file} selects the GPU by the global rank, {_words(call)}{also}: {first} on "
                 "the second node finds no such GPU.",
@@ -298,7 +298,7 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"{variable.name} lists the job's GPUs manually.",
                 f"Remove {variable.name}: Slurm sets {sets}, and the list is wrong as soon as the "
-                "job requests another number of GPUs.",
+                "job requests a different number of GPUs.",
                 variable.at,
                 severity="note",
             )

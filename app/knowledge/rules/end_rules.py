@@ -50,7 +50,7 @@ def _trap_behind_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in job.training:
         if not step.background and not step.at.file:
             yield Hit(
-                f"The trap on {signal} waits until this launch has ended, so it comes too late.",
+                f"The trap on {signal} waits until this launch has ended, so it runs too late.",
                 "Write `&` after the launch, and `wait $!` below it.",
                 step.at,
             )
@@ -89,8 +89,8 @@ def _no_checkpoint(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "preempt-requeue",
     "warning",
     "a job without --requeue in a partition with preemption",
-    why="If another job needs the nodes, Slurm ends this one; without --requeue, it may not "
-    "restart.",
+    why="If another job needs the nodes, Slurm ends this one; without --requeue, it might "
+    "not restart.",
     source="the site's profile, partitions.*.preempts; sbatch(1) --requeue",
 )
 def _preempted(job: ScriptJob, site: Site) -> Iterator[Hit]:

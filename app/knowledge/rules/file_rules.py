@@ -102,7 +102,7 @@ def _results_on_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if _RESULTS.match(name) and _NODE_FOLDER.match(folder) and not back:
                 yield Hit(
                     f"{name} points to {folder}, which the site empties when the job ends.",
-                    "Write to scratch, or copy the results back after the program.",
+                    "Write to scratch, or copy the results back after the program ends.",
                     value.at if value.at.line else step.at,
                 )
                 return

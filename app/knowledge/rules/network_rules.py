@@ -41,7 +41,7 @@ def _container_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 break
         for variable in job.settings(*forbidden):
             yield Hit(
-                f"{variable.name} breaks images of the generation {name} on several nodes.",
+                f"{variable.name} breaks images of the {name} generation on several nodes.",
                 f"Remove {variable.name}.",
                 variable.at,
                 severity=None if job.nodes > 1 else "warning",

@@ -166,7 +166,7 @@ def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "exclusive-part",
     "warning",
-    "a whole node for only part of its GPUs",
+    "a whole node for only some of its GPUs",
     why="The site bills the whole node.",
     source="sbatch(1) --exclusive; LUMI user guide, billing",
 )

@@ -74,7 +74,7 @@ def _instead(job: ScriptJob, options: ParserOptions, flag: str) -> str:
     if near := options.near(flag):
         return f"Write {near}, which the program defines."
     known = ", ".join(options.flags[:8]) + (", …" if len(options.flags) > 8 else "")
-    return f"Write an argument that the program defines ({known}), or add this one."
+    return f"Write an argument that the program defines ({known}), or add this one to it."
 
 
 @rule(
@@ -177,7 +177,7 @@ def _master(job: ScriptJob, site: Site) -> Iterator[Hit]:
             method = run.value(call.get("init_method", 1))
             if isinstance(method, str) and method.startswith("tcp://") and not call.guards:
                 host = method.removeprefix("tcp://").partition(":")[0]
-                found.append((host, call.at, "Leave init_method out"))
+                found.append((host, call.at, "Omit init_method"))
         for value, at, do in found:
             if value in _HERE:
                 yield Hit(
@@ -322,7 +322,7 @@ def _offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
             found = [one for one in downloads(program) if not _staged(job, one.words)]
             if found:
                 more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
-                calls = ", ".join(f"{one.words} in line {one.at.line}" for one in found[:_MOST])
+                calls = ", ".join(f"{one.words} on line {one.at.line}" for one in found[:_MOST])
                 yield Hit(
                     f"The nodes of {site.name} have no internet access, but {program.file} would "
                     f"download: {calls}{more}.",
@@ -356,7 +356,7 @@ def _batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if any(type(value) is int and value < 1 for value in (train, micro, steps)):
             yield Hit(
                 f"{config.file} has a batch size or an accumulation below 1: DeepSpeed fails.",
-                "Write whole numbers from 1.",
+                "Write whole numbers of 1 or more.",
                 config.at(TRAIN),
             )
             continue
@@ -365,7 +365,7 @@ def _batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
             if micro * steps * run.world != train:
                 yield Hit(
                     f"{TRAIN} is {train} in {config.file}, but {micro} per GPU x {steps} steps x "
-                    f"{run.world} ranks are {micro * steps * run.world}: DeepSpeed fails.",
+                    f"{run.world} ranks make {micro * steps * run.world}: DeepSpeed fails.",
                     f"Write {TRAIN}: {micro * steps * run.world}, or omit it.",
                     config.at(TRAIN),
                 )
@@ -413,7 +413,7 @@ def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 continue
             diskless = site.node.local_disk.startswith("none")
             if site.is_shared(path):
-                what = f"{path} is a shared file system, and every step rewrites it"
+                what = "every step would rewrite the data on a shared file system"
             elif diskless:
                 what = f"the nodes of {site.name} have no disk ({site.node.local_disk})"
             else:
@@ -517,7 +517,7 @@ def _both(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "doubtful-precision",
     "warning",
     "a precision that the image computes incorrectly",
-    why="Training does not converge.",
+    why="Training may not converge.",
     source="the site's profile, doubtful_precisions of the container's images",
 )
 def _doubtful(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -84,7 +84,7 @@ def _readable(job: ScriptJob, site: Site) -> str:
     if job.origin == "script" or site.readable_until is None:
         return ""
     over = date.today() > date.fromisoformat(site.readable_until)
-    return f" Its files {'could' if over else 'can'} be read there until {site.readable_until}."
+    return f" You {'could' if over else 'can'} read your files there until {site.readable_until}."
 
 
 @rule(
@@ -154,9 +154,9 @@ def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
         sure = site.other_partitions is not None or meant is not None
         near = one_of(sorted(own)) if on_gpus else "a partition that `sinfo` lists"
         yield Hit(
-            f"{site.name} has no partition {name!r}: for GPUs it has {one_of(sorted(own))}."
+            f"{site.name} has no partition {name!r}: for GPUs, it has {one_of(sorted(own))}."
             if sure
-            else f"The profile of {site.name} lists only some partitions, and not {name!r}.",
+            else f"The profile of {site.name} lists only some partitions, but not {name!r}.",
             f"Write --partition={meant}." if meant else f"Write {near}.",
             option.at,
             rewrite(option, f"--partition={meant}") if meant else None,
@@ -190,7 +190,7 @@ def _qos_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "reservation",
     "note",
-    "a reservation, which may have ended",
+    "a reservation that may have ended",
     why="If it is over or excludes the account, sbatch refuses the job: `Requested "
     "reservation is invalid`.",
     source="sbatch(1) --reservation",
@@ -218,7 +218,7 @@ def _severity(site: Site, queue: NamedPartition, key: str) -> Severity | None:
     "time-limit",
     "error",
     "a time limit above the partition's",
-    why="sbatch refuses the job, or it waits forever with the reason PartitionTimeLimit.",
+    why="Slurm refuses the job or leaves it waiting forever with the reason PartitionTimeLimit.",
     source=_PROFILE,
 )
 def _time(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -303,7 +303,7 @@ def _meant(text: str) -> str | None:
     "nodes",
     "error",
     "more nodes than the partition allows for a job",
-    why="sbatch refuses the job, or it waits forever with the reason PartitionNodeLimit.",
+    why="Slurm refuses the job or leaves it waiting forever with the reason PartitionNodeLimit.",
     source=_PROFILE,
 )
 def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -323,7 +323,7 @@ def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "gpus",
     "error",
-    "more GPUs per node than the node has, or the partition allows",
+    "more GPUs per node than a node has or the partition allows",
     why="sbatch refuses the job: `Requested node configuration is not available`.",
     source="the site's profile, node.gpus and partitions",
 )
@@ -350,7 +350,7 @@ def _gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "job-gpus",
     "error",
     "more GPUs than the partition allows for a job",
-    why="sbatch refuses the job, or it waits forever with the reason QOSMaxGRESPerJob.",
+    why="Slurm refuses the job or leaves it waiting forever with the reason QOSMaxGRESPerJob.",
     source=_PROFILE,
 )
 def _gpus_of_job(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -86,7 +86,7 @@ def _conflict(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "tasks-total",
     "note",
-    "a total number of tasks that does not change with the nodes",
+    "a total number of tasks instead of a number per node",
     why="On more nodes, the total number of ranks stays the same.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; "
     "PrincetonUniversity/multi_gpu_training",
@@ -249,7 +249,7 @@ def _disk_unasked(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"The job uses ${disk.variable}, but requests no local disk: the variable is "
                 "empty.",
-                f"Add {disk.request.format(gib=200)} to --gres, with the GiB you need.",
+                f"Add {disk.request.format(gib=200)} to --gres, with as many GiB as you need.",
                 Position(number, found.start() + 1, number, found.end() + 1),
                 cure=Cure("local-disk", "200"),
             )

@@ -74,7 +74,7 @@ def _windows_line_ends(job: ScriptJob, trouble: Trouble) -> Hit:
     "not-text",
     "error",
     "a NUL character in the script",
-    why="sbatch refuses it: the script was saved as UTF-16, or is not a script.",
+    why="sbatch refuses the file: it was saved as UTF-16, or is not a script.",
     source="sbatch: `The Slurm controller does not allow scripts that contain a NULL character`",
 )
 def _not_text(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -333,7 +333,7 @@ def _arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @_about(
     "command-split",
     "error",
-    "a wrapper script that divides the text of `bash -c`",
+    "a wrapper script that splits the text of `bash -c`",
     why="`$*` and `$@` without quotes split it at spaces. For `./select_gpu bash -c 'a; b'`, "
     "bash runs only `a;`, and the step exits with 0.",
     source=f"{_BASH}, special parameters",

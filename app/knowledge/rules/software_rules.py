@@ -57,7 +57,7 @@ def _conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "install-in-job",
     "warning",
     "packages that the job installs",
-    why="All ranks write the same files at once, and the site bills the GPUs meanwhile.",
+    why="All ranks write the same files at once, while the site bills the GPUs.",
     source="csc-user-guide, python; the site's profile, internet_on_compute_nodes",
 )
 def _install_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -107,7 +107,7 @@ def _installs(program: str, words: list[str]) -> str:
 @rule(
     "image-install-home",
     "warning",
-    "packages installed from inside an image into home",
+    "packages installed into home from inside an image",
     why="pip installs into ~/.local, which every image with that version of Python reads.",
     source="pip documentation, user installs; docs.csc.fi, Python",
 )
@@ -313,7 +313,7 @@ def _python_forgotten(job: ScriptJob, site: Site) -> Iterator[Hit]:
         plain = step.launcher in ("srun", "plain") and runs
         if plain and program.endswith(".py") and step.program and _follows_image(job, step, call):
             yield Hit(
-                f"{call.program} {call.verb} starts {program} itself, which is not a program: "
+                f"{call.program} {call.verb} runs {program} directly, but it is not a program: "
                 "`permission denied`.",
                 f"Write python {program}.",
                 step.program.at if step.program.at.line else step.at,

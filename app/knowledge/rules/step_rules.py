@@ -177,7 +177,7 @@ def _in_total(job: ScriptJob, gpus: int, ranks: int) -> Hit | None:
     if not job.resources.gpus_total or ranks != gpus * job.nodes or option is None:
         return None
     return Hit(
-        f"{option.raw} is the total of the {job.nodes} nodes: each starts {ranks} ranks, but has "
+        f"{option.raw} is the total for all {job.nodes} nodes: each starts {ranks} ranks, but has "
         f"{some(gpus, 'GPU')}.",
         f"Write --gpus={ranks * job.nodes}, or --gpus-per-node={ranks}.",
         option.at,
@@ -396,7 +396,7 @@ def _launcher_nodes_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "torchrun-processes",
     "error",
-    "torchrun with a number of ranks per node that differs from its GPUs",
+    "torchrun with more or fewer ranks per node than GPUs",
     why="A rank without a GPU fails with an invalid device ordinal; a GPU without a rank is "
     "idle but billed.",
     source=f"{_RUN} --nproc-per-node",
@@ -412,7 +412,7 @@ def _torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         if option is None and gpus > 1 and not job.variable("PET_NPROC_PER_NODE"):
             yield Hit(
-                f"torchrun gets no number of ranks, so it starts one for {gpus} GPUs.",
+                f"torchrun gets no number of ranks, so it starts only one for {gpus} GPUs.",
                 f"Write --nproc_per_node={gpus}.",
                 step.at,
                 severity="warning",
@@ -421,7 +421,7 @@ def _torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
             more = told > gpus
             yield _in_total(job, gpus, told) or Hit(
                 f"torchrun starts {some(told, 'rank')} per node, but each node has "
-                f"{some(gpus, 'GPU')}" + ("." if more else f", and uses only {told} of them."),
+                f"{some(gpus, 'GPU')}" + ("." if more else f": only {told} of them are used."),
                 f"Write --nproc_per_node={gpus}.",
                 option.at if option.at.line else step.at,
                 severity="error" if more else "warning",
@@ -458,13 +458,13 @@ def _no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"Each of the {nodes_of(job, step)} nodes assumes that it is node 0, because "
                 f"--{name} is missing.",
-                f"Write --{name.replace('-', '_')} $SLURM_NODEID so that each task expands it.",
+                f"Write --{name.replace('-', '_')} $SLURM_NODEID, and let each task expand it.",
                 step.at,
             )
         elif option is not None and options.number(name) is not None:
             yield Hit(
                 f"Each of the {nodes_of(job, step)} nodes gets the same node rank, {option.value}.",
-                f"Write --{name.replace('-', '_')} $SLURM_NODEID so that each task expands it.",
+                f"Write --{name.replace('-', '_')} $SLURM_NODEID, and let each task expand it.",
                 option.at if option.at.line else step.at,
             )
 

@@ -45,7 +45,7 @@ _READ_BY_PROGRAMS = re.compile(
 @rule(
     "not-exported",
     "error",
-    "a variable for programs without export",
+    "a variable that programs need but that is not exported",
     why="Only the batch script has it, not the ranks.",
     source="bash(1), export; srun(1) --export",
 )
@@ -85,7 +85,7 @@ def _export(variable: Variable) -> Fix:
     "secret-in-words",
     "warning",
     "a key in the script",
-    why="Slurm and the history store the script, so the key is no longer secret.",
+    why="Slurm and lumitui's history store the script, so the key is no longer secret.",
     source="gitleaks, config/gitleaks.toml; scontrol(1) write batch_script",
 )
 def _secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -109,7 +109,7 @@ def _secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "threads-unset",
     "note",
-    "several ranks on a node without a number of threads",
+    "several ranks on a node without a limit on their threads",
     why="Every rank starts a thread for each core of the node, and they slow each other down.",
     source="csc-user-guide, ml-multi.md; OpenMP, OMP_NUM_THREADS",
 )
@@ -122,7 +122,7 @@ def _threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if ranks < 2 or not plain or not step.srun or step.srun.has(*bound):
             continue
         cores = job.resources.cpus_per_task
-        value = "$SLURM_CPUS_PER_TASK" if cores else "a rank's cores"
+        value = "$SLURM_CPUS_PER_TASK" if cores else "the number of cores per rank"
         yield Hit(
             f"{ranks} ranks share a node without a limit on their threads.",
             f"Set OMP_NUM_THREADS to {value}.",
@@ -140,7 +140,8 @@ _NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
     "literal-variable",
     "warning",
     "a variable in single quotes",
-    why="Programs get the variable's name instead of its value, and create a folder of that name.",
+    why="Programs get the variable's name instead of its value, and create a folder with that "
+    "name.",
     source="bash(1), quoting",
 )
 def _literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -242,7 +243,7 @@ _OF_JOB = re.compile(r"SLURM_JOB|SLURM_ARRAY|\$\{?USER|TMPDIR|NODE_TMP|LOCAL_SCR
 @rule(
     "cache-name-shared",
     "note",
-    "a folder below /tmp shared by all users",
+    "a folder in /tmp shared by all users",
     why="If another user's job on the node has created the folder, yours cannot write to it.",
     source="LUMI-AI-Guide pull request 108",
 )
@@ -435,7 +436,7 @@ def _rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "container-variable-outside",
     "error",
-    "a variable of the image expanded outside it",
+    "a variable of the image, expanded outside it",
     why="The batch script expands it to an empty string, so the environment is never activated.",
     source="LUMI-training-materials, 205-Containers; the site's profile, containers",
 )

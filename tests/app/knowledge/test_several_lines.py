@@ -76,7 +76,7 @@ def test_the_batch_is_divided_among_the_ranks_of_its_own_line() -> None:
     line = "srun python train.py --deepspeed_config ds.json"
     assert found("deepspeed-batch", line, ds=CONFIG) == []
     (told,) = found("deepspeed-batch", line.replace("srun", "srun -N1 -n8"), line, ds=CONFIG)
-    assert "4 per GPU x 1 steps x 8 ranks are 32" in told[1]
+    assert "4 per GPU x 1 steps x 8 ranks make 32" in told[1]
 
 
 @pytest.mark.parametrize("number", [2, 4])

@@ -176,7 +176,7 @@ def test_one_core_for_each_task_is_noted_and_fewer_than_requested_warned_of(text
     node = SITES.load("lumi").node
     found = mistakes(explained(text)[0], node, tasks=8, cores=7)
     assert [(one.id, one.severity) for one in found] == [("mask-few", "warning")]
-    assert "1 core, and the job requests 7" in found[0].message
+    assert "1 core, but the job requests 7" in found[0].message
     assert mistakes(explained(text)[0], node, tasks=8, cores=1) == ()
     assert mistakes(explained(SIX_CORES)[0], node, tasks=8, cores=7) == ()
 

@@ -89,7 +89,7 @@ def test_a_comment_that_names_no_rule_says_which_was_meant() -> None:
     assert {item.do for item in found} == {
         "Write fixed-port.",
         "Remove the comment.",
-        "`lumitui rules` lists their names.",
+        "`lumitui rules` lists the names.",
     }
 
 

@@ -168,4 +168,4 @@ def test_a_type_that_ends_with_a_digit_is_not_joined_to_a_rank() -> None:
 def test_the_advice_names_the_site_of_the_masks() -> None:
     site = SITES.load("lumi")
     text = masks_text(site, explain_masks(site, "map_cpu:1,9", tasks=2, starter="srun"))
-    assert "which `lumitui bind lumi` prints" in text and "bind SITE" not in text
+    assert "that `lumitui bind lumi` prints" in text and "bind SITE" not in text

@@ -261,7 +261,7 @@ os.environ["MASTER_PORT"] = "29500"
     ("group", "changes", "rule", "words"),
     [
         ('dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500")', {"nodes": 2},
-         "master-in-program", "Leave init_method out: MASTER_ADDR is already set"),
+         "master-in-program", "Omit init_method: MASTER_ADDR is already set"),
         ('os.environ["MASTER_ADDR"] = "localhost"', {"nodes": 2},
          "master-in-program", "Remove the line: MASTER_ADDR is already set"),
         ("torch.multiprocessing.spawn(main, nprocs=8)", {},

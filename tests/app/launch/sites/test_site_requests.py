@@ -170,7 +170,7 @@ def test_a_limit_that_nobody_checked_is_a_warning() -> None:
 def test_a_closed_site_names_the_one_in_its_place(name: str, day: str) -> None:
     finding = found(name, "gpumedium" if name == "mahti" else "gpu")["retired"]
     assert finding.severity == "error" and day in finding.message
-    assert "read there until 2026-10-15" in finding.message and "roihu" in finding.do
+    assert "there until 2026-10-15" in finding.message and "roihu" in finding.do
 
 
 def test_a_site_without_images_of_its_own_wants_one_named() -> None:
