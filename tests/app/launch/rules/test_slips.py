@@ -374,7 +374,7 @@ def test_a_model_that_no_bundled_trainer_has_is_refused_with_the_nearest() -> No
     [
         (
             {"signal": "USR1@300"},
-            "error USR1@300 is due 300 s before .*: as soon as the job starts",
+            "error USR1@300 is due 300 s before .*: as soon as the job",
         ),
         ({"signal": "B:USR1@120"}, "warning B:USR1@120 is due .* in the first half"),
         ({"signal": "USR1@90"}, ""),
