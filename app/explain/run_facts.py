@@ -251,9 +251,10 @@ def _trained_batch(trained: int | None, planned: int | None) -> str:
 
 
 def _trained_for(seconds: float | None) -> str:
+    """Return the time until the last step, which a trainer counts from its own start."""
     if seconds is None or seconds < 10:
-        return words.number(seconds, " s")
-    return words.length(seconds)
+        return words.number(seconds, " s, start-up included")
+    return f"{words.length(seconds)}, start-up included"
 
 
 def log_metrics(series: Mapping[str, Sequence[float]]) -> list[Row]:
