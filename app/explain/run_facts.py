@@ -181,14 +181,14 @@ def _proof_row(row: RankProof, right: str, *, shared: bool, gpus: bool, bus: boo
 
 @lru_cache(maxsize=1024)  # the ranks of a thousand nodes see the same few lists
 def _gpu(gpus: str, local: int) -> str:
-    """Return the GPU that a rank uses by its order, of those that it sees: `3 of 8`, `5 of 4-7`."""
+    """Return the number of the GPU that a rank uses by its order: `3`, or `5 of 4-7` seen ones."""
     parts = gpus.split(",")
     numbers = [int(part) for part in parts if part.isdecimal()]
     in_order = len(numbers) == len(parts) and numbers == sorted(set(numbers))
     seen = format_cores(numbers) if in_order else gpus
     if not 0 <= local < len(parts) > 1:
         return seen
-    return f"{parts[local]} of {len(parts) if numbers == [*range(len(parts))] else seen}"
+    return parts[local] if numbers == [*range(len(parts))] else f"{parts[local]} of {seen}"
 
 
 def preflight(verdict: Verdict, most: int = 10) -> list[str]:
