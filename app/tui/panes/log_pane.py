@@ -130,6 +130,7 @@ class LogPane(Vertical):
         """Why the log is complete or stopped; empty while it is followed."""
         self._heard: float | None = None
         """When the site last answered; None if there is no link to lose."""
+        self._grown = time.time()  # when the log began or its last line came
         self._asked: float | None = None  # when the log was requested; None once an answer came
         self._lost: LogLost | None = None
         self._page: object | None = None
@@ -161,8 +162,9 @@ class LogPane(Vertical):
         self.set_interval(1.0, self._pass_time)
 
     def _pass_time(self) -> None:
-        """Update the seconds without an answer; do nothing for the log of an ended run."""
-        if self._asked is not None or self._lost is not None:
+        """Update the seconds without an answer or a line; nothing changes once a run has ended."""
+        waits = self._asked is not None or self._lost is not None
+        if waits or (self._is_live and self._silence not in self._line[1]):
             self._draw_line()
 
     def draw(self, run: Run) -> None:
@@ -236,6 +238,7 @@ class LogPane(Vertical):
         match event:
             case LogBegan(attempt, start):
                 self._attempt, self._offset, self._page = attempt, start, None
+                self._grown = time.time()
                 self._following, self._ended, self.tail = True, "", b""
                 self._end_lines.clear()
                 self._view.clear(start, label_is_rank=self._label_is_rank)
@@ -245,8 +248,9 @@ class LogPane(Vertical):
                 was_live = self._following and self._lost is None and self._offset
                 self._offset, self._lost = end, None
                 self._following, self._ended = True, ""
-                if self._heard is not None:
-                    self._heard = time.time()
+                now = time.time()
+                self._grown = now if data else self._grown
+                self._heard = now if self._heard is not None else None
                 self._view.feed(data, end - len(data))
                 kinds = {match.lastgroup for match in _STEP_ENDS.finditer(data)} - self._end_lines
                 if kinds and not self._run_ended:
@@ -478,8 +482,7 @@ class LogPane(Vertical):
             parts.append(f"attempt {attempt} of {self._attempts} ({{ }})")
         parts.append(self._position())
         parts += ["wrapped"] if view.wrap else []
-        is_live = not self._ended and self._lost is None and self._asked is None
-        parts += ["following"] if view.follow and is_live and not self._run_ended else []
+        parts += [self._silence or "following"] if self._is_live and view.follow else []
         self._keep_place()
         keys = (len(self._ranks()) > 1, bool(view.found), view.rank is not None, view.follow)
         if keys != self._keys:
@@ -494,6 +497,16 @@ class LogPane(Vertical):
             text.stylize("green", 0, 6 if line.startswith("● live") else 0)
             self.border_title = Text(name).append_text(text)
             self.query_one("#log-line", Static).update(text, layout=False)
+
+    @property
+    def _is_live(self) -> bool:
+        """Whether new lines would arrive at once."""
+        stopped = self._ended or self._run_ended
+        return not stopped and self._lost is None and self._asked is None
+
+    @property
+    def _silence(self) -> str:
+        return log_words.silence(self._grown, time.time())
 
     def _position(self) -> str:
         window, (behind, at) = self._view.window, self._seen()
