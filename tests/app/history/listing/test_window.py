@@ -108,6 +108,9 @@ def test_a_look_at_metrics_reads_a_few_points_however_many_there_are(many: Histo
     assert glance is not None and glance.last_loss == 2999.0
     assert glance.loss[0] == 0.0 and len(glance.loss) == 23 and glance.samples_per_s is not None
     assert glance.samples_per_s == pytest.approx(1500, rel=0.02)  # as the summary of all points
+    newer = (key[0], 10**9)
+    assert many.glances.known(newer) is None
+    assert many.glances.latest(newer) is glance, "until more points are read"
     assert len(asked) == 8  # five for the points of one run, three where there are none
 
 
