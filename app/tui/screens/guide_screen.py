@@ -53,6 +53,17 @@ LONGEST = 120
 """Maximum characters of a check's result: sbatch's errors have many lines."""
 
 
+class Steps(Scroll):
+    """The rows of the guide, which `j` and `k` walk like the arrows."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "screen.move('next')", "Down", show=False, id="guide.down",
+                tooltip="Next row"),
+        Binding("k", "screen.move('previous')", "Up", show=False, id="guide.up",
+                tooltip="Previous row"),
+    ]  # fmt: skip
+
+
 class GuideScreen(FullScreen):
     """The guide. It keeps no state: the answers are in their file."""
 
@@ -97,7 +108,7 @@ class GuideScreen(FullScreen):
             "measure": _button("Measure a node", "F5", "measure"),
             "job": _button("Create a job", "F4", "job"),
         }
-        with Scroll(id="guide"):
+        with Steps(id="guide"):
             with Vertical(id="steps"):
                 with Vertical(classes="frame") as box:
                     box.border_title = "On this machine"
