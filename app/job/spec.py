@@ -113,9 +113,9 @@ class JobSpec(MappingField):
     script: Inside | None = None
     """Your program, inside the project: `script: train.py`."""
     args: tuple[Text, ...] = ()
-    """The program's arguments. No shell expands them, but lumitui replaces `$STAGE_NAME` with the
-    path of a staged item, `$AFTER_DIR` with the folder of the `after:` run, `$USER`, and the
-    site's folders (`$$USER` stays `$USER`): `args: [--lr, 0.1]`."""
+    """The program's arguments: `args: [--lr, 0.1]`. No shell expands them, but lumitui expands
+    `$STAGE_NAME` (the path of a staged item), `$AFTER_DIR` (the folder of the `after:` run),
+    `$USER` and the site's folders. For a literal `$USER`, write `$$USER`."""
     resume: tuple[Text, ...] = ()
     """Arguments that make your own script continue from the folder `$RUN_DIR/checkpoints`:
     `resume: [--resume]`."""
@@ -123,11 +123,11 @@ class JobSpec(MappingField):
     """Write `$RUN_DIR/hostfile` for a program that starts ranks itself, with a line `HOST
     slots=RANKS` per node, as DeepSpeed and Open MPI expect: `hostfile: true`."""
     signal: Signal | None = None
-    """The signal on which the script saves, and its seconds before the time limit: `signal:
-    USR1@120`. With `B:`, as in `B:USR1@120`, the script gets no signal; the file `$RUN_DIR/stop`
-    appears instead."""
+    """The signal on which the script saves: `signal: USR1@120`. The number gives the seconds before
+    the time limit. With `B:`, as in `B:USR1@120`, the script gets no signal; the file
+    `$RUN_DIR/stop` appears instead."""
     hang: Hang | None = None
-    """End bundled training after a rank has hung this long, at least a minute, in the form
+    """End a bundled trainer once a rank has hung this long, at least a minute, in the form
     hours:minutes:seconds: `hang: 00:10:00`. Default: the log only names the hung rank."""
     debug: Hang | None = None
     """Hold the nodes for `lumitui shell` instead of running the program. The job ends after this
@@ -137,11 +137,11 @@ class JobSpec(MappingField):
     """The program's environment variables; list a secret under `secrets:`: `env: {NCCL_DEBUG:
     INFO}`."""
     secrets: tuple[str, ...] = ()
-    """Names of your laptop's variables that the job may read; lumitui never shows their values:
-    `secrets: [WANDB_API_KEY]`."""
+    """Names of your laptop's variables that the job may read: `secrets: [WANDB_API_KEY]`. lumitui
+    never shows their values."""
     notify: NotifyShort | None = None
-    """The laptop variable that contains the address to which the job reports its end; lumitui sends
-    it like `secrets:`: `notify: NTFY_URL`."""
+    """The laptop variable with the address to which the job reports its end: `notify: NTFY_URL`.
+    lumitui sends the address like a secret."""
     container: ContainerChoice = ContainerChoice()
     """The container in which the ranks run: `container: {image: $STAGE_IMAGE}`. Default: the
     site's."""
@@ -151,22 +151,22 @@ class JobSpec(MappingField):
     """The program's Python, as an absolute path on the site or a command: `python:
     $HOME/envs/vit/bin/python`. Default: the image's or the site's."""
     activate: Places = ()
-    """Environments on the site to activate after the modules: the folder of a virtual or a conda
+    """Environments on the site to activate after the modules: the folder of a virtual or conda
     environment, a folder with `pixi.toml`, or a conda environment's name: `activate:
     $HOME/envs/vit`."""
     venv: Venv | None = None
     """Packages that the image or the modules lack: a requirements file in the project, or a list.
-    lumitui installs them once for all runs that need the same: `venv: [einops==0.8.1]`."""
+    lumitui installs them once for all runs that need the same ones: `venv: [einops==0.8.1]`."""
     binding: Literal["auto", "masks", "none"] = "auto"
     """Whether to bind each rank to the cores near its GPU: `auto` if launcher and partition allow
     it, `masks` always (or fail), `none` never: `binding: masks`."""
     proof: Literal["on", "strict", "off"] = "on"
-    """Whether the job measures its binding. `strict` ends the job before the launch if a rank has
-    other cores or another GPU than planned, or if no driver reports its GPU; on shared nodes,
-    where no cores are planned, it has no effect: `proof: strict`."""
+    """Whether the job measures its binding: `proof: strict`. `strict` ends the job before the
+    launch if a rank does not have the planned cores and GPU, or if no driver reports its GPU. On
+    shared nodes, where no cores are planned, `strict` has no effect."""
     preflight: Literal["warn", "end", "off"] | None = None
     """Whether the job measures GPUs and network before the launch, which takes at most half a
-    minute: `warn` names a slow or faulty rank or node, `end` also ends the job: `preflight: end`.
+    minute: `preflight: end`. `warn` names a slow or faulty rank or node; `end` also ends the job.
     Default: the site's."""
     keep_compiled: bool = True
     """Keep, for the next job, what Inductor, Triton and MIOpen compile: `keep_compiled: false`."""
@@ -174,10 +174,10 @@ class JobSpec(MappingField):
     """The folder to send, relative to the job file's folder: `project: ..`."""
     ship_secrets: tuple[Inside, ...] = ()
     """Files to send even if they look like secrets, as paths from the root of the project or of a
-    staged folder; `*`, `**` and folders as in .gitignore: `ship_secrets: [config/dev.env]`."""
+    staged folder: `ship_secrets: [config/dev.env]`. `*`, `**` and folders work as in .gitignore."""
     follow_links: tuple[Inside, ...] = ()
-    """Links that lead out of the project or a staged folder, whose targets lumitui sends; it
-    refuses all others. Patterns as in `ship_secrets:`: `follow_links: [data/shared]`."""
+    """Links out of the project or a staged folder whose targets lumitui sends: `follow_links:
+    [data/shared]`. It refuses all others. Patterns work as in `ship_secrets:`."""
     workdir: Inside = "."
     """The program's working folder, inside the code: `workdir: src`."""
     links: dict[Inside, Line] = Field(default={})
@@ -205,8 +205,8 @@ class JobSpec(MappingField):
     """Keys of the job file or arguments of the script, with lists of values; lumitui sends a run
     for each combination: `grid: {lr: [1e-3, 3e-4], nodes: [1, 2]}`."""
     at_once: Annotated[int, Field(ge=1, le=100)] | None = None
-    """How many runs of the grid may run at the same time; each of the others waits in the queue
-    until an earlier one ends: `at_once: 4`. Default: as many as Slurm starts."""
+    """How many runs of the grid may run at the same time; the others wait in the queue until
+    earlier ones end: `at_once: 4`. Default: as many as Slurm starts."""
     then: Annotated[dict[FollowerName, Follower], Field(max_length=MOST_FOLLOWERS)] = Field(
         default={}
     )

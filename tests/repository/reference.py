@@ -59,9 +59,9 @@ Look up what a key of a job file means. A job file is YAML:
     time: "02:00:00"
     script: train.py
 
-`name`, `site`, `partition` and `time` are required, and either `script` or `trainer`. `lumitui new`
-writes a job file that explains its keys. `lumitui schema` prints a JSON Schema for your editor.
-`make reference` writes this page.
+`name`, `site`, `partition` and `time` are required, as is either `script` or `trainer`.
+`lumitui new` writes a job file that explains its keys. `lumitui schema` prints a JSON Schema for
+your editor. `make reference` writes this page.
 """
 
 

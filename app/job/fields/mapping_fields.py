@@ -99,7 +99,7 @@ class NotifyChoice(MappingField):
     """The recipients of a message at the end of the job, with the laptop off."""
 
     webhook: str | None = None
-    """The laptop variable that contains the address to which the job POSTs one line: `notify:
+    """The laptop variable with the address to which the job POSTs one line: `notify:
     {webhook: NTFY_URL}`."""
     format: Literal["text", "json"] = "text"
     """How the line is sent: as `text`, for ntfy, or as `json` with the key `text`, for Slack,
@@ -107,8 +107,8 @@ class NotifyChoice(MappingField):
     mail: Annotated[str, Field(pattern=r"^[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,190}$")] | None = (
         None
     )
-    """The address to which Slurm sends mail, at a site that has
-    mail: `notify: {mail: me@example.org}`."""
+    """The address to which Slurm sends mail, if the site supports it:
+    `notify: {mail: me@example.org}`."""
 
     @field_validator("webhook")
     @classmethod

@@ -77,7 +77,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?P<avx>compiled to use \w+ instructions|processor supports? .{0,40}instructions)"
         r"|(?P<platform>platform \(\S+\) does not match the detected host)"
         r"|Errno 8\] Exec format error: (?P<os>\S+)",
-        "The program is built for a different processor than the nodes have ({what}).",
+        "The program was built for a different processor than the nodes have ({what}).",
         "Build it on a login host with the nodes' processors, or choose an image for them.",
     ),
     _rule(

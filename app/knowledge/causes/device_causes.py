@@ -97,7 +97,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"|(?i:(?:error|exception|fatal)\b.{0,40}(?:need|require)s? (?:a|an|at least one|one) gpu)",
         "The program saw no GPU.",
         "Request GPUs, pass them into the container, use a PyTorch build that supports them, and "
-        "do not empty ROCR_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES.",
+        "do not set ROCR_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES to an empty value.",
     ),
     _rule(
         "gpu-busy",

@@ -75,7 +75,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         "installation-changed",
         r"(?:[Nn]o such file or directory|FileNotFoundError|[Cc]an't open file)[^/]{0,40}"
         r"(?P<what>/[^\s'\"]*/(?:site|dist)-packages/[^\s'\":]+)",
-        "The Python installation of the job is incomplete, or was changed meanwhile: {what}.",
+        "The job's Python installation is incomplete, or changed during the job: {what}.",
         "Run it again. If it fails again, reinstall the package, or choose another image.",
     ),
     _rule(

@@ -82,7 +82,7 @@ EXIT_CODES: Mapping[int, Meaning] = {
     126: Meaning(
         "not-executable",
         "The program cannot be executed.",
-        "Check the program's path and permissions.",
+        "Check its path and permissions.",
     ),
     127: Meaning(
         "no-command",

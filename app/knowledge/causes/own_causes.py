@@ -38,7 +38,7 @@ OWN: tuple[LogRule, ...] = (
         r"lumitui: attempt \d+ belongs to job (?P<what>\d+)",
         "This was a second job for the same run and exited immediately; the run belongs to job "
         "{what}.",
-        "You do not need to do anything.",
+        "You need do nothing.",
     ),
 )
 """Jobs that lumitui itself ended, and its own failures."""

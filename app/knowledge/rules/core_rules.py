@@ -488,7 +488,7 @@ mask_order = _mistake(
     "warning",
     "masks in a different order than the GPUs",
     "The cores of rank i are near another GPU: each copy between memory and GPU crosses the node. "
-    "It is only a note if that GPU is in the same NUMA domain.",
+    "The finding is only a note if that GPU is in the same NUMA domain.",
     "LUMI user guide, lumig-job and distribution-binding",
 )
 mask_torchrun = _mistake(

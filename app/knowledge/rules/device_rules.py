@@ -51,7 +51,8 @@ def _words(call: Call) -> str:
     "rank-as-device",
     "error",
     "the global rank used as a GPU number, on several nodes",
-    why="Each node numbers its GPUs from 0: on the second node, `invalid device ordinal`.",
+    why="Each node numbers its GPUs from 0: ranks on the second node fail with `invalid device "
+    "ordinal`.",
     source=f"{_TORCH}; github.com/meta-llama/llama-cookbook/issues/90",
 )
 def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -25,8 +25,8 @@ _COPIES = ("tar", "cp", "rsync", "unzip", "unsquashfs", "pigz", "zstd", "mv", "g
     "first-node-only",
     "error",
     "files that exist on only the first node",
-    why="The batch script fills /tmp or a local disk of the first node; ranks on the others "
-    "do not find the files.",
+    why="The batch script fills /tmp or a local disk of the first node; ranks on other "
+    "nodes do not find the files.",
     source="csc-user-guide, ml-multi.md; LUMI-AI-Guide pull request 108",
 )
 def _first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:

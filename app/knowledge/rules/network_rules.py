@@ -27,8 +27,8 @@ _TCP = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
 @rule(
     "container-variable",
     "error",
-    "a variable that breaks this generation of images on several nodes",
-    why="Ranks of newer images hang in the first collective.",
+    "a variable that breaks the job's image on several nodes",
+    why="In newer images, ranks hang in the first collective.",
     source="the site's profile, forbidden_environment",
 )
 def _container_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:

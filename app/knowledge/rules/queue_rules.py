@@ -117,8 +117,8 @@ def _partition_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "partition-unknown",
     "error",
     "a partition that does not exist at the site, or lacks the requested GPUs",
-    why="sbatch refuses it: `invalid partition specified`, or `Requested node configuration is "
-    "not available` if its nodes have no GPUs.",
+    why="sbatch refuses the job: `invalid partition specified`, or `Requested node configuration "
+    "is not available` if the nodes have no GPUs.",
     source=_PROFILE,
 )
 def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -269,7 +269,7 @@ def _no_time(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "time-format",
     "error",
     "a time that Slurm cannot parse",
-    why="sbatch refuses it: `Invalid --time specification`.",
+    why="sbatch refuses the job: `Invalid --time specification`.",
     source="sbatch(1) --time",
 )
 def _format(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -233,7 +233,7 @@ def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "local-disk-missing",
     "error",
-    "a node's disk used without a request",
+    "a local disk that the job uses but does not request",
     why="The variable is then empty, so a path like $LOCAL_SCRATCH/data becomes /data, which is "
     "not writable.",
     source="the site's profile, local_disk.variable; csc-user-guide, creating-job-scripts",

@@ -40,7 +40,7 @@ def _written(job: ScriptJob, at: Position) -> str:
     "bad-shebang",
     "error",
     "a script whose first line names no interpreter",
-    why="sbatch refuses a script that does not begin with `#!` and the path of an interpreter.",
+    why="sbatch refuses it: the line must begin with `#!` and an interpreter's path.",
     source="sbatch(1), DESCRIPTION: `This does not look like a batch script`",
 )
 def _bad_shebang(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -334,7 +334,7 @@ def _arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "command-split",
     "error",
     "a wrapper script that divides the text of `bash -c`",
-    why="`$*` and `$@` without quotes split it at its spaces. For `./select_gpu bash -c 'a; b'`, "
+    why="`$*` and `$@` without quotes split it at spaces. For `./select_gpu bash -c 'a; b'`, "
     "bash runs only `a;`, and the step exits with 0.",
     source=f"{_BASH}, special parameters",
 )

@@ -285,7 +285,7 @@ _SLURM = (
     "lightning-nodes",
     "error",
     "a number of nodes that differs from the job's",
-    why="Lightning fails if `num_nodes` (default 1) is not the job's number of nodes.",
+    why="Lightning fails: its `num_nodes` (default 1) must match the job.",
     source=f"{_SLURM}; github.com/Lightning-AI/pytorch-lightning/issues/10098",
 )
 def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -69,12 +69,12 @@ TOPICS: tuple[Topic, ...] = (
     ),
     _topic(
         "cluster-refused", "error", "a script that sbatch refuses",
-        "`sbatch --test-only` checks the script like a submission, and submits nothing.",
+        "`sbatch --test-only` checks it like a submission, but submits nothing.",
         "sbatch(1), --test-only",
     ),
     _topic(
         "cluster-start", "note", "when the job would start",
-        "This is Slurm's current estimate, which other jobs change.",
+        "This is Slurm's current estimate, which other jobs may change.",
         "sbatch(1), --test-only",
     ),
     _topic(

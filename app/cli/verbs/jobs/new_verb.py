@@ -63,7 +63,7 @@ def new(
     run_file: bool,
     **options: Unpack[_Beginning],
 ) -> None:
-    """Write a job file, and the files it needs.
+    """Write a job file and the files it needs.
 
     Starts from your script (which need not exist yet), a bundled trainer or an example. Without
     --account, writes your own profile's account or a placeholder. Never overwrites a file.

@@ -104,8 +104,8 @@ def _sent_text(job: "Preview", *, whole: bool, command: bool) -> str:
 def export(reply: Reply, job: Path, folder: Path, force: bool) -> None:
     """Write a job as a folder that runs without lumitui.
 
-    For a colleague or a helpdesk. The folder contains the script, a copy of the code and a README,
-    but no secret values. If the job has an error, writes nothing without --force.
+    The folder is for a colleague or a helpdesk. It contains the script, a copy of the code and a
+    README, but no secret values. If the job has an error, writes nothing without --force.
     """
     with core() as runs:
         job_preview = without_secrets(runs.preview(job))
@@ -167,7 +167,7 @@ def submit(
     """Send a job after you confirm.
 
     The confirmation lists the adviser's errors. A job file with `grid:` or `then:` becomes several
-    runs. Queries the cluster, as --cluster does, for a job with `python:` or `activate:`.
+    runs. For a job with `python:` or `activate:`, queries the cluster as --cluster does.
     """
     if when and not after:
         raise InputError("--when works only with --after.", "Add --after RUN.")

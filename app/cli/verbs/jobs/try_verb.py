@@ -112,7 +112,7 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
 @json_option
 @click.pass_obj
 def debug(reply: Reply, job: Path, length: str, idle: str, force: bool, yes: bool) -> None:
-    """Hold a job's nodes so that you can open shells on them. Does not run the program.
+    """Hold a job's nodes so that you can open shells on them.
 
     The job gets the job file's resources, container, environment and code, but does not start its
     program. If the site has a partition for trials that is large enough, the job uses it.

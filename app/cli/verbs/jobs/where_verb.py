@@ -39,7 +39,7 @@ def where(reply: Reply, job: Path, sites: str, nodes: tuple[int, ...] | None) ->
     """Compare where and when a job would start.
 
     Slurm estimates the start in each partition that accepts the job; nothing is submitted. For
-    another site, CHANGES lists the job file's keys that must change.
+    another site, CHANGES lists the job file keys that must change.
     """
     with core() as runs:
         places = runs.start_places(job, sites=accounts_of(sites), nodes=nodes or ())

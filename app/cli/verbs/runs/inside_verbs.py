@@ -48,8 +48,8 @@ rank_option = click.option(
 def wait(reply: Reply, run_ids: tuple[str, ...], timeout: float | None) -> None:
     """Wait until runs have ended.
 
-    The exit code is that of the first run that did not end as done: 5 if it failed, 7 if it can
-    never start.
+    The exit code is that of the first run that did not succeed: 5 if it failed, 7 if it can never
+    start.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     failure: LumiError | None = None
@@ -75,7 +75,7 @@ def shell(run_id: str, command: tuple[str, ...], node: str, rank: int | None) ->
     """Open a shell inside a running job, or run COMMAND inside it.
 
     The shell has the run's container, environment and folder, and shares the job's cores and GPUs
-    with the training. The exit code is the command's. In a pipe, prints only its output.
+    with the training. Exits with the command's exit code. In a pipe, prints only its output.
 
     For example:
 

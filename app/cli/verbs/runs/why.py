@@ -63,7 +63,7 @@ def why(
     """Explain why a run, or any job with a log, failed.
 
     RUN may be the path of a log. Prints the likeliest cause first, with the log line that shows it
-    and the fix. For a run, also prints the command to use, and what its GPUs waited for.
+    and the fix. For a run, also prints the command to run next, and what its GPUs waited for.
     """
     if log is None and run_id and {"/", "."} & set(run_id) and Path(run_id).is_file():
         log, run_id = Path(run_id), None

@@ -49,7 +49,7 @@ class _ScalingOptions(TypedDict):
 @click.option(
     "--predict",
     is_flag=True,
-    help="Predict from RUN alone: its computation per step and the speed of the site's links.",
+    help="Predict from RUN alone: its computation per step and the site's link speeds.",
 )
 @json_option
 @click.pass_obj

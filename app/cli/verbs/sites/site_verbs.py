@@ -61,7 +61,7 @@ def live(reply: Reply, site_name: str) -> None:
 @json_option
 @click.pass_obj
 def prune(reply: Reply, site_name: str, dry: bool, yes: bool) -> None:
-    """Remove the code that no unfinished run uses from a site."""
+    """Remove from a site the code that no unfinished run uses."""
     with core() as runs:
         freed = runs.prune(site_name, dry=dry or not yes, warn=warn)
         if not (dry or yes) and any(one.snapshots for one in freed.values()):
@@ -87,7 +87,7 @@ def prune(reply: Reply, site_name: str, dry: bool, yes: bool) -> None:
     "removed",
     metavar="NAME",
     multiple=True,
-    help="Remove this name or id; repeatable.",
+    help="Remove the data with this name or id; repeatable.",
 )
 @click.option("--prune", "pruned", is_flag=True, help="Remove data that no unfinished run needs.")
 @dry_option
