@@ -217,14 +217,15 @@ def open_tui(job: Path | None, *, demo: bool = False) -> int:
     refuse_without_terminal()
     gc.disable()  # until the first paint: most objects up to then are modules and classes
     # Late: Textual alone takes longer than any verb.
-    from lumitui.app.explain.words import still_unfinished
+    from lumitui.app.explain.words import count
     from lumitui.app.tui.app import run_tui
 
     code = run_tui(own_settings(), job, demo=demo)
     with core() as runs:
         left = [site for site, _ in runs.history.unfinished_states().values()]
     if left:
-        say(still_unfinished(left))
+        on = ", ".join(sorted(set(left)))
+        say(f"Continues without lumitui: {count(len(left), 'job')} on {on}.")
     return code
 
 

@@ -6,13 +6,11 @@ The words may contain text from a site: escape it when drawing (`safe_text`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.listing.tags import split_tags
-from lumitui.remote.site.core_sets import format_cores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -179,16 +177,10 @@ def _proof_row(row: RankProof, right: str, *, shared: bool, gpus: bool, bus: boo
     return ProofRow((*place, row.planned or "-", *cells), row.ok)
 
 
-@lru_cache(maxsize=1024)  # the ranks of a thousand nodes see the same few lists
 def _gpu(gpus: str, local: int) -> str:
-    """Return the number of the GPU that a rank uses by its order: `3`, or `5 of 4-7` seen ones."""
-    parts = gpus.split(",")
-    numbers = [int(part) for part in parts if part.isdecimal()]
-    in_order = len(numbers) == len(parts) and numbers == sorted(set(numbers))
-    seen = format_cores(numbers) if in_order else gpus
-    if not 0 <= local < len(parts) > 1:
-        return seen
-    return parts[local] if numbers == [*range(len(parts))] else f"{parts[local]} of {seen}"
+    """Return the GPU that a rank uses by its order, of those that it sees."""
+    seen = gpus.split(",")
+    return seen[local] if 0 <= local < len(seen) else gpus
 
 
 def preflight(verdict: Verdict, most: int = 10) -> list[str]:

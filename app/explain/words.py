@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lumitui.remote.site import walltime
@@ -25,14 +25,6 @@ _MOST_WARNINGS = 3  # maximum warnings listed in a question
 def count(number: int, noun: str) -> str:
     """Return `1 node`, `2 nodes`, `1,024 nodes`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def still_unfinished(sites: Sequence[str]) -> str:
-    """Return that jobs continue without lumitui; `sites` has the site of each."""
-    where = ", ".join(sorted(set(sites)))
-    be, go = ("is", "it continues") if len(sites) == 1 else ("are", "they continue")
-    jobs = count(len(sites), "job")
-    return f"{jobs} {be} still queued or running on {where}; {go} without lumitui."
 
 
 def number(value: float | None, unit: str = "") -> str:

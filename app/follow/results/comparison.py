@@ -1,11 +1,11 @@
 """Comparison of two to four runs: job file, script, code and metrics."""
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lumitui.app.explain import row_words, words
+from lumitui.app.explain import words
 from lumitui.app.follow.results.job_rows import differing_rows, value_words
 from lumitui.app.follow.results.summary import Curve, curve, summarize
 from lumitui.app.history.history import History
@@ -38,7 +38,7 @@ class RunComparison:
     """Differences between the job files."""
     code: tuple[Contrast, ...]
     metrics: tuple[Contrast, ...]
-    """Time, cost and metrics of all runs, even if equal; empty if no run has any."""
+    """Time, cost and metrics of all runs, even if equal."""
     scripts: tuple[tuple[str, ...], ...]
     """For each run but the first: the lines of a unified diff against the first run's script."""
     losses: tuple[Curve, ...]
@@ -88,7 +88,10 @@ class Comparisons:
             runs,
             contrasted_fields(runs),
             _code(runs),
-            (*_spent(runs), *_metrics(points, runs)),
+            (
+                *map(Contrast, ("ran", "billed"), zip(*map(_spent, runs), strict=True)),
+                *_metrics(points, runs),
+            ),
             tuple(_script(runs[0], other) for other in runs[1:]),
             tuple(curve(some) for some in points),
             tuple(curve(some, of="samples_per_s") for some in points),
@@ -174,14 +177,11 @@ def _code(runs: Sequence[Run]) -> tuple[Contrast, ...]:
     )
 
 
-def _spent(runs: Sequence[Run]) -> Iterator[Contrast]:
-    """Yield how long the runs ran and what they cost, as far as their sites have told."""
-    ran = [words.length(seconds) if (seconds := run.ran(run.updated)) else "-" for run in runs]
-    units = {run.price.unit for run in runs}
-    billed = [row_words.cost(run, run.updated) or "-" for run in runs]
-    whole = "billed GPU-hours" if units == {"GPU-hours"} else "billed"
-    yield from (Contrast(*row) for row in (("ran", tuple(ran)), (whole, tuple(billed)))
-                if set(row[1]) != {"-"})  # fmt: skip
+def _spent(run: Run) -> tuple[str, str]:
+    """Return how long a run ran and what it cost, as far as its site has told."""
+    ran, cost = run.ran(run.updated), run.billed(run.updated)
+    billed = words.units(words.price(cost), run.price.unit) if cost else "-"
+    return words.length(ran) if ran else "-", billed
 
 
 def _metrics(points: Sequence[Sequence[MetricPoint]], runs: Sequence[Run]) -> tuple[Contrast, ...]:

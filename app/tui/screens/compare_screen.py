@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lumitui.app.runs import CodeChange, Contrast, RunComparison
 
 BEST: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
-    {"loss": min, "samples/s": max, "test accuracy": max, "seconds": min, "billed GPU-hours": min}
+    {"loss": min, "samples/s": max, "test accuracy": max, "seconds": min}
 )
 """The functions that pick each metric's best value."""
 _STATISTIC = {"loss": "last loss", "samples/s": "median samples/s", "seconds": "training seconds"}

@@ -16,7 +16,7 @@ from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, ScrollableContainer, Vertical
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
@@ -26,7 +26,6 @@ from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.choice_button import ChoiceButton
 from lumitui.app.tui.widgets.input import LineInput
-from lumitui.app.tui.widgets.scroll import Scroll
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Finding, Settings, Site
@@ -51,17 +50,6 @@ HOST = "a host of ~/.ssh/config: survey it"
 ANOTHER = "another cluster …: survey it, and save a profile"
 LONGEST = 120
 """Maximum characters of a check's result: sbatch's errors have many lines."""
-
-
-class Steps(Scroll):
-    """The rows of the guide, which `j` and `k` walk like the arrows."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "screen.move('next')", "Down", show=False, id="guide.down",
-                tooltip="Next row"),
-        Binding("k", "screen.move('previous')", "Up", show=False, id="guide.up",
-                tooltip="Previous row"),
-    ]  # fmt: skip
 
 
 class GuideScreen(FullScreen):
@@ -108,7 +96,7 @@ class GuideScreen(FullScreen):
             "measure": _button("Measure a node", "F5", "measure"),
             "job": _button("Create a job", "F4", "job"),
         }
-        with Steps(id="guide"):
+        with ScrollableContainer(id="guide"):
             with Vertical(id="steps"):
                 with Vertical(classes="frame") as box:
                     box.border_title = "On this machine"

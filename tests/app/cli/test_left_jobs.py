@@ -23,5 +23,5 @@ def test_leaving_the_tui_names_the_jobs_that_continue(
         runs.history.begin(a_run(name, state=state, job_id="2"))
     runs.close()
     session.open_tui(None)
-    said = "2 jobs are still queued or running on somewhere; they continue without lumitui.\n"
+    said = "Continues without lumitui: 2 jobs on somewhere.\n"
     assert capsys.readouterr().err == said

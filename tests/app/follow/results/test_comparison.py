@@ -55,7 +55,7 @@ def test_only_what_differs_is_told_of_three_runs(settings: Settings) -> None:
     metrics = {item.what: item.values for item in found.metrics}
     assert metrics["samples/s"] == ("-", "57,800", "57,800")
     assert metrics["ran"] == ("-", "-", "1 h 00 min")
-    assert metrics["billed GPU-hours"] == ("-", "-", "16.00")
+    assert metrics["billed"] == ("-", "-", "16 GPU-hours")
     assert [len(one.values) for one in found.losses] == [0, 3, 3]
     assert [line for line in found.scripts[0] if line[1:].startswith("#SBATCH")] == [
         "-#SBATCH --nodes=1", "+#SBATCH --nodes=2",

@@ -154,9 +154,6 @@ async def test_the_guide_says_that_the_demo_lacks_torch(
     app = LumiApp(first)
     async with app.run_test(size=(80, 24)) as pilot:
         await sees(pilot, "but this Python lacks PyTorch\\.")
-        await sees(pilot, "▶ 1 site")
-        await pilot.press("k")
-        await sees(pilot, "▶ demo")
         await sees(pilot, "4 Cluster +idle nodes")
     app.runs.close()
 
