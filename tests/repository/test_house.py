@@ -10,8 +10,8 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5200, "app/tui": 14410, "app/runs": 2890, "app/scale": 3740, "app/follow": 4450,
-    "app/survey": 1920, "app/launch": 9870, "app/explain": 3110, "app/history": 4390,
+    "app/cli": 5210, "app/tui": 14440, "app/runs": 2890, "app/scale": 3740, "app/follow": 4470,
+    "app/survey": 1920, "app/launch": 9890, "app/explain": 3120, "app/history": 4390,
     "app/mcp": 970,
     "app/job": 2640, "app/knowledge": 16820, "remote/site": 3300, "remote/ssh": 3210,
     "remote/transport": 1120, "remote/scheduler": 2570, "remote/source": 1620,

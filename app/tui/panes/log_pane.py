@@ -162,9 +162,8 @@ class LogPane(Vertical):
         self.set_interval(1.0, self._pass_time)
 
     def _pass_time(self) -> None:
-        """Update the seconds without an answer or a line; nothing changes once a run has ended."""
-        waits = self._asked is not None or self._lost is not None
-        if waits or (self._is_live and self._silence not in self._line[1]):
+        """Update the seconds without an answer or a line; do nothing for a complete log."""
+        if not self._ended:
             self._draw_line()
 
     def draw(self, run: Run) -> None:
@@ -482,7 +481,9 @@ class LogPane(Vertical):
             parts.append(f"attempt {attempt} of {self._attempts} ({{ }})")
         parts.append(self._position())
         parts += ["wrapped"] if view.wrap else []
-        parts += [self._silence or "following"] if self._is_live and view.follow else []
+        is_live = not self._ended and self._lost is None and self._asked is None
+        if view.follow and is_live and not self._run_ended:
+            parts.append(log_words.silence(self._grown, time.time()) or "following")
         self._keep_place()
         keys = (len(self._ranks()) > 1, bool(view.found), view.rank is not None, view.follow)
         if keys != self._keys:
@@ -497,16 +498,6 @@ class LogPane(Vertical):
             text.stylize("green", 0, 6 if line.startswith("● live") else 0)
             self.border_title = Text(name).append_text(text)
             self.query_one("#log-line", Static).update(text, layout=False)
-
-    @property
-    def _is_live(self) -> bool:
-        """Whether new lines would arrive at once."""
-        stopped = self._ended or self._run_ended
-        return not stopped and self._lost is None and self._asked is None
-
-    @property
-    def _silence(self) -> str:
-        return log_words.silence(self._grown, time.time())
 
     def _position(self) -> str:
         window, (behind, at) = self._view.window, self._seen()
