@@ -111,9 +111,10 @@ class AxisScale:
         """
         if self.is_log:
             for per in range(4 * rows, 0, -1):  # rows per power of ten
-                low = (math.floor(math.log10(self.low) * per + 0.375) - 0.375) / per
+                # The ends may lie half a dot, an eighth of a row, outside: the same dot shows them.
+                low = (math.floor(math.log10(self.low) * per + 0.5) - 0.375) / per
                 high = low + (rows - 0.25) / per
-                if math.log10(self.high) <= high < math.log10(_LARGEST):
+                if math.log10(self.high) - 0.125 / per <= high < math.log10(_LARGEST):
                     return AxisScale(10.0**low, 10.0**high, is_log=True)
             return self
         span = self.high - self.low
