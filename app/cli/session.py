@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lumitui.app.cli.output import warn
+from lumitui.app.cli.output import say, warn
 from lumitui.app.runs import HistoryError, InputError, LinkError, LumiError
 
 if TYPE_CHECKING:
@@ -217,9 +217,16 @@ def open_tui(job: Path | None, *, demo: bool = False) -> int:
     refuse_without_terminal()
     gc.disable()  # until the first paint: most objects up to then are modules and classes
     # Late: Textual alone takes longer than any verb.
+    from lumitui.app.explain.words import count
     from lumitui.app.tui.app import run_tui
 
-    return run_tui(own_settings(), job, demo=demo)
+    code = run_tui(own_settings(), job, demo=demo)
+    with core() as runs:
+        left = [site for site, _ in runs.history.unfinished_states().values()]
+    if left:
+        on = ", ".join(sorted(set(left)))
+        say(f"Continues without lumitui: {count(len(left), 'job')} on {on}.")
+    return code
 
 
 def refuse_without_terminal() -> None:

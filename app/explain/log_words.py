@@ -14,6 +14,8 @@ FRESH = 10.0
 """Seconds since the last sign of life for which a link counts as live."""
 _NOW = 2.0
 """Seconds of silence too short to show: a growing log arrives at such intervals."""
+QUIET = 20
+"""Seconds without a new line that are shown: Python and its imports may take a minute."""
 OFFLINE = NEWS_SECONDS
 """Seconds without an answer after which a link is no longer expected back immediately."""
 
@@ -72,6 +74,12 @@ def link(heard: float | None, lost: float | None, now: float) -> str:
     if age < OFFLINE:
         return f"◌ reconnecting {words.short_length(age)}"
     return f"○ offline since {words.minute(since, now)}"
+
+
+def silence(grown: float, now: float) -> str:
+    """Return how long a followed log has had no new line, if that may look like a stop."""
+    tens = int(now - grown) // 10 * 10
+    return f"no new line for {words.short_length(tens)}" if tens >= QUIET else ""
 
 
 def awaited(request: float, now: float) -> str:

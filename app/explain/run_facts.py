@@ -6,13 +6,11 @@ The words may contain text from a site: escape it when drawing (`safe_text`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.listing.tags import split_tags
-from lumitui.remote.site.core_sets import format_cores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -179,16 +177,10 @@ def _proof_row(row: RankProof, right: str, *, shared: bool, gpus: bool, bus: boo
     return ProofRow((*place, row.planned or "-", *cells), row.ok)
 
 
-@lru_cache(maxsize=1024)  # the ranks of a thousand nodes see the same few lists
 def _gpu(gpus: str, local: int) -> str:
-    """Return the GPU that a rank uses by its order, of those that it sees: `3 of 8`, `5 of 4-7`."""
-    parts = gpus.split(",")
-    numbers = [int(part) for part in parts if part.isdecimal()]
-    in_order = len(numbers) == len(parts) and numbers == sorted(set(numbers))
-    seen = format_cores(numbers) if in_order else gpus
-    if not 0 <= local < len(parts) > 1:
-        return seen
-    return f"{parts[local]} of {len(parts) if numbers == [*range(len(parts))] else seen}"
+    """Return the GPU that a rank uses by its order, of those that it sees."""
+    seen = gpus.split(",")
+    return seen[local] if 0 <= local < len(seen) else gpus
 
 
 def preflight(verdict: Verdict, most: int = 10) -> list[str]:
@@ -251,9 +243,10 @@ def _trained_batch(trained: int | None, planned: int | None) -> str:
 
 
 def _trained_for(seconds: float | None) -> str:
+    """Return the time until the last step, which a trainer counts from its own start."""
     if seconds is None or seconds < 10:
-        return words.number(seconds, " s")
-    return words.length(seconds)
+        return words.number(seconds, " s, start-up included")
+    return f"{words.length(seconds)}, start-up included"
 
 
 def log_metrics(series: Mapping[str, Sequence[float]]) -> list[Row]:

@@ -75,7 +75,8 @@ def attempts_of(points: Iterable[MetricPoint]) -> tuple[Attempt, ...]:
 
 def happenings(run: Run, attempts: Sequence[Attempt], proof: Verdict | None) -> list[Happening]:
     """Return the past and expected events of `run`, in order of time."""
-    return _in_order([*_before(run, proof), *_trained(attempts), *_after(run)])
+    start = "attempt" if len(attempts) == run.attempt else "program start"
+    return _in_order([*_before(run, proof), *_trained(attempts, start), *_after(run)])
 
 
 def rows(events: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
@@ -105,14 +106,16 @@ def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
     yield Happening(run.created, f"created on a laptop{clock}", leads=True)
     begun = run.attempts[0].started if run.attempts else None
     requeued = run.submitted is not None and begun is not None and run.submitted > begun
-    if requeued and run.state is State.QUEUED:
-        yield Happening(run.submitted, "requeued")
-    elif run.submitted and not requeued:
+    if run.submitted:
         job = f" as job {run.job_id}" if run.job_id else ""
         # Dated by the laptop until the site reports a time, which a requeue replaces.
-        yield Happening(run.submitted, f"submitted to {run.site}{job}", leads=run.attempt == 1)
+        sent, leads = None if requeued else run.submitted, requeued or run.attempt == 1
+        yield Happening(sent, f"submitted to {run.site}{job}", leads=leads)
+    if requeued and run.state is State.QUEUED:
+        yield Happening(run.submitted, "requeued")
     for record, steps in trained(run.attempts, resumed=run.resumed_from is not None):
-        yield Happening(record.started, run_phrases.began(record))
+        is_last = run.started is not None and record.number == run.attempt
+        yield Happening(run.started if is_last else record.started, run_phrases.began(record))
         if record.end:
             yield Happening(record.ended, run_phrases.ended(record, steps))
     if run.started and not any(record.number == run.attempt for record in run.attempts):
@@ -123,15 +126,15 @@ def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
         yield Happening(None, f"binding of the ranks: {proof.kind}")
 
 
-def _trained(attempts: Sequence[Attempt]) -> Iterator[Happening]:
+def _trained(attempts: Sequence[Attempt], start: str) -> Iterator[Happening]:
     for number, attempt in enumerate(attempts, 1):
-        name = f" (start {number})" if len(attempts) > 1 else ""
+        name = f" ({start} {number})" if len(attempts) > 1 else ""
         if attempt.began is not None:
             on = f" on {words.count(attempt.ranks, 'rank')}" if attempt.ranks else ""
             yield Happening(attempt.began, f"program started{on}{name}")
         if attempt.first_step is not None:
             step = attempt.first_step.step or 0
-            yield Happening(_moment(attempt, attempt.first_step), f"first step: {step:,}{name}")
+            yield Happening(_moment(attempt, attempt.first_step), f"first step {step:,}{name}")
         if attempt.last_checkpoint is not None:
             last = attempt.last_checkpoint
             count = f"{words.count(attempt.checkpoints, 'checkpoint')}, the last"

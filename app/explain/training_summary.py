@@ -9,7 +9,7 @@ class Throughput:
     """Throughput of the last attempt; None for values that the trainer does not report."""
 
     over_all: float | None = None
-    """Samples per second of all time since the warm-up, with evaluation, saves and waits."""
+    """Samples per second of all attempts' time since the warm-up, with evaluation and saves."""
     tokens_per_s: float | None = None
     tflops: float | None = None
     """TFLOP/s of one GPU."""

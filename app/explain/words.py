@@ -194,10 +194,13 @@ def elapsed_of_limit(run: "Run", now: float) -> str:
 
 
 def clock_of_limit(run: "Run", now: float) -> str:
-    """Return elapsed time as Slurm and limit as the job file write it: `00:12:00/1:00:00`."""
+    """Return elapsed time as Slurm and limit as the job file write it: `00:12:00/1:00:00`.
+
+    The limit of a whole chain is that of all its attempts: `00:12:00/4x1:00:00`.
+    """
     ran, limit = _time_and_limit(run, now)
-    most = run.brief.time if limit == walltime.seconds_of(run.brief.time) else ""
-    return f"{walltime.text_of(int(ran))}/{most or walltime.text_of(limit)}"
+    times = limit // walltime.seconds_of(run.brief.time)
+    return f"{walltime.text_of(int(ran))}/{f'{times}x' if times > 1 else ''}{run.brief.time}"
 
 
 def _time_and_limit(run: "Run", now: float) -> tuple[float, int]:

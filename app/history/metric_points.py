@@ -321,6 +321,12 @@ class Glances:
         self._kept: OrderedDict[GlanceKey, Glance] = OrderedDict()
         self._lock = Lock()
 
+    def latest(self, key: GlanceKey) -> Glance | None:
+        """Return the cached preview of a run, or else the one from before it had more points."""
+        with self._lock:
+            same = (one for one in reversed(self._kept) if one[0] == key[0])
+            return self._kept.get(key) or self._kept.get(next(same, key))
+
     def known(self, key: GlanceKey) -> Glance | None:
         """Return the cached preview of a run, without reading anything."""
         with self._lock:

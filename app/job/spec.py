@@ -123,8 +123,9 @@ class JobSpec(MappingField):
     """Write `$RUN_DIR/hostfile` for a program that starts ranks itself, with a line `HOST
     slots=RANKS` per node, as DeepSpeed and Open MPI expect: `hostfile: true`."""
     signal: Signal | None = None
-    """sbatch's `--signal`, if the script saves on that signal: `signal: USR1@120`. The number gives
-    the seconds before the time limit."""
+    """The signal on which the script saves: `signal: USR1@120`. The number gives the seconds before
+    the time limit. With `B:`, as in `B:USR1@120`, the script gets no signal; the file
+    `$RUN_DIR/stop` appears instead."""
     hang: Hang | None = None
     """End a bundled trainer once a rank has hung this long, at least a minute, in the form
     hours:minutes:seconds: `hang: 00:10:00`. Default: the log only names the hung rank."""

@@ -33,6 +33,11 @@ def this_machine() -> Site:
     return next(site for site in map(sites.load, sites.names()) if site.scheduler == "process")
 
 
+def has_torch() -> bool:
+    """Return whether jobs on this machine find torch: LUMITUI_PYTHON or this Python runs them."""
+    return bool(os.environ.get("LUMITUI_PYTHON")) or importlib.util.find_spec("torch") is not None
+
+
 def prepare_demo(folder: Path) -> Path:
     """Return the demo's job file in `folder`; create it if it is missing.
 
@@ -40,8 +45,7 @@ def prepare_demo(folder: Path) -> Path:
         InputError: this Python lacks torch, and LUMITUI_PYTHON is not set.
         LumiError: the folder cannot be created.
     """
-    # Without LUMITUI_PYTHON, a job on this machine uses this Python (supervisor.py).
-    if not os.environ.get("LUMITUI_PYTHON") and importlib.util.find_spec("torch") is None:
+    if not has_torch():
         raise InputError(
             "The demo needs PyTorch, which this Python lacks.",
             f"{install_hint('torch')} Or set LUMITUI_PYTHON to a Python with torch.",

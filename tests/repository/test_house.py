@@ -10,8 +10,8 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5210, "app/tui": 14540, "app/runs": 2910, "app/scale": 3860, "app/follow": 4450,
-    "app/survey": 1920, "app/launch": 9870, "app/explain": 3130, "app/history": 4390,
+    "app/cli": 5220, "app/tui": 14570, "app/runs": 2920, "app/scale": 3860, "app/follow": 4460,
+    "app/survey": 1920, "app/launch": 9890, "app/explain": 3130, "app/history": 4400,
     "app/mcp": 970,
     "app/job": 2640, "app/knowledge": 16900, "remote/site": 3300, "remote/ssh": 3210,
     "remote/transport": 1120, "remote/scheduler": 2570, "remote/source": 1620,

@@ -81,7 +81,7 @@ def difference_text(difference: Difference, columns: int) -> str:
         if cells:
             heads = ("", *difference.runs)
             parts.append(section(title, table(heads, cells, columns - 2, shrink=(1, 2))))
-        elif title != "metrics":
+        else:
             parts.append(section(title, "the same"))
     files = [spell_out(f"{item.what:8} {item.path}") for item in difference.files]
     if files or difference.files_unknown:

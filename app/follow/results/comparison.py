@@ -38,7 +38,7 @@ class RunComparison:
     """Differences between the job files."""
     code: tuple[Contrast, ...]
     metrics: tuple[Contrast, ...]
-    """The metrics of all runs, even if equal; empty if no run has any."""
+    """Time, cost and metrics of all runs, even if equal."""
     scripts: tuple[tuple[str, ...], ...]
     """For each run but the first: the lines of a unified diff against the first run's script."""
     losses: tuple[Curve, ...]
@@ -88,7 +88,10 @@ class Comparisons:
             runs,
             contrasted_fields(runs),
             _code(runs),
-            _metrics(points, runs),
+            (
+                *map(Contrast, ("ran", "billed"), zip(*map(_spent, runs), strict=True)),
+                *_metrics(points, runs),
+            ),
             tuple(_script(runs[0], other) for other in runs[1:]),
             tuple(curve(some) for some in points),
             tuple(curve(some, of="samples_per_s") for some in points),
@@ -172,6 +175,13 @@ def _code(runs: Sequence[Run]) -> tuple[Contrast, ...]:
         for what, values in rows
         if any(value != values[0] for value in values)
     )
+
+
+def _spent(run: Run) -> tuple[str, str]:
+    """Return how long a run ran and what it cost, as far as its site has told."""
+    ran, cost = run.ran(run.updated), run.billed(run.updated)
+    billed = words.units(words.price(cost), run.price.unit) if cost else "-"
+    return words.length(ran) if ran else "-", billed
 
 
 def _metrics(points: Sequence[Sequence[MetricPoint]], runs: Sequence[Run]) -> tuple[Contrast, ...]:

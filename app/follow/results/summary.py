@@ -46,7 +46,7 @@ def throughput_of(points: Sequence[MetricPoint], median: float | None) -> Throug
 
     precision = start.get("precision")
     return Throughput(
-        over_all=_over_all(mine, steps),
+        over_all=_over_all(points, starts),
         tokens_per_s=scaled("tokens_per_s"),
         tflops=scaled("tflops"),
         mfu=scaled("mfu"),
@@ -57,15 +57,20 @@ def throughput_of(points: Sequence[MetricPoint], median: float | None) -> Throug
     )
 
 
-def _over_all(mine: Sequence[MetricPoint], steps: Sequence[MetricPoint]) -> float | None:
-    """Return the samples per second of elapsed time after the warm-up."""
-    batch = next((point.global_batch for point in mine if point.global_batch), None)
-    timed = [point for point in steps if point.seconds is not None]
-    after = [point for point in timed if (point.step or 0) >= (timed[0].step or 0) + WARM_UP_STEPS]
-    if batch is None or len(after) < 2:
-        return None
-    seconds = (after[-1].seconds or 0.0) - (after[0].seconds or 0.0)
-    samples = ((after[-1].step or 0) - (after[0].step or 0)) * batch
+def _over_all(points: Sequence[MetricPoint], starts: Sequence[int]) -> float | None:
+    """Return the samples per second of elapsed time after each attempt's warm-up."""
+    seconds = samples = 0.0
+    for begin, end in pairwise([0, *starts, len(points)]):
+        timed = [
+            (point.step, point.seconds)
+            for point in points[begin:end]
+            if point.event == "step" and point.step is not None and point.seconds is not None
+        ]
+        after = [one for one in timed if one[0] >= timed[0][0] + WARM_UP_STEPS]
+        batch = next((point.global_batch for point in points[begin:end] if point.global_batch), 0)
+        if after and batch:
+            seconds += after[-1][1] - after[0][1]
+            samples += (after[-1][0] - after[0][0]) * batch
     return samples / seconds if seconds > 0 and samples > 0 else None
 
 

@@ -161,8 +161,7 @@ Memory = _formed(r"^[0-9]{1,9}[KMGT]?$", "is not an amount of memory like 60G")
 Signal = _formed(
     r"^(B:)?[A-Z0-9]{1,12}@[0-9]{1,5}$", "is not a signal with its seconds, like USR1@120"
 )
-"""A signal and its seconds before the time limit, like `USR1@120`. With `B:` Slurm signals the job
-script, which creates the file `stop` in RUN_DIR."""
+"""A signal and its seconds before the time limit, like `USR1@120`."""
 
 
 # Words that end a part of a name: HF_TOKEN and APIKEY match, TOKENIZERS_PARALLELISM does not.

@@ -130,7 +130,7 @@ def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
             "signal",
             "The script gets no signal before its time limit, so no attempt ends in time.",
             "Set the signal on which the script saves and exits with 85, like `signal: "
-            "USR1@300`; the launcher srun forwards it.",
+            "USR1@120`; the launcher srun forwards it.",
         )
     elif place.launcher.signals == "torchrun":
         yield hit(

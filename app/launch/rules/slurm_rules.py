@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
+from lumitui.app.job.stop_lead import lead_of, signal_of
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.knowledge.bash.directives import read_directives
 from lumitui.app.knowledge.bash.option_tables import SBATCH
@@ -212,7 +213,23 @@ def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:
             "no-checkpoint-signal",
             "signal",
             f"The script gets no signal before its time limit of {spec.time}.",
-            "If it saves on a signal, set it: `signal: USR1@300`.",
+            "If it saves on a signal, set it: `signal: USR1@120`.",
+        )
+
+
+def _early_signal(launch: Launch, place: Placement) -> Iterator[Finding]:
+    signal, lead, time = signal_of(launch.spec), lead_of(launch.spec), launch.spec.time
+    limit = walltime.seconds_of(time)
+    if signal and lead and 2 * lead > limit:
+        at_once, shorter = lead >= limit, f"{signal.partition('@')[0]}@{limit // 4}"
+        yield hit(
+            "signal-early",
+            "signal",
+            f"{signal} is due {lead} s before the time limit of {time}: "
+            + ("as soon as the job starts." if at_once else "in the first half of the job."),
+            f"Set a longer `time:`, or a shorter lead, like `signal: {shorter}`.",
+            severity="error" if at_once else "warning",
+            fix=Fix(f"set {shorter}", at_key("signal"), shorter),
         )
 
 
@@ -230,5 +247,5 @@ def _no_heartbeat(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 RULES: tuple[LaunchRule, ...] = (
     _too_few_cores, _no_memory, _disk, _options, _threads, _no_account, _job_number,
-    _part_of_a_node, _no_save, _no_heartbeat,
+    _part_of_a_node, _no_save, _early_signal, _no_heartbeat,
 )  # fmt: skip

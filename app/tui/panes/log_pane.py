@@ -126,6 +126,7 @@ class LogPane(Vertical):
         """Why the log is complete or stopped; empty while it is followed."""
         self._heard: float | None = None
         """When the site last answered; None if there is no link to lose."""
+        self._grown = time.time()  # when the log began or its last line came
         self._asked: float | None = None  # when the log was requested; None once an answer came
         self._lost: LogLost | None = None
         self._page: object | None = None
@@ -154,8 +155,8 @@ class LogPane(Vertical):
         self.set_interval(1.0, self._pass_time)
 
     def _pass_time(self) -> None:
-        """Update the seconds without an answer; do nothing for the log of an ended run."""
-        if self._asked is not None or self._lost is not None:
+        """Update the seconds without an answer or a line; do nothing for a complete log."""
+        if not self._ended:
             self._draw_line()
 
     def draw(self, run: Run) -> None:
@@ -221,6 +222,7 @@ class LogPane(Vertical):
         match event:
             case LogBegan(attempt, start):
                 self._attempt, self._offset, self._page = attempt, start, None
+                self._grown = time.time()
                 self._following, self._ended, self.tail = True, "", b""
                 self._end_lines.clear()
                 self._view.clear(start, label_is_rank=self._label_is_rank)
@@ -230,8 +232,9 @@ class LogPane(Vertical):
                 was_live = self._following and self._lost is None and self._offset
                 self._offset, self._lost = end, None
                 self._following, self._ended = True, ""
-                if self._heard is not None:
-                    self._heard = time.time()
+                now = time.time()
+                self._grown = now if data else self._grown
+                self._heard = now if self._heard is not None else None
                 self._view.feed(data, end - len(data))
                 kinds = {match.lastgroup for match in _STEP_ENDS.finditer(data)} - self._end_lines
                 if kinds and not self._run_ended:
@@ -462,7 +465,8 @@ class LogPane(Vertical):
         parts.append(self._position())
         parts += ["wrapped"] if view.wrap else []
         is_live = not self._ended and self._lost is None and self._asked is None
-        parts += ["following"] if view.follow and is_live and not self._run_ended else []
+        if view.follow and is_live and not self._run_ended:
+            parts.append(log_words.silence(self._grown, time.time()) or "following")
         self._keep_place()
         keys = (len(self._ranks()) > 1, bool(view.found), view.rank is not None, view.follow)
         if keys != self._keys:

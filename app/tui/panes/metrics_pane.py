@@ -44,7 +44,7 @@ class MetricsPane(Scroll):
         self._figures: Figures | None = None
         self._logged: LogFigures | None = None  # what `metrics:` of the job file found in the log
         self._none = run_facts.NO_METRICS
-        self._resumed = False
+        self._resumed = self._run_ended = False
         self._tail = b""  # the searched end of a followed log
         self._several = False  # whether there are metrics to choose from
         self._chosen = ""  # the name of the drawn metric; the first by default
@@ -58,7 +58,7 @@ class MetricsPane(Scroll):
 
     def draw(self, run: Run) -> None:
         """Summarise the metrics again if the history has more than the pane shows."""
-        self._resumed = run.resumed_from is not None
+        self._resumed, self._run_ended = run.resumed_from is not None, run.state.is_final
         self._none = run_facts.NO_MATCH if run.has_metrics else run_facts.NO_METRICS
         if run.metrics_offset != self._points_at:
             self._want(run, with_log=False)
@@ -111,8 +111,8 @@ class MetricsPane(Scroll):
     def _log_found(self, found: LogFigures) -> None:
         self._logged = found
         rows = [row for row in run_facts.log_metrics(found.series) if not found.series[row[0]]]
-        hint = found.warning or ("" if self._tail else "press m to search the log again")
-        remarks = plain("\n".join(filter(None, (found.speed, hint))))
+        again = "" if self._tail or self._run_ended else "press m to search the log again"
+        remarks = plain("\n".join(filter(None, (found.speed, found.warning or again))))
         self.query_one("#log-remark", Static).update(Group(labelled(rows), remarks))
         self._draw_figures()
 

@@ -18,7 +18,7 @@ from lumitui.app.tui.widgets.styled import GAP, VERDICTS, plain, rank_colour
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
 _MOST_RANKS = 1024  # maximum ranks of a drawn node
-PCI = "3 of 8: the rank sees 8 GPUs and uses number 3. PCI: the address of the one it uses."
+PCI = "GPU: the number of the one that a rank uses. PCI: the address of the same GPU."
 _NODE = Binding.Group("Node", compact=True)
 
 

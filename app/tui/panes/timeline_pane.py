@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -12,6 +13,7 @@ from lumitui.app.explain import timeline
 from lumitui.app.explain.timeline import attempt_phases
 from lumitui.app.runs import Run, log_line
 from lumitui.app.tui.asking import ask
+from lumitui.app.tui.widgets.styled import GAP
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
 if TYPE_CHECKING:
@@ -59,9 +61,12 @@ class TimelinePane(RowList):
         if (rows, bars) != self._drawn:
             self._drawn = (rows, bars)
             ahead = tuple((column, "dim") for column in range(len(TITLES)))
+            times = max(len(when) + len(since) for when, since, _ in rows)
+            room = max(20, width - times - 2 * GAP)
             table = [
-                ListRow(tuple(map(log_line, row)), ahead if item.ahead else ())
+                ListRow((*(("", "") if at else row[:2]), part), ahead if item.ahead else ())
                 for row, item in zip(rows, told, strict=True)
+                for at, part in enumerate(wrap(log_line(row[2]), room))
             ]
             lines = [
                 *bars,

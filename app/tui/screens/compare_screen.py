@@ -29,7 +29,7 @@ BEST: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
     {"loss": min, "samples/s": max, "test accuracy": max, "seconds": min}
 )
 """The functions that pick each metric's best value."""
-_STATISTIC = {"loss": "last loss", "samples/s": "median samples/s"}
+_STATISTIC = {"loss": "last loss", "samples/s": "median samples/s", "seconds": "training seconds"}
 """The names of rows whose values could also be means: charts show them beside the last ones."""
 MOST_LINES = 400
 """Maximum displayed lines of a difference; `lumitui diff` prints them all."""

@@ -16,7 +16,7 @@ from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, ScrollableContainer, Vertical
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
@@ -26,13 +26,13 @@ from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.choice_button import ChoiceButton
 from lumitui.app.tui.widgets.input import LineInput
-from lumitui.app.tui.widgets.scroll import Scroll
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Finding, Settings, Site
 
 LEAVE = "your answers are kept"
 DEMO = "Trains a small network here for a minute. Contacts no cluster."
+NO_DEMO = "Trains here for a minute, but this Python lacks PyTorch."
 PLACES = (
     ("1 Runs", "every run with its state, loss and price; enter opens one"),
     ("2 New", "a job file as a form, with its script and its price"),
@@ -45,8 +45,6 @@ HERE = ("▶", "bold magenta")
 MARKS = {"done": ("✔", "green", ""), "next": ("·", "", "bold"), "later": ("·", "dim", "dim")}
 """The sign of a step, its style, and the style of the step's name, by state."""
 TITLES = ("site", "user", "key", "project", "check", "measure", "job")
-MEASURE = {False: "Measure a node", True: "The profile has the cores: measure again"}
-"""The button of the step `measure`, by whether the profile has what it measures."""
 NOTHING = "choose …"
 HOST = "a host in ~/.ssh/config: survey it"
 ANOTHER = "another cluster …: survey it, and save a profile"
@@ -95,17 +93,19 @@ class GuideScreen(FullScreen):
             "key": ChoiceButton([("", NOTHING), *keys], id="key"),
             "project": LineInput(kept.account, placeholder="who pays", id="project", compact=True),
             "check": _button("Check the site", "F3", "check"),
-            "measure": _button(MEASURE[False], "F5", "measure"),
+            "measure": _button("Measure a node", "F5", "measure"),
             "job": _button("Create a job", "F4", "job"),
         }
-        with Scroll(id="guide"):
+        with ScrollableContainer(id="guide"):
             with Vertical(id="steps"):
                 with Vertical(classes="frame") as box:
                     box.border_title = "On this machine"
                     demo = _button("Demo", "F2", "demo")
                     mark = Static(id="mark-demo", classes="mark", markup=False)
                     yield Horizontal(mark, demo, classes="step")
-                    yield Static(DEMO, classes="words", markup=False)
+                    yield Static(
+                        DEMO if guide.has_torch() else NO_DEMO, classes="words", markup=False
+                    )
                 with Vertical(classes="frame", id="cluster") as box:
                     box.border_title, box.border_subtitle = "On a cluster", LEAVE
                     for name in TITLES:
@@ -228,9 +228,6 @@ class GuideScreen(FullScreen):
                 sign, style = HERE
             mark = Text.assemble((sign, style), (f" {number} {step.name}", name_style))
             self.query_one(f"#mark-{step.name}", Static).update(mark)
-            if step.name == "measure":
-                button = self.query_one("#measure", Button)
-                button.label = _label(MEASURE[step.mark == "done"], "F5")
             words = self.query_one(f"#words-{step.name}", Static)
             words.update(styled.plain(step.words))
             words.display = step.name == self._here
@@ -360,11 +357,8 @@ def check_text(checks: Sequence[Finding]) -> Text:
 
 
 def _button(words: str, key: str, action: str) -> Button:
-    return Button(_label(words, key), id=action, action=f"screen.{action}", compact=True)
-
-
-def _label(words: str, key: str) -> Text:
-    return Text.assemble(words, (f" {key}", "not bold dim"))
+    label = Text.assemble(words, (f" {key}", "not bold dim"))
+    return Button(label, id=action, action=f"screen.{action}", compact=True)
 
 
 def _is_ours(profile: Path) -> bool:

@@ -96,6 +96,8 @@ class RunScreen(MarkedPage):
                 tooltip="List the files in the run's folder; fetch or view one"),
         Binding("h", "remedy", "Do what helps", id="run.remedy",
                 tooltip="Resubmit it with the suggested fix, or find out why it failed"),
+        Binding("n", "new", "New", show=False, id="page.new",
+                tooltip="Create a run from a job file"),
         Binding("right_square_bracket", "next_pane(1)", "Next pane", show=False,
                 id="run.next", tooltip="Go to the next pane"),
         Binding("left_square_bracket", "next_pane(-1)", "Previous pane", show=False,
@@ -186,6 +188,11 @@ class RunScreen(MarkedPage):
         if {"log", "metrics"} <= self._panes.keys() and "metrics" in self.shown_panes:
             tail = cast("LogPane", self._panes["log"]).tail
             cast("MetricsPane", self._panes["metrics"]).take_tail(run, tail)
+
+    def action_new(self) -> None:
+        """Open New, but not from the log, where `n` is the next match of a search."""
+        if not self.query("LogPane:focus-within"):
+            tui(self).action_go("new", fresh=True)
 
     def _run(self) -> Run:
         """Return the run, read only if the history changed: with many ranks it is a megabyte."""

@@ -39,7 +39,7 @@ FIELDS = (("deadline", "such as 6h"), ("budget", "such as 500"), ("samples", "as
 """The fields and their placeholders: an example or the default."""
 TALL = 20
 """Minimum rows of a terminal to show the chart."""
-_LEAST_ID = 12  # minimum cells of a run's id; its end distinguishes runs of the same name
+_LEAST_ID = 8  # minimum cells of a run's id; its end distinguishes runs of the same name
 ROOMY = 34
 """Maximum rows of the text below table and chart."""
 

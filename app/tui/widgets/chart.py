@@ -110,8 +110,7 @@ class Chart(Widget, can_focus=True):
             text.append("  ").append(f" {self._plot.over} {cursor:,g} ", "bold reverse")
         named = [line for line in self._plot.lines if line.name and line.points]
         names = [line.name if len(named) > 1 else "" for line in named]
-        found = [line.near(math.inf if cursor is None else cursor) for line in named]
-        values = [f" {number(point[1])}" if point else "" for point in found]
+        values = [_value(line, math.inf if cursor is None else cursor) for line in named]
         rest = [" log" * self._plot.log_y, " smoothed 0.97" * bool(self._level), *values]
         room = width - text.cell_len - len("".join(rest)) - 4 * len(named)
         last = " last" if text else "last"
@@ -160,6 +159,15 @@ class Chart(Widget, can_focus=True):
         for chart in self.screen.query(Chart):
             chart._plot = replace(chart._plot, **changes)
             chart.refresh()
+
+
+def _value(line: PlotLine, x: float) -> str:
+    """Return the line's value in the legend: of the point near `x`, or its interval there."""
+    if line.bars:
+        _, low, high = [line.bars[0], *(bar for bar in line.bars if bar[0] <= x)][-1]
+        return f" {number(low)}-{number(high)}"
+    point = line.near(x)
+    return f" {number(point[1])}" if point else ""
 
 
 def lines_of(curves: Sequence[Curve], names: Sequence[str]) -> list[PlotLine]:

@@ -105,9 +105,20 @@ class AxisScale:
         return [step * at for at in range(first, min(last, first + 99) + 1)]
 
     def even(self, rows: int) -> "AxisScale":
-        """Return the scale, extended by up to 30 % if its labels are then whole rows apart."""
+        """Return the scale, extended by up to 30 % if its labels are then whole rows apart.
+
+        A row of a logarithmic scale may cover much, so powers of ten lie in the middle of theirs.
+        """
+        if self.is_log:
+            for per in range(4 * rows, 0, -1):  # rows per power of ten
+                # The ends may lie half a dot, an eighth of a row, outside: the same dot shows them.
+                low = (math.floor(math.log10(self.low) * per + 0.5) - 0.375) / per
+                high = low + (rows - 0.25) / per
+                if math.log10(self.high) - 0.125 / per <= high < math.log10(_LARGEST):
+                    return AxisScale(10.0**low, 10.0**high, is_log=True)
+            return self
         span = self.high - self.low
-        for step in () if self.is_log else _steps(span / max(4, rows / 3)):
+        for step in _steps(span / max(4, rows / 3)):
             apart = step * (rows - 0.25) / span
             growth = apart / max(1, int(apart)) - 1
             if 0 <= growth <= 0.3 and 2 * step <= span:
@@ -163,8 +174,9 @@ class Plot:
     def _y(self) -> AxisScale:
         rows = max(1, self.height - 2)
         values = [y for _, y in self._points]
-        # Half a row of margin at both ends, so that no line lies on the frame.
-        return AxisScale.over(values, log=self.log_y, margin=0.5 / rows).even(rows)
+        # A margin of half a row at both ends, so that no line lies on the frame.
+        margin = 0.0 if self.log_y else 0.5 / rows
+        return AxisScale.over(values, log=self.log_y, margin=margin).even(rows)
 
     @cached_property
     def _left(self) -> tuple[dict[int, str], int]:

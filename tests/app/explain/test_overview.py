@@ -217,7 +217,7 @@ def test_a_chain_says_why_no_attempt_follows(end: str, step: int | None, words: 
     assert row_words.news(run, NOW) == dict(run_overview.rows(run, NOW, None, None, None))["reason"]
     assert row_words.news(run, NOW) == words
     row = run_table([run], NOW, 200)
-    assert words in row and "00:02:00/00:06:00" in row
+    assert words in row and "00:02:00/3x00:02:00" in row
     told = event_of(run, State.RUNNING)
     verb = "failed" if end == "failed" else "stopped"
     assert told is not None and f"{verb} after 2 min" in told.sentence and words in told.sentence

@@ -46,14 +46,14 @@ def test_a_run_that_was_requeued_is_told_in_order() -> None:
     assert rows == [
         ("", "created on a laptop"),
         ("+1 min 40 s", "submitted to somewhere as job 7"),
-        ("+3 min 20 s", "program started on 16 ranks (start 1)"),
-        ("+12 s", "first step: 1 (start 1)"),
-        ("+4 min 48 s", "1 checkpoint, the last after step 100 (start 1)"),
-        ("+20 s", "program stopped by SIGTERM after step 110 (start 1)"),
+        ("+3 min 20 s", "program started on 16 ranks (attempt 1)"),
+        ("+12 s", "first step 1 (attempt 1)"),
+        ("+4 min 48 s", "1 checkpoint, the last after step 100 (attempt 1)"),
+        ("+20 s", "program stopped by SIGTERM after step 110 (attempt 1)"),
         ("+16 min", "job started, attempt 2 on nid[1-2]"),
         ("", "binding of the ranks: proved"),
-        ("+10 s", "program started on 16 ranks (start 2)"),
-        ("+10 s", "first step: 111 (start 2)"),
+        ("+10 s", "program started on 16 ranks (attempt 2)"),
+        ("+10 s", "first step 111 (attempt 2)"),
         ("+8 min 40 s", "job ended: failed (rank 3, exit 9)"),
     ]
 
@@ -89,7 +89,7 @@ def test_a_short_run_is_told_in_the_order_of_its_life_whatever_the_clocks_say() 
             ("" if clock else "+0 s", "submitted to somewhere as job 7"),
             ("+0 s", "job started on nid[1-2]"),
             ("", "binding of the ranks: proved"),
-            ("", "first step: 0"),
+            ("", "first step 0"),
             ("", "program ended after step 9"),
             ("+1 min 42 s", "job ended: done"),
         ]
@@ -142,9 +142,13 @@ def test_a_chain_that_waits_again_is_told_when_it_began_to_wait() -> None:
     run = replace(RUN, attempts=records, attempt=1, started=None, ended=None, rc=None,
                   state=State.QUEUED, submitted=NOW - 839, binding=None)  # fmt: skip
     told = [item.what for item in timeline.happenings(run, (), None)]
-    assert told[0] == "created on a laptop"
-    assert told[1] == "attempt 1 started as job 7 on nid1"
-    assert told[3:] == ["requeued"]
+    assert told[:2] == ["created on a laptop", "submitted to somewhere as job 7"]
+    assert told[2] == "attempt 1 started as job 7 on nid1"
+    assert told[4:] == ["requeued"]
+    again = replace(run, attempt=2, started=NOW - 700, state=State.RUNNING,
+                    attempts=(*records, AttemptRecord(2, "7", "nid1", NOW - 699)))  # fmt: skip
+    began = timeline.happenings(again, (), None)[4]
+    assert (began.moment, began.what[:9]) == (NOW - 700, "attempt 2"), "as the overview dates it"
 
 
 def test_each_attempt_of_a_chain_is_told() -> None:

@@ -327,5 +327,5 @@ class RunTable(ScrollView, can_focus=True):
         )
 
     def _values(self, line: TreeLine, run: Run) -> RowValues:
-        glance = self._glances.known((run.id, run.metrics_offset)) or _NOTHING
+        glance = self._glances.latest((run.id, run.metrics_offset)) or _NOTHING
         return RowValues(run, line, glance, line.id in self.marks, time.time())

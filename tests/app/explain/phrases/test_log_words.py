@@ -23,6 +23,11 @@ def test_a_link_is_live_or_reconnecting_or_offline_never_following_in_silence() 
     assert log_words.link(None, NOW - 86_400, NOW) == "○ offline since 2026-11-21 01:42"
 
 
+def test_a_silent_log_is_said_to_be_silent_in_tens_of_seconds() -> None:
+    assert log_words.silence(NOW - 12, NOW) == "" == log_words.silence(NOW + 5, NOW)
+    assert log_words.silence(NOW - 47, NOW) == "no new line for 40s"
+
+
 def test_what_is_below_the_screen_is_counted_whole_and_new_only_while_more_may_come() -> None:
     assert log_words.below(1234, 0, 56, ended=False) == "1,234 lines below, 56 new (G)"
     assert log_words.below(1234, 0, 56, ended=True) == "1,234 lines below (G)"

@@ -63,5 +63,5 @@ def test_a_program_goes_on_in_its_job_after_a_rank_was_killed(runs: Runs, tmp_pa
     points = runs.history.metrics.of(run.id)
     told = [row.what for row in happenings(run, attempts_of(points), None)]
     assert [what for what in told if "program started" in what] == [
-        f"program started on 2 ranks (start {number})" for number in (1, 2, 3, 4)
+        f"program started on 2 ranks (program start {number})" for number in (1, 2, 3, 4)
     ]

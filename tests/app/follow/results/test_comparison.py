@@ -42,7 +42,8 @@ def test_the_changes_lead_from_one_list_of_files_to_the_other(
 def test_only_what_differs_is_told_of_three_runs(settings: Settings) -> None:
     runs = Runs(settings)
     for number, nodes in enumerate((1, 2, 2)):
-        run = a_run(f"r{number}", created=float(number), state=State.DONE)
+        run = a_run(f"r{number}", created=float(number), state=State.DONE, ended=3600.0 * number)
+        run = replace(run, started=3600.0) if number else run
         spec = run.spec.model_copy(update={"nodes": nodes})
         runs.history.begin(replace(run, spec=spec, script=f"#SBATCH --nodes={nodes}\nsrun x\n"))
         steps = [{"step": step, "loss": 1.0, "samples_per_s": 57800.0} for step in (1, 2, 3)]
@@ -51,9 +52,10 @@ def test_only_what_differs_is_told_of_three_runs(settings: Settings) -> None:
     found = runs.comparisons.of(["r0", "r1", "r2"])
     assert [(item.what, item.values) for item in found.fields] == [("nodes", ("1", "2", "2"))]
     assert found.code == ()
-    assert dict((item.what, item.values) for item in found.metrics)["samples/s"] == (
-        "-", "57,800", "57,800",
-    )  # fmt: skip
+    metrics = {item.what: item.values for item in found.metrics}
+    assert metrics["samples/s"] == ("-", "57,800", "57,800")
+    assert metrics["ran"] == ("-", "-", "1 h 00 min")
+    assert metrics["billed"] == ("-", "-", "16 GPU-hours")
     assert [len(one.values) for one in found.losses] == [0, 3, 3]
     assert [line for line in found.scripts[0] if line[1:].startswith("#SBATCH")] == [
         "-#SBATCH --nodes=1", "+#SBATCH --nodes=2",

@@ -31,6 +31,14 @@ def test_a_loader_that_stalls_shows_over_all_and_not_in_the_median() -> None:
     assert found.throughput.over_all == pytest.approx(64 / 5)
 
 
+def test_the_overall_speed_is_that_of_all_attempts() -> None:
+    slow = (step(at, 10.0 * at) for at in range(1, 21))
+    fast = (step(20 + at, 1.0 * at) for at in range(1, 21))
+    found = summarize(points(START, *slow, START, *fast))
+    after = 20 - 1 - 10  # steps of each attempt after the first and the warm-up
+    assert found.throughput.over_all == pytest.approx(2 * after * 64 / (after * 10 + after * 1))
+
+
 def test_figures_are_those_of_the_median_and_the_last_attempt() -> None:
     slow = step(30, 9.0, tflops=77.0, mfu=0.25, tokens_per_s=32_000.0) | {"samples_per_s": 64.0}
     first = step(1, 1.0, tflops=1.0, memory_gib=90.0)

@@ -106,6 +106,9 @@ def test_a_look_at_metrics_has_a_curve_of_few_points_and_the_speed_of_all(many: 
     assert glance is not None and glance.last_loss == 2999.0
     assert glance.loss[0] == 0.0 and len(glance.loss) == 23 and glance.samples_per_s is not None
     assert glance.samples_per_s == summarize(many.metrics.of(key[0])).samples_per_s
+    newer = (key[0], 10**9)
+    assert many.glances.known(newer) is None
+    assert many.glances.latest(newer) is glance, "until more points are read"
     assert len(asked) == 2, "a query for each run"
 
 

@@ -55,6 +55,7 @@ def said(files: dict[str, str] | None = None, /, **changes: object) -> dict[str,
         ({"env": {"HF_HOME": "/tmp/hf-$SLURM_JOB_ID"}}, "literal-variable"),
         ({"env": {"MIOPEN_USER_DB_PATH": "/tmp/miopen-alice"}}, "cache-name-shared"),
         ({"nodes": 4, "env": {"FI_PROVIDER": "tcp"}}, "network-off"),
+        ({"time": "00:03:00", "signal": "USR1@120"}, "signal-early"),
     ],
 )
 def test_a_slip_is_named(changes: dict[str, object], rule: str) -> None:
@@ -366,3 +367,25 @@ def test_a_model_that_no_bundled_trainer_has_is_refused_with_the_nearest() -> No
     names = re.findall(r'^    "([\w.-]+)": ', table, re.MULTILINE)
     assert sorted(far.do.removeprefix("Write --model ")[:-1].split(" or ")) == sorted(names)
     assert [trained("--model", name) for name in names] == [[]] * len(names)
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        (
+            {"signal": "USR1@300"},
+            "error USR1@300 is due 300 s before .*: as soon as the job",
+        ),
+        ({"signal": "B:USR1@120"}, "warning B:USR1@120 is due .* in the first half"),
+        ({"signal": "USR1@90"}, ""),
+        ({"script": None, "trainer": "ddp"}, ""),
+        ({"script": None, "trainer": "ddp", "time": "00:01:00"}, "error USR1@60 is due"),
+    ],
+)
+def test_a_stop_signal_due_before_the_middle_of_the_job_is_named(
+    changes: dict[str, object], found: str
+) -> None:
+    report = said(None, **{"time": "00:03:00"} | changes)
+    assert re.match(found, report.get("signal-early", "")) and bool(found) == (
+        "signal-early" in report
+    )

@@ -216,6 +216,9 @@ async def test_the_line_below_a_log_says_what_its_link_is_like_and_the_lines_sta
         tell(LogBegan(1, 0))
         tell(LogGrew(b"one\n", 4))
         await sees(pilot, "● live")
+        await sees(pilot, "following")
+        app.pane._grown -= 47
+        await sees(pilot, "● live .*no new line for 40s")
         tell(LogHeard(time.time() - 2))
         await sees(pilot, "● live [23]s ago")
         tell(LogLost(time.time() - 180, ""))

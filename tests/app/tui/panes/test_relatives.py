@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.follow.sites.cluster_overviews import Clusters, RunGpus
+from lumitui.app.history.run import AttemptRecord
 from lumitui.app.job.settings import Settings
 from lumitui.app.scale.lineage_overview import Overviews, RunOverview
 from lumitui.app.tui.app import LumiApp
@@ -69,7 +70,7 @@ async def test_a_run_is_shown_with_its_relatives_and_read_once(
         assert len(gathered) == before, "nothing is gathered again while nothing changed"
         await pilot.press("T")
         await sees(pilot, r"\+10 s +program started on 32 ranks")
-        await sees(pilot, r"\+1 s +first step: 1")
+        await sees(pilot, r"\+1 s +first step 1")
         await pilot.press("right_square_bracket")
         await sees(pilot, r"  vit-4n +done +4 +376 +3.76 x +94 %")
         chosen = app.focused
@@ -121,3 +122,13 @@ async def test_a_run_on_cpu_is_not_said_to_have_gpus(settings: Settings) -> None
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(RunScreen(app.runs, "cores-000001", "gpus"))
         await sees(pilot, r"The run has no GPUs: it has 2 nodes, 16 ranks on CPU\.")
+
+
+async def test_a_long_event_is_wrapped_in_a_narrow_terminal(settings: Settings) -> None:
+    app = LumiApp(settings)
+    record = AttemptRecord(1, "7", "nid005001", 1200.0, 2200.0, 85, 348, "used-up")
+    run = a_run("vit-1n", state=State.FAILED, job_id="7", created=1000.0, attempts=(record,))
+    app.runs.history.begin(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(RunScreen(app.runs, "vit-1n", "timeline"))
+        await sees(pilot, r"at step 348 \(348 new\); no +│\n│ +limit is left")

@@ -9,7 +9,7 @@ import pytest
 from textual.widgets import Button, Input
 
 from lumitui.app.job.settings import Settings
-from lumitui.app.runs import HostAddress, Runs, WrittenProfile
+from lumitui.app.runs import HostAddress, Runs, WrittenProfile, guide
 from lumitui.app.runs.guide import GuideAnswers, keep_progress
 from lumitui.app.survey.profile.surveys import Surveys
 from lumitui.app.tui.app import LumiApp
@@ -105,7 +105,7 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         await sees(pilot, "▶ 5 check")
         await pilot.press("f4")  # which checks first
         # The login is real; what follows has no Slurm, and says so.
-        await sees(pilot, "✔ 6 measure +The profile has the cores")
+        await sees(pilot, "✔ 6 measure +Measure a node F5")
         await sees(pilot, r"(?s)▶ 7 job.*facts match the profile.*failed: ")
         assert server.logged("Accepted publickey") == 1
         assert "id_far" in (first.profiles[0] / "far.yaml").read_text()
@@ -144,6 +144,17 @@ async def test_the_first_job_runs_the_users_own_script_if_it_is_clear_which(
         job = Path("job.yaml" if script else "lumitui-first/job.yaml").read_text()
         assert "site: far" in job and (not script or f"script: {script}" in job)
         assert not script or "metrics:" in job, "the loss that the script prints is drawn"
+    app.runs.close()
+
+
+async def test_the_guide_says_that_the_demo_lacks_torch(
+    first: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guide, "has_torch", lambda: False)
+    app = LumiApp(first)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "but this Python lacks PyTorch\\.")
+        await sees(pilot, "4 Cluster +idle nodes")
     app.runs.close()
 
 

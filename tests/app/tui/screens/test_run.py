@@ -16,6 +16,7 @@ from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.app.tui.panes.overview_pane import page
+from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
@@ -246,6 +247,18 @@ async def test_the_bar_of_an_attempt_has_the_room_of_the_terminal(
         assert len(bar_of(app)) > 60
         await pilot.resize_terminal(50, 24)
         await until(pilot, lambda: 40 < len(bar_of(app)) <= 50, "a shorter bar")
+
+
+async def test_new_opens_from_a_run_but_not_from_its_log(settings: Settings, project: Path) -> None:
+    app = LumiApp(settings)
+    run_id = kept(app).id
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.open_run(run_id, "log")
+        await until(pilot, lambda: bool(app.screen.query("LogPane:focus-within")), "the log")
+        await pilot.press("n")
+        assert isinstance(app.screen, RunScreen)
+        await pilot.press("i", "n")
+        await until(pilot, lambda: isinstance(app.screen, NewScreen), "New")
 
 
 def bar_of(app: LumiApp) -> str:

@@ -73,6 +73,15 @@ async def test_a_goal_decides_the_size_that_plus_opens(settings: Settings) -> No
             await pilot.press("escape")
 
 
+async def test_a_range_has_both_ends_and_a_long_id_an_ellipsis(settings: Settings) -> None:
+    app = LumiApp(settings)
+    train(app.runs.history, {1: 17_200.0, 2: 9_210.0})
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("S")
+        await sees(pilot, r"○ range [\d.,]+-[\d.,]+ ")
+        await sees(pilot, r"★ 1 +8 +17,200 .* (vit-1n-000001|vi\S*…\S*001)\n")
+
+
 def test_work_is_read_as_people_write_it() -> None:
     assert asked_work("") == ScalingQuestion() and asked_work("1,000") == ScalingQuestion(
         samples=1000

@@ -174,3 +174,16 @@ async def test_keys_read_values_smooth_and_change_the_axis_of_all_charts(
         assert "  100┤" in shown(pilot)
         await pilot.press("Y", "A", "A", "A")
         await sees(pilot, r"falls 1 +b stays 5\n")
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1.5, 50), st.integers(3, 40))
+def test_a_label_of_a_log_axis_is_true_for_the_row_that_it_labels(
+    low: float, times: float, rows: int
+) -> None:
+    scale = AxisScale(low, low * times, is_log=True).even(rows)
+    half_a_dot = (scale.high / scale.low) ** (0.5 / (4 * rows - 1)) * (1 + 1e-9)
+    assert scale.low <= low * half_a_dot and low * times <= scale.high * half_a_dot
+    for tick in scale.ticks(4):
+        if f"{tick:.5e}".startswith("1.00000"):
+            dot = scale.share(tick) * (4 * rows - 1)
+            assert dot % 4 == pytest.approx(1.5, abs=1e-3), "in the middle of four dots"
