@@ -41,7 +41,7 @@ def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
                 raise InputError(
                     f"lumitui is still sending {run.id}, which has no job yet, so nothing was "
                     "cancelled.",
-                    "Stop the send where it runs, or cancel again in a minute.",
+                    "Stop the lumitui that is sending it, or cancel again in a minute.",
                 )
         # The id may belong to another job by now; the request itself checks that.
         absent = connection.scheduler.cancel([watch_of(run)]).get(run.id, "")

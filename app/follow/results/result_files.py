@@ -233,7 +233,7 @@ def check_fetch(brought: FetchOutcome, *, named: bool) -> None:
         more = f" {unmatched}" if named and unmatched else ""
         raise RefusedError(
             f"Not everything was fetched: {_some(missed)}.{more}",
-            "The other files are complete. Fetch again to get the files that changed in between.",
+            "The other files are complete. Fetch again to get the files that changed meanwhile.",
         )
     if named and unmatched:
         raise InputError(

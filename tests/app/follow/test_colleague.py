@@ -149,7 +149,7 @@ def test_a_colleagues_run_on_the_mini_cluster_is_shown_and_nothing_is_kept(
                       cluster.account)  # fmt: skip
         assert listed.returncode == 0, listed.stderr
         assert run.id in listed.stdout and "failed" in listed.stdout
-        assert "closed-000001: you may not read it. games can open it with: cd /" in listed.stderr
+        assert "closed-000001: you cannot read it. games can open it with: cd /" in listed.stderr
         assert "foreign-000002: its record cannot be read" in listed.stderr
         words = ("--of", COLLEAGUE, "--site", "minilumi", "--account", cluster.account)
         shown = here("show", run.id, *words, "--json")

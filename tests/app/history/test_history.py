@@ -120,7 +120,7 @@ def test_a_look_at_another_job_is_not_this_ones(history: History) -> None:
 
 def test_the_same_run_twice_is_refused_and_changes_nothing(history: History) -> None:
     history.begin(a_run())
-    with pytest.raises(LumiError, match="refused a record"):
+    with pytest.raises(LumiError, match="rejected a record"):
         history.begin(a_run(note="second"))
     assert history.get("last").note == ""
     history.begin(a_run("still-works"))

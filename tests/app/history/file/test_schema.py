@@ -94,7 +94,7 @@ def test_a_history_that_has_lost_its_version_is_told_and_left(home: Home, here: 
         db.execute("PRAGMA user_version = 0")
     content = path.read_bytes()
     for _ in range(2):
-        words = ("has an invalid schema version", "Move it away, or set LUMITUI_DATA_DIR")
+        words = ("has an invalid schema version", "Move it elsewhere, or set LUMITUI_DATA_DIR")
         assert "Start lumitui again" not in told(here("history"), 1, *words)
     assert path.read_bytes() == content
 

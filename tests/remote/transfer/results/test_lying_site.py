@@ -141,7 +141,7 @@ def test_wrong_bytes_of_one_file_are_one_files(run: Path, tmp_path: Path) -> Non
         site = LyingTransport(Lie("give()", swap=("b" * 1000, "x" * size)))
         brought = fetch(site, str(run), ["*"], tmp_path / f"here-{size}")
         assert [item.name for item in brought.files] == ["a", "c"]
-        assert left(brought) == {"b": "it changed in between"}
+        assert left(brought) == {"b": "it changed meanwhile"}
         assert tree(tmp_path / f"here-{size}") == ["a", "c"]
 
 
