@@ -216,7 +216,7 @@ def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
             "Fetch them by name (TUI: F, enter), or let the program write to $RUN_DIR."
         )
     if brought.unmatched and not named:
-        sentences.append(f"no file matches {_some(brought.unmatched)} of `fetch:`.")
+        sentences.append(f"No file matches {_some(brought.unmatched)} of `fetch:`.")
     return sentences
 
 

@@ -73,7 +73,7 @@ def check(db: sqlite3.Connection, path: Path) -> None:
     if schema > SCHEMA:
         raise HistoryError(
             f"The history {path} was written by {_writer(db)} (schema {schema}; "
-            f"this version, {version()}, supports {SCHEMA}).",
+            f"this version, {version()}, supports schema {SCHEMA}).",
             f"Upgrade lumitui, {ELSEWHERE} The file was not touched.",
         )
     if schema < SCHEMA:

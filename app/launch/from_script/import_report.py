@@ -114,7 +114,7 @@ def _first_line(job: ScriptJob) -> str:
     return job.text.split("\n", 1)[0].strip()
 
 
-_FOLDER = "$RUN_DIR/code, this run's own copy of the project, so relative outputs go there"
+_FOLDER = "$RUN_DIR/code, this run's own copy of the project, so relative output paths point there"
 _QUIET = ("kill-on-bad-exit", "label", "unbuffered", "overlap")
 """srun's options that change how a step ends or writes, not its ranks."""
 

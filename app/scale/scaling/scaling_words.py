@@ -103,7 +103,7 @@ def basis(scaling: Scaling) -> str:
         speeds = [(size.speed.middle, size.nodes) for size in scaling.measured if size.speed]
         (best, nodes), (last, most) = max(speeds), speeds[-1]
         return (
-            f"More nodes make it slower: {short(best)} samples/s on {words.count(nodes, 'node')}, "
+            f"More nodes are slower: {short(best)} samples/s on {words.count(nodes, 'node')}, "
             f"{short(last)} on {most:,}. Larger sizes are therefore a range up to the latter speed."
         )
     percent = float(f"{100 * share:.2g}")  # 100, where `.2g` alone says 1e+02
@@ -112,7 +112,7 @@ def basis(scaling: Scaling) -> str:
     law += f"however many {scaling.device.plural} there are."
     if count == 2:
         do = _under_way(scaling) or "Run a third size to check it."
-        return f"{law} With two, other sizes are a wide guess. {do}"
+        return f"{law} With two, other sizes are a rough guess. {do}"
     return f"{law} 8 of 10 runs should lie within its interval."
 
 

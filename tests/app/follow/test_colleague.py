@@ -102,7 +102,7 @@ def test_the_options_of_a_colleague_need_one(here: Here) -> None:
     assert "--site works only with --of" in here("show", "last", "--site", "lumi").stderr
     assert "Give --site SITE" in here("history", "--of", "anna").stderr
     assert "cannot be combined" in here("history", "--of", "anna", "--check").stderr
-    assert "has no {user}" in here("history", "--of", "anna", "--site", "laptop").stderr
+    assert "does not contain {user}" in here("history", "--of", "anna", "--site", "laptop").stderr
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:

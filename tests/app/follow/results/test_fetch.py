@@ -58,7 +58,7 @@ def test_a_running_runs_results_come_with_folders_and_all(
         to = ("--to", str(tmp_path / "there"))
         done = here("fetch", run.id, *to)
         assert done.returncode == 0, done.stderr
-        assert "no file matches plots/* of `fetch:`" in done.stderr and "6 files in" in done.stderr
+        assert "No file matches plots/* of `fetch:`" in done.stderr and "6 files in" in done.stderr
         done = here("fetch", run.id, "checkpoints", "progress.txt", *to, "--json")
         assert done.returncode == 0, done.stderr
         names = {item["name"] for item in envelope(done)["data"]["files"]}

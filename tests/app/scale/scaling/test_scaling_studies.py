@@ -262,7 +262,10 @@ def test_an_exchange_that_the_run_measured_counts_not_the_profiles_links(runs: R
     assert found.steps and found.steps.calibrated.exposed == 0.0256
     assert found.steps.step(8, 1).exposed == pytest.approx(0.0256)
     said = scaling_words.basis(found)
-    assert "waited 25.6 ms for gradients, as measured (38.4 ms of exchange); 230 ms" in said
+    assert (
+        "waited 25.6 ms for gradients, as measured (38.4 ms of exchange); computation takes 230 ms"
+        in said
+    )
     assert "times as long as at 100 GB/s in a node and" in said and "profile" not in said
     four, hoped = size_of(found, 4).speed, size_of(assumed, 4).speed
     assert four and hoped and four.likely and hoped.likely and four.likely < 0.95 * hoped.likely
