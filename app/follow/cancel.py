@@ -41,7 +41,7 @@ def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
                 raise InputError(
                     f"lumitui is still sending {run.id}, which has no job yet, so nothing was "
                     "cancelled.",
-                    "Stop the send where it runs, or cancel again in a minute.",
+                    "Stop the lumitui that is sending it, or cancel again in a minute.",
                 )
         # The id may belong to another job by now; the request itself checks that.
         absent = connection.scheduler.cancel([watch_of(run)]).get(run.id, "")
@@ -69,9 +69,9 @@ def _named(error: LumiError, run: Run) -> LumiError:
     named = copy.copy(error)
     again = ": cancel it again later"
     if isinstance(error, OutcomeUnknown):
-        fate, again = f"{run.id} is cancelled, but this is not yet confirmed", ""
+        fate, again = f"The cancellation of {run.id} is not yet confirmed", ""
     elif isinstance(error, LinkLost):
-        fate = f"It is unknown whether {run.id} is cancelled"
+        fate = f"It is unknown whether {run.id} was cancelled"
     else:
         fate = f"{run.id} is not cancelled"
     named.message = f"{fate}: {error.message}"

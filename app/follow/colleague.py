@@ -64,7 +64,8 @@ def read_colleague(
         raise InputError(f"{user!r} is not a user name.", "Give their login name.")
     if "{user}" not in site.work_root:
         raise InputError(
-            f"Cannot locate {user}'s runs: the `work_root:` of {site.name} has no {{user}}.",
+            f"Cannot locate {user}'s runs: the `work_root:` of {site.name} does not contain "
+            "{user}.",
             "Add {user} to the path in your own profile of the site.",
         )
     transport, roots = connection.transport, work_roots(connection, site, accounts, user=user)
@@ -76,12 +77,12 @@ def read_colleague(
             "folders above it. For another project, pass --account NAME.",
         )
     runs: dict[str, Run] = {}
-    opens, how = f"you may not read it. {user} can open it with: cd", " && ".join(OPENING)
+    opens, how = f"you cannot read it. {user} can open it with: cd", " && ".join(OPENING)
     passed = [PassedOver(path, f"{opens} {path} && {how}") for path in found.closed]
     for folder in found.folders:
         try:
             if folder.linked:
-                raise ValueError("one of its files is a link, which may lead out of the folder")
+                raise ValueError("one of its files is a link that may point outside the folder")
             run = folder_run(folder, None)
             runs.setdefault(run.id, replace(run, site=site.name))
         except ValueError as error:

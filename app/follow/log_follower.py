@@ -156,7 +156,7 @@ def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> 
         LinkError: the site cannot be reached.
     """
     if _never_logged(run):
-        raise RefusedError(f"{run.id} has no log: it is {run.state}.", "No job could write one.")
+        raise RefusedError(f"{run.id} has no log: it is {run.state}.", "It never had a job.")
     end = run_log.read_end(transport, log_path(run, attempt), last)
     if end is None:
         raise _no_log(run, attempt)

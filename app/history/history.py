@@ -232,7 +232,7 @@ class History:
         if not all(one.startswith(f"{key}-") for one in (*ids, *members)):
             more = ", …" if len(ids) > 5 else ""
             raise InputError(
-                f"{key!r} may be several runs: {', '.join(ids[:5])}{more}.", "Give more of the id."
+                f"{key!r} matches several runs: {', '.join(ids[:5])}{more}.", "Type more of the id."
             )
         return self._whole(next((one for one in ids if one in members), members[0]))
 

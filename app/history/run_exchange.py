@@ -316,7 +316,7 @@ def _checked_row(row: dict[str, Any]) -> Row:
         raise ValueError("broken_metrics: not a count")
     recorded = run_of(record_text(run).encode(), run.folder)
     if recorded.root != run.root:
-        raise ValueError(f"root: {run.root} is not beside {recorded.root}")
+        raise ValueError(f"root: {run.root} is not next to {recorded.root}")
     return to_row(run) | numbers_of(run)
 
 

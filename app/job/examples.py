@@ -207,7 +207,7 @@ def _split(gpus: int, site: Site) -> tuple[int, int | None]:
         return 1, gpus
     if gpus % each:
         raise InputError(
-            f"{gpus} is not a multiple of the {site.node.device.some(each)} of a node of "
+            f"{gpus} is not a multiple of the {site.node.device.some(each)} per node at "
             f"{site.name}.",
             f"Use fewer than {each}, or {gpus - gpus % each} or {gpus - gpus % each + each}.",
         )
@@ -264,7 +264,7 @@ def refuse_there(folder: Path, files: tuple[tuple[str, str], ...]) -> None:
     if existing:
         raise InputError(
             f"{folder / existing[0]} already exists.",
-            "The example contains a file of the same name: write it to another folder.",
+            "The example contains a file with the same name: write it to another folder.",
         )
 
 

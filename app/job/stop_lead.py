@@ -54,5 +54,5 @@ def short_lead(spec: JobSpec, slowest_save: float | None) -> str:
         return ""
     return (
         f"up to {slowest_save:.0f} s, more than half of the {lead} s between the stop signal and "
-        "the time limit; a resubmission gives them more"
+        "the time limit; a resubmission allows more"
     )

@@ -117,7 +117,7 @@ def _gpus_per_node(place: Placement) -> int:
     if gpus > site.node.gpus:
         raise InputError(
             f"gpus_per_node: {gpus} is more than the "
-            f"{site.node.device.some(site.node.gpus)} of a node of {site.name}.",
+            f"{site.node.device.some(site.node.gpus)} per node at {site.name}.",
             f"Use 1 to {site.node.gpus} per node, and more nodes.",
             field="gpus_per_node",
         )

@@ -123,8 +123,8 @@ def partition_of(spec: JobSpec, site: Site) -> Partition:
     """
     if spec.partition in (site.other_partitions or ()):
         raise InputError(
-            f"{spec.partition} at {site.name} has no nodes with {site.node.gpu}, which the profile "
-            "describes.",
+            f"{spec.partition} at {site.name} has no nodes with {site.node.gpu}, the only kind "
+            "that the profile describes.",
             f"Use one of {', '.join(site.partitions)}.",
             field="partition",
         )

@@ -135,7 +135,7 @@ def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
         limit = partition.too_small(spec.nodes, gpus)
         if not limit:
             break
-        notes.append(f"{name} has {limit}: the job moves to {larger}.")
+        notes.append(f"{name} allows {limit}: the job moves to {larger}.")
         spec = changed(spec, {"partition": larger}, "partition")
     most = site.partitions[spec.partition].max_nodes
     if spec.nodes > most:

@@ -307,7 +307,7 @@ def _unfit(parent: Run, launch: Launch) -> str:
         return f"{old.trainer or old.script} wrote it, not {new.trainer}"
     stages = [STRATEGIES[spec.strategy].zero_stage for spec in (old, new)]
     if stages[0] != stages[1]:
-        return f"it is of ZeRO stage {stages[0]}, not {stages[1]}"
+        return f"its ZeRO stage is {stages[0]}, not {stages[1]}"
     divides, ranks = TRAINERS[new.trainer].divides, parent.layout.world_size
     optimizer = _optimizer(parent)
     if divides and optimizer.lower() not in divides and launch.layout.world_size != ranks:

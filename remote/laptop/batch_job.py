@@ -173,7 +173,7 @@ class BatchJob:
             if CANCEL in requests:
                 return "CANCELLED", ""
             if self.stopped:
-                return "NODE_FAIL", "its supervisor was ended: the machine is shutting down"
+                return "NODE_FAIL", "its supervisor was stopped: the machine is shutting down"
             if end is not None and time.monotonic() >= end:
                 return "TIMEOUT", "TimeLimit"
             if warn is not None and time.monotonic() >= warn:

@@ -177,7 +177,7 @@ one() {
   fi
   if [ -n "$(of '{over}')" ] && [ ! -e "$RUN/{cancelled}" ]; then
     begin open $index
-    echo "no mark could be made in $RUN, so that another attempt may start"; finish; return
+    echo "no mark could be made in $RUN, so another attempt may start"; finish; return
   fi
   if [ -z "$jobs" ] && ! known; then
     if [ -z "$id" ]; then

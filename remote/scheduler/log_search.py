@@ -74,7 +74,9 @@ def find(
         )
     if result.code or (result.err.strip() and not result.out):
         words = last_words(result.err, result.out, default=f"exit status {result.code}")
-        raise RefusedError(f"lumitui cannot search the log at the site: {words}.", f"It is {path}.")
+        raise RefusedError(
+            f"lumitui cannot search the log at the site: {words}.", f"The log is {path}."
+        )
     base = at if forward else 0
     return [_match(line, base) for line in result.out.removesuffix(b"\n").split(b"\n") if line]
 

@@ -55,7 +55,7 @@ class RunFolder:
     age: float | None
     """Seconds since its last change, by the site's clock; None if unknown."""
     linked: bool = False
-    """Whether the record, a log or the metrics is a link, which may lead out of the folder."""
+    """Whether the record, a log or the metrics is a link that may point outside the folder."""
 
 
 @purpose("recover")

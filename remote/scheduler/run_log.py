@@ -79,7 +79,9 @@ def _read(
         return None
     if result.code:
         words = last_words(result.err, result.out, default=f"exit status {result.code}")
-        raise RefusedError(f"lumitui cannot read the log at the site: {words}.", f"It is {path}.")
+        raise RefusedError(
+            f"lumitui cannot read the log at the site: {words}.", f"The log is {path}."
+        )
     head, _, data = result.out.partition(b"\n")
     number = count(head[:40].decode("ascii", "replace").strip())
     if number is None or len(data) > most:

@@ -111,7 +111,7 @@ class Partition(Facts):
         if nodes > self.max_nodes:
             return f"at most {self.max_nodes} node{'' if self.max_nodes == 1 else 's'}"
         if self.max_gpus is not None and gpus > self.max_gpus:
-            return f"at most {self.max_gpus} GPU{'' if self.max_gpus == 1 else 's'} for a job"
+            return f"at most {self.max_gpus} GPU{'' if self.max_gpus == 1 else 's'} per job"
         return ""
 
     def max_time_for(self, nodes: int) -> str:

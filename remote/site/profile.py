@@ -165,7 +165,7 @@ class SiteRule(Facts):
         if (self.matches is None) != self.absent:
             raise ValueError(f"the rule {self.id} needs `matches` or `absent: true`")
         if self.cure is not None and not self.field.startswith("env."):
-            raise ValueError(f"the rule {self.id} has a `cure`, which only a variable can have")
+            raise ValueError(f"the rule {self.id} has a `cure`, which works only for a variable")
         for field in (self.field, *self.when, *self.unless):
             if field not in RULE_FIELDS and not field.startswith("env."):
                 raise ValueError(

@@ -225,7 +225,7 @@ class ProjectWalk(FolderWalk):
         if self.follow.names(path):
             return ""
         return (
-            f"points out of the project to {way(target, Path(place))}; use `links:` for files on "
+            f"points outside the project, to {way(target, Path(place))}; use `links:` for files on "
             f"the site, or `follow_links: [{path}]` to send the target"
         )
 

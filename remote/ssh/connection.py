@@ -154,7 +154,7 @@ class Ssh(Requests):
 
     def _question(self, question: LoginQuestion) -> str | None:
         """Ask about a host's key, if a user is waiting."""
-        self._kept.needs = "yes to its host key"
+        self._kept.needs = "confirmation of its host key"
         if not is_attended():
             raise answer_needed(self._kept.needs)
         return self._ask(question)
@@ -162,7 +162,7 @@ class Ssh(Requests):
     def _route(self, login: Login, depth: int = 0) -> _Route:
         """Return the hosts to log in to, in order, with their published fingerprints."""
         if depth > 4:
-            words = f"ProxyJump of {login.host} forms a circle."
+            words = f"ProxyJump of {login.host} forms a loop."
             raise LinkError(words, "Correct it in the ssh configuration.")
         host = _host(login)
         host = replace(host, trust=replace(host.trust, sure=login.sure))

@@ -46,7 +46,7 @@ class Local:
                 if time.monotonic() > deadline:
                     raise LinkLost(
                         f"A command on this machine did not end within {timeout:g} s.",
-                        "Before you repeat it, check whether it did its work.",
+                        "Before you repeat it, check whether it took effect.",
                     )
                 exchange.step(min(_POLL, timeout))
             return Result(exchange.code, exchange.outputs.take(), exchange.outputs.errors)
@@ -157,7 +157,7 @@ class _Exchange:
         if code is None:
             raise LinkLost(
                 "Another process killed a command on this machine.",
-                "Before you repeat it, check whether it did its work.",
+                "Before you repeat it, check whether it took effect.",
             )
         return code
 

@@ -212,7 +212,7 @@ def notes(run_id: str, brought: FetchOutcome, *, named: bool) -> list[str]:
     if brought.remaining:
         sentences.append(_stay(run_id, brought.remaining))
     if brought.unmatched and not named:
-        sentences.append(f"no file matches {_some(brought.unmatched)} of `fetch:`.")
+        sentences.append(f"No file matches {_some(brought.unmatched)} of `fetch:`.")
     return sentences
 
 
@@ -246,7 +246,7 @@ def check_fetch(brought: FetchOutcome, *, named: bool) -> None:
         more = f" {unmatched}" if named and unmatched else ""
         raise RefusedError(
             f"Not everything was fetched: {_some(missed)}.{more}",
-            "The other files are complete. Fetch again to get the files that changed in between.",
+            "The other files are complete. Fetch again to get the files that changed meanwhile.",
         )
     if named and unmatched:
         raise InputError(

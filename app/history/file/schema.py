@@ -73,14 +73,14 @@ def check(db: sqlite3.Connection, path: Path) -> None:
     if schema > SCHEMA:
         raise HistoryError(
             f"The history {path} was written by {_writer(db)} (schema {schema}; "
-            f"this one, {version()}, knows {SCHEMA}).",
+            f"this version, {version()}, supports schema {SCHEMA}).",
             f"Upgrade lumitui, {ELSEWHERE} The file was not touched.",
         )
     if schema < SCHEMA:
         raise HistoryError(
             f"The history {path} has an invalid schema version: its PRAGMA user_version is "
             f"{schema}.",
-            f"Move it away, {ELSEWHERE} {RECOVER}",
+            f"Move it elsewhere, {ELSEWHERE} {RECOVER}",
         )
 
 
@@ -91,12 +91,12 @@ def _unmarked(db: sqlite3.Connection, path: Path, schema: int) -> HistoryError:
             f"The history {path} was written by an earlier lumitui (schema {schema}), which this "
             "version cannot read.",
             f"Export its runs with that version: `lumitui history --limit {_EVERY} --json > "
-            f"runs.json`. Then move the file away, {ELSEWHERE} {RECOVER} The file was not "
+            f"runs.json`. Then move the file elsewhere, {ELSEWHERE} {RECOVER} The file was not "
             "touched.",
         )
     return HistoryError(
         f"The file {path} is not a lumitui history: another program wrote it.",
-        f"Move it away, {ELSEWHERE}",
+        f"Move it elsewhere, {ELSEWHERE}",
     )
 
 

@@ -15,14 +15,15 @@ ELSEWHERE = "or set LUMITUI_DATA_DIR to another folder."
 
 _RIGHTS = f"Check the permissions of the file and its folder, {ELSEWHERE}"
 _NO_LOCKS = (
-    "cannot be locked: its file system has no locks",
+    "cannot be locked: its file system does not support locks",
     "Set LUMITUI_DATA_DIR to a folder on a disk of this machine.",
 )
 _IS_DAMAGED = (
     "is damaged",
     # A run that was being sent may have become a job.
-    "At its next use, lumitui sets it aside and starts a new one. Before you submit again, run "
-    "`lumitui history --recover SITE`: it rebuilds the runs of a site from their folders.",
+    "The next time it opens the history, lumitui sets the file aside and starts a new one. "
+    "Before you submit again, run `lumitui history --recover SITE`: it rebuilds the runs of a "
+    "site from their folders.",
 )
 _SENTENCES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", "Free some space and try again."),
@@ -46,10 +47,10 @@ _SENTENCES: dict[int, tuple[str, str]] = {
         "cannot be opened",
         f"Check the folder's permissions and the space on the disk, {ELSEWHERE}",
     ),
-    sqlite3.SQLITE_PERM: ("may not be opened", _RIGHTS),
+    sqlite3.SQLITE_PERM: ("cannot be opened: permission denied", _RIGHTS),
     sqlite3.SQLITE_CORRUPT: _IS_DAMAGED,
     sqlite3.SQLITE_NOTADB: _IS_DAMAGED,
-    sqlite3.SQLITE_CONSTRAINT: ("refused a record", "Start lumitui again."),
+    sqlite3.SQLITE_CONSTRAINT: ("rejected a record", "Start lumitui again."),
 }
 """SQLite's result codes (sqlite.org/rescode.html), with their meaning and a fix."""
 

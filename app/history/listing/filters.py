@@ -207,7 +207,7 @@ def _no_filter(key: str, sign: str) -> tuple[str, str]:
     """Return the error for an unknown key."""
     if sign != ":":
         ordered = "Only nodes, gpus, idle and age accept < and >"
-        return f"No filter knows {key}.", f'{ordered}; quote text: "{key}{sign}…".'
+        return f"{key}{sign} is not a filter.", f'{ordered}; quote text: "{key}{sign}…".'
     names = ", ".join(f"{name}:" for name in _KEYS)
     return f"{key}: is not a filter.", f'Quote text: "{key}:…", or use {names}.'
 

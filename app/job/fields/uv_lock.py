@@ -32,10 +32,10 @@ def project_requirements(text: str, left_out: Collection[str]) -> tuple[str, ...
     sources = _table(_table(tomllib.loads(text), "tool"), "uv").get("sources", {})
     lines = project.get("dependencies")
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-        raise ValueError("it has no list `dependencies` under [project]")
+        raise ValueError("it has no `dependencies` list under [project]")
     if other := sorted({package_of(line) for line in lines} & {package_of(key) for key in sources}):
         raise ValueError(
-            f"only uv knows where {', '.join(other)} comes from; lock it, and use uv.lock"
+            f"only uv knows where {', '.join(other)} comes from; lock the project, and use uv.lock"
         )
     return tuple(" ".join(line.split()) for line in lines if package_of(line) not in left_out)
 
@@ -58,7 +58,7 @@ def lock_requirements(text: str, left_out: Collection[str]) -> tuple[str, ...]:
     """
     data = tomllib.loads(text)
     if data.get("version") != 1:
-        raise ValueError("it is not a uv.lock of version 1; lock it again with a current uv")
+        raise ValueError("it is not a version 1 uv.lock; lock the project again with a current uv")
     packages = [_Package(one) for one in data.get("package", []) if isinstance(one, dict)]
     roots = [one for one in packages if one.is_project]
     if not roots:
@@ -153,7 +153,7 @@ class _Package:
             if not _ELSEWHERE.search(str(one.get("url", "")).partition("#")[0])
         })  # fmt: skip
         if not hashes or not all(re.fullmatch(r"sha256:[0-9a-f]{64}", one) for one in hashes):
-            raise ValueError(f"{self.name} has no SHA-256 for Linux; lock it again")
+            raise ValueError(f"{self.name} has no SHA-256 for Linux; lock the project again")
         if not re.fullmatch(r"[\w.!+-]+", str(self.version)):
             raise ValueError(f"{self.name} has no version")
         alternatives = (" and ".join(f"({one})" for one in sorted(each)) for each in reasons)

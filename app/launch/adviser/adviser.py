@@ -108,7 +108,7 @@ def _config_in_args(launch: Launch, place: Placement) -> Iterator[Finding]:
             "args",
             f"`args:` names DeepSpeed's configuration {name}, so lumitui knows neither its global "
             "batch nor its ZeRO stage, and does not adapt it to other numbers of ranks.",
-            f"Set `deepspeed: {{config: {path}}}` and `strategy: zero1`, or its own stage, "
+            f"Set `deepspeed: {{config: {path}}}` and `strategy: zero1`, or the stage it sets, "
             "and remove --deepspeed and --deepspeed_config from `args:`; lumitui passes both.",
         )
 

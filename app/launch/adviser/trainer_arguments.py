@@ -98,8 +98,8 @@ def _refused(file: str, args: tuple[str, ...]) -> Iterator[_WrongArgument]:
                 right = near and (f"{flag}={near}" if equals else near)
                 yield _WrongArgument(rest - 1, f"{file} refuses {flag} {value}", do, right, flag)
         elif action.nargs is None:
-            do = "Write its value after it, or remove it."
-            yield _WrongArgument(start, f"{flag} lacks its value", do, option=flag)
+            do = "Write a value after it, or remove it."
+            yield _WrongArgument(start, f"{flag} lacks a value", do, option=flag)
         for number in range(rest, end):
             word = args[number]
             name, equals, value = word.partition("=")

@@ -390,7 +390,7 @@ def _valid(masks: Explained, node: NodeShape) -> str:
     if not any(row.cores for row in masks.tasks):
         return "No mistakes found; it binds no cores."
     if not node.gpu_cores:
-        return f"No mistakes found in its form; {node.no_gpu_cores}."
+        return f"No mistakes found in its syntax; {node.no_gpu_cores}."
     if masks.starter == "torchrun":
         return "No mistakes found: torchrun's workers have cores near each GPU."
     return "No mistakes found: each task has the cores nearest to its GPU."

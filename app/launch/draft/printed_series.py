@@ -67,8 +67,8 @@ def logged_speed(log: str) -> str:
         )
     if steps := list(_STEPS.finditer(log)):
         return (
-            f"The log prints `{steps[-1][0]}`, which counts steps: print samples/s, so that "
-            "lumitui can compare the speed of sizes."
+            f"The log prints `{steps[-1][0]}`, which counts steps: print samples/s so that "
+            "lumitui can compare sizes."
         )
     return ""
 

@@ -146,7 +146,7 @@ def _fitting(
     one = data["nodes"] == 1 and gpus == 1
     if not one and data.get("strategy") == "single" and one_gpu_of(job, main_step(job)) != "no":
         data |= {"nodes": 1, "gpus_per_node": 1}
-        words = "the script starts one process, so the job has one GPU; for a rank on each, set "
+        words = "the script starts one process, so the job has one GPU; for one rank per GPU, set "
         words += f"`gpus_per_node: {gpus}`, `launcher: srun` and `strategy: ddp`"
         notes.lose("the other GPUs", words)
         return data

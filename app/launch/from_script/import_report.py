@@ -47,7 +47,7 @@ def _shown(value: object) -> str:
 def _compared(before: ScriptJob, after: ScriptJob) -> Iterator[tuple[str, object, object]]:
     old, new = before.resources, after.resources
     yield "first line", _first_line(before), _first_line(after)
-    yield "working folder", before.options.value("chdir") or "where sbatch runs", _FOLDER
+    yield "working folder", before.options.value("chdir") or "where sbatch is called", _FOLDER
     mode = before.options.value("open-mode")
     yield "--open-mode" + (f"={mode}" if mode else ""), mode, "append"
     yield "account", old.account, new.account
@@ -57,14 +57,14 @@ def _compared(before: ScriptJob, after: ScriptJob) -> Iterator[tuple[str, object
     yield "nodes", before.nodes, after.nodes
     yield "GPUs per node", old.gpus_per_node, new.gpus_per_node
     if old.gpu_type and new.gpu_type:
-        yield "type of GPU", old.gpu_type, new.gpu_type
+        yield "GPU type", old.gpu_type, new.gpu_type
     yield "tasks per node", _tasks(before), _tasks(after)
     yield "cores per task", old.cpus_per_task, new.cpus_per_task
     yield "memory per node", _memory(old.memory_gib), _memory(new.memory_gib)
     yield "seconds", old.seconds, new.seconds
     yield "ranks", before.rank.world_size, after.rank.world_size
     if before.rank.cores is not None and before.rank.cores != old.cpus_per_task:
-        yield "cores of a rank", before.rank.cores, after.rank.cores or new.cpus_per_task
+        yield "cores per rank", before.rank.cores, after.rank.cores or new.cpus_per_task
     if before.rank.visible_gpus == "one":
         yield "GPUs that a rank sees", before.rank.visible_gpus, after.rank.visible_gpus
     first, second = (job.training[-1] if job.training else None for job in (before, after))
@@ -114,7 +114,7 @@ def _first_line(job: ScriptJob) -> str:
     return job.text.split("\n", 1)[0].strip()
 
 
-_FOLDER = "$RUN_DIR/code, this run's own copy of the project, so relative outputs go there"
+_FOLDER = "$RUN_DIR/code, this run's own copy of the project, so relative output paths point there"
 _QUIET = ("kill-on-bad-exit", "label", "unbuffered", "overlap")
 """srun's options that change how a step ends or writes, not its ranks."""
 
@@ -202,7 +202,7 @@ def import_report(
     for item in [*notes.kept]:
         if item.words.strip("`:").partition(".")[0] not in keys:
             notes.kept.remove(item)
-            notes.derive(item.what, f"{item.words.rstrip('`:')}` has this by default")
+            notes.derive(item.what, f"the default of {item.words.rstrip('`:')}`")
     noted = {item.what for item in notes.changed}
     notes.changed += [item for item in differences(before, after) if item.what not in noted]
     launcher_options(before, after, placement_of(spec, site).torchrun_binding, notes)

@@ -43,7 +43,7 @@ def own_environments(
         folder = values.put(re.sub(r"^~(?=/|$)", "$HOME", name))
         conda = command.program in _CONDA
         if place.spec.container.venv:
-            notes.derive(written, "`container.venv:` has its Python")
+            notes.derive(written, "`container.venv:` provides its Python")
         elif conda and place.container:
             notes.lose(
                 written, "the job uses the image's Python and variables; `venv:` adds packages"

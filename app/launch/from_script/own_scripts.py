@@ -121,7 +121,7 @@ def import_script(
         words = f"{other} has the same path; which one runs depends on where you call sbatch"
         report = replace(report, lost=(*report.lost, ImportNote(str(program), words)))
     if odd:
-        lines = f"characters of line{'s' * (len(odd) > 1)} {', '.join(map(str, odd))}"
+        lines = f"characters in line{'s' * (len(odd) > 1)} {', '.join(map(str, odd))}"
         note = ImportNote(lines, "Latin-1 → UTF-8, also in arguments and variables")
         report = replace(report, changed=(*report.changed, note))
     return ImportedScript(job_file_text(report, script.name), report, site, because)

@@ -160,7 +160,7 @@ def arguments_of(job: ScriptJob, step: JobStep, values: Values, notes: Notes) ->
         elif word.value is None and (values.is_open(text) or re.search(r"[<>]\(", text)):
             notes.lose(shown, "only the site knows its value; write it in `args:`")
         elif word.value is None and text.startswith("~"):
-            notes.lose(shown, "`~` is the home on the site; write the path in `args:`")
+            notes.lose(shown, "`~` is your home on the site; write the path in `args:`")
         elif word.at.line == word.at.end_line and spreads(written_at(job.text, word.at)):
             notes.lose(shown, "bash expands it to several words or file names; `args:` does not")
         elif divides and not word.quotes and "$" in word.text:
@@ -357,7 +357,7 @@ def launcher_options(before: ScriptJob, after: ScriptJob, binding: str, notes: N
             if step and step.launcher == "torchrun":
                 words = "a job file cannot set torchrun's options; the profile sets what it needs"
             if option.name == "numa-binding" and binding == "none":
-                words = "this site's profile binds no rank of torchrun; `launcher: srun` binds each"
+                words = "this site's profile does not bind torchrun's ranks; `launcher: srun` does"
             notes.lose(what, words)
         elif _value(option, before) == _value(ours, after):
             notes.derive(what, "the new launch sets the same")
@@ -392,7 +392,7 @@ def _srun(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
         elif same is not None and _masks(same.value) == _masks(option.value):
             notes.derive(what, "the new launch sets the same")
         elif option.name == "cpu-bind":
-            cores = "the profile's cores of each GPU" if same else "the launch binds no rank"
+            cores = "the profile's cores for each GPU" if same else "the launch binds no rank"
             notes.change(what, option.value or "set", cores)
         else:
             notes.lose(what, "a job file cannot set options of srun")

@@ -111,7 +111,7 @@ def _setting(
         if name in part.names and last.at < part.at and (called or part.at < step.at):
             return None
     if _HOME.match(written):
-        words = "`~` is the home on the site; write the path"
+        words = "`~` is your home on the site; write the path"
         return ScriptVariable(last, last.value, words, written)
     return ScriptVariable(last, last.value, "", written)
 

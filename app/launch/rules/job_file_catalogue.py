@@ -130,7 +130,7 @@ TOPICS = (
            "are expanded"),
     _topic("notify-offline", "warning", "a notification from nodes without internet",
            "The job ends without a notification.", "the site's profile, internet_on_compute_nodes"),
-    _topic("notify-mail", "warning", "mail at a site that may not send mail",
+    _topic("notify-mail", "warning", "mail at a site that is not known to send mail",
            "Nobody gets an email.", "the site's profile, mail"),
     _topic("stage-name", "error", "a staged name that the job file lacks",
            "The variable is empty in the job.", _JOB_FILE),

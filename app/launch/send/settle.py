@@ -37,7 +37,7 @@ def settle(run: Run, scheduler: Scheduler) -> Answer:
     The laptop's clock, which may be wrong, does not matter.
     """
     if not asks_the_site(run):
-        return Answer(State.NOT_SENT, None, "the send ended before lumitui submitted the job")
+        return Answer(State.NOT_SENT, None, "lumitui stopped before it submitted the job")
     answer = scheduler.settle(submission_of(run), deep=True, void=True, grace=GRACE_SECONDS)
     return answer if answer.hidden_at is None else _hidden(run, answer.hidden_at)
 
@@ -136,7 +136,7 @@ _HINTS = (
     (
         r"QOSMax\w*PerJob",
         "One job may not request that much there: `lumitui site show` lists the limits of each "
-        "partition, such as the GPUs of a job.",
+        "partition, such as GPUs per job.",
     ),
     (
         r"accounting/QOS policy|AssocMaxSubmit|QOSMaxSubmit",
@@ -148,7 +148,7 @@ _HINTS = (
         "The site's queue was full for two minutes. Submit it again later.",
     ),
     (r"time limit|TimeLimit", "Request less time, or use another partition."),
-    (r"partition", "Check `partition:`; `lumitui site show` lists them."),
+    (r"partition", "Check `partition:`; `lumitui site show` lists the partitions."),
     (
         r"node configuration is not available|gres|more processors|CPU count",
         "Request only what a node has: `lumitui site show` shows its GPUs, cores and memory.",

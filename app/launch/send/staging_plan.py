@@ -232,7 +232,7 @@ def ship(staging: Staging | str | None, connection: Connection, say: Say) -> dic
     with sender_lock(staging.kept, f"stage-{staging.site.name}") as free:
         if free:
             return _send(items, staging, connection, say)
-    say("staging: waiting for another send to this site")
+    say("staging: waiting for another upload to this site")
     with sender_lock(staging.kept, f"stage-{staging.site.name}", wait=True):
         return _send(items, staging, connection, say)
 

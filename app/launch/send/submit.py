@@ -121,7 +121,7 @@ def _prepare(
     report("prepare", "creating the run's folder")
     continues = prepare(transport, folder_plan(replace(shipment, run=run), staged))
     if (seconds := shipment.login_build_seconds) is not None:
-        report("prepare", "checking the environment of venv:")
+        report("prepare", "checking the `venv:` environment")
         build(transport, run.folder, seconds, lambda words: report("prepare", words))
     return continues
 
@@ -134,7 +134,7 @@ def _submit(run: Run, scheduler: Scheduler, history: History, report: Report) ->
     try:
         answer = scheduler.submit(submission_of(run))
     except LinkError as error:
-        history.update(run.id, state=State.UNKNOWN, reason="the reply to the submit was lost")
+        history.update(run.id, state=State.UNKNOWN, reason="the reply to the submission was lost")
         answer = settle_now(run, scheduler, error.message, (0.0, 2.0))
     else:
         if answer.state is State.UNKNOWN:

@@ -276,8 +276,8 @@ def why_unmeasured(family: Sequence[MeasuredRun]) -> str:
         if metrics and metrics.keys().isdisjoint(SPEEDS) and not item.training.speed:
             return (
                 f"{item.run.id} has no pattern for samples/s under `metrics:`, so lumitui cannot "
-                r"predict a time. If its log prints them, add `samples_per_s: 'samples/s (\d+)'`; "
-                "Metrics shows the pattern for a speed in the log."
+                r"predict a time. If its log contains them, add `samples_per_s: 'samples/s "
+                r"(\d+)'`; the Metrics screen shows the pattern for a speed in the log."
             )
         if metrics and item.run.state is State.RUNNING and not item.training.missing:
             return (

@@ -103,7 +103,7 @@ def basis(scaling: Scaling) -> str:
         speeds = [(size.speed.middle, size.nodes) for size in scaling.measured if size.speed]
         (best, nodes), (last, most) = max(speeds), speeds[-1]
         return (
-            f"More nodes make it slower: {words.rate(best)} samples/s on "
+            f"More nodes are slower: {words.rate(best)} samples/s on "
             f"{words.count(nodes, 'node')}, {words.rate(last)} on {most:,}. Larger sizes are "
             "therefore a range up to the latter speed."
         )
@@ -113,7 +113,7 @@ def basis(scaling: Scaling) -> str:
     law += f"however many {scaling.device.plural} there are."
     if count == 2:
         do = _under_way(scaling) or "Run a third size to check it."
-        return f"{law} With two, other sizes are a wide guess. {do}"
+        return f"{law} With two, other sizes are a rough guess. {do}"
     return f"{law} 8 of 10 runs should lie within its interval."
 
 
@@ -124,7 +124,7 @@ def _under_way(scaling: Scaling) -> str:
 
 def _step_basis(steps: StepModel, size: ScalingSize) -> str:
     step, exchange = steps.calibrated, steps.exchange
-    text = f"A step of {words.count(size.nodes, 'node')} takes {_milliseconds(step.seconds)}"
+    text = f"A step on {words.count(size.nodes, 'node')} takes {_milliseconds(step.seconds)}"
     each = exchange.bytes * exchange.passes / 1e6
     in_node, between = exchange.links.in_node, exchange.links.between_nodes
     rates = f"{in_node:g} GB/s in a node and {between:g} GB/s between nodes"
@@ -138,7 +138,7 @@ def _step_basis(steps: StepModel, size: ScalingSize) -> str:
         added = _milliseconds(step.exposed)
         text += f", of which the exchange adds {added}, according to the profile's links"
     return (
-        f"{text}; {_milliseconds(step.compute)} are computation. lumitui predicts other sizes "
+        f"{text}; computation takes {_milliseconds(step.compute)}. lumitui predicts other sizes "
         f"from this one: each rank sends {short(each)} MB per step{links} 8 of 10 published "
         "training runs lie within the interval."
     )
@@ -159,7 +159,7 @@ def recommendation(scaling: Scaling, advice: SizeAdvice) -> str:
     # The steps of a short trial may scale well without making the whole faster.
     idle = (chosen.start_up or 0.0) > 0.5 * chosen.whole.seconds.middle
     little = (
-        " Most of this is start, evaluation and checkpoints: this many nodes pay off only "
+        " Most of this is start, tests and checkpoints: this many nodes pay off only "
         "for longer training."
     ) * (idle and chosen.nodes > 1)
     return (
@@ -225,7 +225,7 @@ def _start_ups(scaling: Scaling) -> Iterator[str]:
     told = [(words.count(size.nodes, "node"), size.start_up or 0.0) for size in own]
     if not told:
         if scaling.measured:
-            yield "No run tells its start-up yet, so times are those of the training steps alone."
+            yield "No run has reported its start-up yet, so times cover only the training steps."
         return
     if max(seconds for _, seconds in told) < 1:
         return

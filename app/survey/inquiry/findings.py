@@ -101,7 +101,7 @@ def _path(place: JobPath, state: PathState) -> Iterator[Finding]:
                            "Choose one that `lumitui site images SITE` lists.",
                            place.at)  # fmt: skip
         elif not state.readable:
-            yield finding("cluster-image", f"You may not read the image {place.path}.",
+            yield finding("cluster-image", f"You cannot read the image {place.path}.",
                            "Ask its owner, or choose another image.", place.at)  # fmt: skip
     elif place.role == "wheels" and not exists:
         yield finding("cluster-environment", f"The folder of wheels {place.path} does not exist"

@@ -204,7 +204,7 @@ class Surveys:
 
         change = looked.edited
         if change.path.exists() and change.path.read_text(encoding="utf-8") != change.before:
-            raise InputError(f"Another program changed {change.path}.", "Run this again.")
+            raise InputError(f"Another program changed {change.path}.", "Try again.")
         try:
             change.path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(change.path, change.after)
@@ -261,7 +261,7 @@ def _write_new(path: Path, text: str) -> None:
 def _silent(run: Run) -> LumiError:
     probe = f"lumitui site check {run.site} --probe"
     if not run.state.is_final:
-        hint = f"Once `lumitui status` shows its end, run `{probe} --run {run.id}`."
+        hint = f"Once `lumitui status` shows that it ended, run `{probe} --run {run.id}`."
         return LumiError(f"{run.id} is {run.state}, so it has no report yet.", hint)
     if run.state is State.DONE:
         hint = f"Read `lumitui logs {run.id}`, then measure again: `{probe}`."

@@ -283,7 +283,7 @@ def _yaml_words(error: yaml.YAMLError, name: str, text: str) -> tuple[str, str, 
 
 
 _PLAIN_WORDS = (
-    ("expected ':'", "a key needs a colon and a blank", "Write `key: value`."),
+    ("expected ':'", "a key needs a colon and a space", "Write `key: value`."),
     (
         "mapping values are not allowed|sequence entries are not allowed",
         "a key or list item is not allowed here",
@@ -300,7 +300,7 @@ _PLAIN_WORDS = (
         "Quote the whole value.",
     ),
     (r"but found '([\]}:])'", r"unexpected \1", r"Remove the \1, or quote the whole value."),
-    (r"found character '\\t'", "a tab before the text", "Indent with blanks."),
+    (r"found character '\\t'", "a tab before the text", "Indent with spaces."),
     (r"found character '(.)'", r"a value cannot start with \1", "Quote the value."),
     (
         "unknown escape character '(.)'",

@@ -27,7 +27,7 @@ def configuration(note: str) -> Finding:
         "configuration",
         "warning",
         note,
-        "If you did not mean it for this site, change this option in ~/.ssh/config.",
+        "If it is not meant for this site, change the option in ~/.ssh/config.",
     )
 
 

@@ -82,7 +82,7 @@ def _unusual(site: Site, document: Document) -> Iterator[Found]:
     login = site.hosts.login
     if login and not set(".:") & set(login) and not site.hosts.ssh_config:
         words = f"{login!r} is not a full host name; if others use this profile, write the full "
-        yield ("hosts", "login"), f"{words}name and `port:`, since an alias is known to you alone"
+        yield ("hosts", "login"), f"{words}name and `port:`, since only you know the alias"
     node, lists = site.node, site.node.cores_of_gpu
     unassigned = node.usable_cores - frozenset[int]().union(*lists)
     if lists and len(lists[0]) * node.gpus + node.gpus <= len(node.usable_cores):

@@ -462,7 +462,7 @@ def _rest(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileL
     if (requeue := cluster.config.get("JobRequeue")) in ("0", "1"):
         yield ProfileLine(("requeue",), requeue == "1", "scontrol show config: JobRequeue")
     yield ProfileLine(
-        ("internet_on_compute_nodes",), False, "unknown; `site check --probe` tries", guess=True
+        ("internet_on_compute_nodes",), False, "unknown; `site check --probe` tests it", guess=True
     )
     unit = "billing units" if weighed(choice) else "GPU-hours"
     why = "TRESBillingWeights" if weighed(choice) else _NO_WEIGHTS
@@ -497,9 +497,9 @@ def _containers(name: str, cluster: Cluster, *, nvidia: bool) -> Iterator[Profil
             f"site images {name}` lists all"
         )
         yield ProfileLine((*at, "image"), image.path, why, guess=True)
-        why = "`exec` works" if image.verb == "exec" else "PyTorch is there with `run`, not `exec`"
+        why = "`exec` works" if image.verb == "exec" else "`run` finds PyTorch, `exec` does not"
         if roots:
-            why += "; -B shows the runs' folder inside: add the folders of your data"
+            why += "; -B binds the runs' folder: add your data folders"
         yield ProfileLine((*at, "call"), (image.runtime, image.verb, *options), why, guess=True)
         yield ProfileLine((*at, "python"), image.python, "the Python in the image")
         patterns = cluster.images.patterns(image)

@@ -56,7 +56,9 @@ def build(transport: Transport, folder: str, seconds: float, report: Callable[[s
                 if _SHOWN.match(line):
                     report(line.removeprefix("lumitui: ")[:MOST_WORDS])
     if not code:
-        raise LinkLost("The build of the environment ended without an answer.", "Send it again.")
+        raise LinkLost(
+            "The build of the environment ended without an answer.", "Send the job again."
+        )
     if code != "0":
         raise RefusedError(
             f"The environment of `venv:` could not be built: {reason_of(output)}.",

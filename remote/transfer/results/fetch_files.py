@@ -108,7 +108,7 @@ def fetch(
                 work.leave(name, "it does not exist or is unreadable")
             elif name in still:
                 changed = name in work.digests.sums
-                work.leave(name, "it changed in between" if changed else work.digests.why(name))
+                work.leave(name, "it changed meanwhile" if changed else work.digests.why(name))
         work.troubles += again.troubles
     if not stop():
         work.parts.sweep()

@@ -46,15 +46,15 @@ def name_of(path: bytes) -> str:
         raise NameFault(f"its name is longer than {LONGEST_NAME:,} bytes")
     parts = [part for part in path.split(b"/") if part not in (b"", b".")]
     if not path.startswith(b"./") or b".." in parts or not parts:
-        raise NameFault("its name leads out of the run's folder")
+        raise NameFault("its name points outside the run's folder")
     if path.endswith(b"/"):
         raise NameFault("it has the name of a folder")
     if len(parts) > MOST_PARTS:
-        raise NameFault(f"it lies below more than {MOST_PARTS} folders")
+        raise NameFault(f"it is more than {MOST_PARTS} folders deep")
     if max(map(len, parts)) > LONGEST_PART:
         raise NameFault(f"a part of its name is longer than {LONGEST_PART} bytes")
     if parts[0].lower() == RESERVED.encode():
-        raise NameFault("lumitui keeps the parts of a fetch under that name")
+        raise NameFault("lumitui stores partial downloads under that name")
     try:
         return b"/".join(parts).decode()
     except UnicodeDecodeError:
@@ -237,7 +237,7 @@ class FetchTargets:
                     break
             self._checked.add(folder)
         if stat.S_ISDIR(self._mode(name)):
-            raise PlaceFault("a folder of that name is here")
+            raise PlaceFault("a folder with that name exists here")
 
     def put(self, part: PartialFile, name: str) -> Path:
         """Rename `part` to the file `name` and return its path.
@@ -317,7 +317,7 @@ class FetchTargets:
         if stat.S_ISLNK(mode):
             real = Path(os.path.realpath(self.target / folder))
             if not real.is_relative_to(self._real):
-                raise PlaceFault(f"{folder} is a link here that leads out of {self.target}")
+                raise PlaceFault(f"{folder} is a link here that points outside {self.target}")
             if real.is_dir():
                 return True
         elif not mode or stat.S_ISDIR(mode):

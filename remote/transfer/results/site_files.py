@@ -131,7 +131,7 @@ def _records(chunks: Iterator[bytes], silence: float) -> Iterator[bytes]:
     for chunk in chunks:
         now = time.monotonic()
         if not chunk and now - heard > silence:
-            raise _unusable(f"nothing came for {now - heard:.0f} s")
+            raise _unusable(f"nothing arrived for {now - heard:.0f} s")
         heard = now if chunk else heard
         *whole, held = (held + chunk).split(b"\0")
         yield from whole

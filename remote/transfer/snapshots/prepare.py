@@ -107,7 +107,7 @@ def _refuse_failure(result: Result, plan: Plan) -> None:
         gone = "no longer on the site" if result.code == 4 else "no longer complete on the site"
         raise SnapshotGone(
             f"The code of that run is {gone}.",
-            "Resubmit with `--code current`, in the TUI with `ctrl+o`.",
+            "Resubmit with `--code current` (in the TUI: `ctrl+o`).",
         )
     if result.code == 8 and "sent-already" in result.text:
         raise already_sent(result.text)

@@ -68,7 +68,7 @@ def end_of_shell(server: Sshd, folder: Path) -> None:
 FAILURES: dict[Callable[[Sshd, Path], None], str] = {
     unknown: "Nobody accepted",
     nobody: "Connection refused",
-    circle: "forms a circle",
+    circle: "forms a loop",
     dead_proxy: "the VPN is down",
     bad_option: "OpenSSH cannot use the configuration",
     end_of_shell: "closed for repair",

@@ -102,7 +102,7 @@ def test_the_options_of_a_colleague_need_one(here: Here) -> None:
     assert "--site works only with --of" in here("show", "last", "--site", "lumi").stderr
     assert "Give --site SITE" in here("history", "--of", "anna").stderr
     assert "cannot be combined" in here("history", "--of", "anna", "--check").stderr
-    assert "has no {user}" in here("history", "--of", "anna", "--site", "laptop").stderr
+    assert "does not contain {user}" in here("history", "--of", "anna", "--site", "laptop").stderr
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
@@ -149,7 +149,7 @@ def test_a_colleagues_run_on_the_mini_cluster_is_shown_and_nothing_is_kept(
                       cluster.account)  # fmt: skip
         assert listed.returncode == 0, listed.stderr
         assert run.id in listed.stdout and "failed" in listed.stdout
-        assert "closed-000001: you may not read it. games can open it with: cd /" in listed.stderr
+        assert "closed-000001: you cannot read it. games can open it with: cd /" in listed.stderr
         assert "foreign-000002: its record cannot be read" in listed.stderr
         words = ("--of", COLLEAGUE, "--site", "minilumi", "--account", cluster.account)
         shown = here("show", run.id, *words, "--json")

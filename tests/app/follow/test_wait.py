@@ -186,11 +186,11 @@ def test_a_login_that_needs_a_person_ends_the_waiting(monkeypatch: pytest.Monkey
     ("error", "words"),
     [
         (LinkError("No route.", "Check the network."), "r-000001 is not cancelled: No route."),
-        (LinkLost("It was cut.", ""), "It is unknown whether r-000001 is cancelled: It was cut."),
+        (LinkLost("It was cut.", ""), "It is unknown whether r-000001 was cancelled: It was cut."),
         (RefusedError("Not yours.", ""), "r-000001 is not cancelled: Not yours."),
         (
             OutcomeUnknown("No list.", ""),
-            "r-000001 is cancelled, but this is not yet confirmed: No list.",
+            "The cancellation of r-000001 is not yet confirmed: No list.",
         ),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_look_at_another_job_is_not_this_ones(history: History) -> None:
 
 def test_the_same_run_twice_is_refused_and_changes_nothing(history: History) -> None:
     history.begin(a_run())
-    with pytest.raises(LumiError, match="refused a record"):
+    with pytest.raises(LumiError, match="rejected a record"):
         history.begin(a_run(note="second"))
     assert history.get("last").note == ""
     history.begin(a_run("still-works"))
@@ -164,7 +164,7 @@ def test_a_run_is_found_by_id_unique_prefix_or_last(history: History) -> None:
     assert history.get("vit-1").id == "vit-1"
     assert history.get("c").id == "cnn-3"
     assert history.get("last").id == "cnn-3"
-    with pytest.raises(InputError, match=r"'vit' may be several runs: vit-12, vit-1\."):
+    with pytest.raises(InputError, match=r"'vit' matches several runs: vit-12, vit-1\."):
         history.get("vit")
     with pytest.raises(InputError, match=r"'vti-12' is not a run.*vit-12"):
         history.get("vti-12")
@@ -183,7 +183,7 @@ def test_a_run_is_found_by_its_job_a_unique_end_of_its_id_or_its_name(history: H
     assert history.get("101").id == history.get("b2").id == history.get("vit-a").id == "vit-a1b2"
     assert history.get("vit").id == "vit-c3d4", "the newest of the name"
     assert history.get("vit-big").id == history.get("d5").id == "vit-big-c3d5"
-    with pytest.raises(InputError, match=r"'102' may be several runs: vit-big-c3d5, vit-c3d4\."):
+    with pytest.raises(InputError, match=r"'102' matches several runs: vit-big-c3d5, vit-c3d4\."):
         history.get("102")
     with pytest.raises(InputError, match="'10' is not a run"):
         history.get("10")
@@ -199,10 +199,10 @@ def test_the_name_of_a_grid_is_its_newest_run(history: History) -> None:
     history.begin(again)
     history.begin(replace(again, id="sweep-lr1-ef", parent=again.id, created=4.0))
     assert history.get("sweep").id == "sweep-lr2-ab", "a resubmission is not in the grid"
-    with pytest.raises(InputError, match="may be several runs"):
+    with pytest.raises(InputError, match="matches several runs"):
         history.get("swe")
     history.begin(a_run("sweep-alone", created=9.0))
-    with pytest.raises(InputError, match="may be several runs"):
+    with pytest.raises(InputError, match="matches several runs"):
         history.get("sweep")
 
 

@@ -140,7 +140,7 @@ def outside(tmp_path: Path) -> Path:
 def test_a_link_out_is_refused_with_its_target(tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
         scan(outside(tmp_path))
-    assert f"'innocent' points out of the project to '../shared/innocent' ({tmp_path}" in str(
+    assert f"'innocent' points outside the project, to '../shared/innocent' ({tmp_path}" in str(
         refused.value.message
     )
     assert "shared/id_rsa); use `links:`" in refused.value.message

@@ -148,7 +148,7 @@ def test_a_script_in_latin_1_is_read_and_said_to_be(here: Here, tmp_path: Path) 
     script.write_bytes(text.encode("latin-1"))
     done = here("import", str(script), "-o", str(job))
     assert done.returncode == 0
-    assert "characters of lines 3, 4, 5: Latin-1 → UTF-8" in done.stderr
+    assert "characters in lines 3, 4, 5: Latin-1 → UTF-8" in done.stderr
     assert "caf\xe9" in job.read_text() and "\xfcbung" in job.read_text()
     assert "Latin-1" in job.read_text()
     assert here("lint", str(script)).returncode in (0, 1)

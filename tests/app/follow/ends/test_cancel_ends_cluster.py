@@ -150,8 +150,7 @@ def test_a_cancel_that_did_not_arrive_is_sent_again_by_the_next_refresh(
                     runs.cancel(run.id)
                 assert raised.value.exit_code == 6
                 assert (
-                    f"{run.id} is cancelled, but this is not yet confirmed: "
-                    in raised.value.message
+                    f"The cancellation of {run.id} is not yet confirmed: " in raised.value.message
                 )
                 assert "Unable to contact" in raised.value.message
             assert queue(cluster, run) == "RUNNING"

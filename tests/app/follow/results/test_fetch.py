@@ -58,7 +58,7 @@ def test_a_running_runs_results_come_with_folders_and_all(
         to = ("--to", str(tmp_path / "there"))
         done = here("fetch", run.id, *to)
         assert done.returncode == 0, done.stderr
-        assert "no file matches plots/* of `fetch:`" in done.stderr and "6 files in" in done.stderr
+        assert "No file matches plots/* of `fetch:`" in done.stderr and "6 files in" in done.stderr
         done = here("fetch", run.id, "checkpoints", "progress.txt", *to, "--json")
         assert done.returncode == 0, done.stderr
         names = {item["name"] for item in envelope(done)["data"]["files"]}
@@ -126,8 +126,8 @@ def test_files_that_cannot_come_are_named_and_the_others_come(
     (error,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     for words in (
         "results/a/b (results/a is not a folder here)",
-        "results/out/c (results/out is a link here that leads out of",
-        "results/wanted (a folder of that name is here)",
+        "results/out/c (results/out is a link here that points outside",
+        "results/wanted (a folder with that name exists here)",
         "results/sparse (it has 1,099.5 GB, but this disk has room for",
         "(its name is not UTF-8)",
     ):

@@ -81,7 +81,7 @@ def test_a_file_that_a_newer_version_converts_meanwhile_is_not_written(path: Pat
         db.execute("ALTER TABLE blobs RENAME TO texts")
         db.execute("PRAGMA user_version = 99")
     for use in (history.unfinished, lambda: history.begin(a_run())):
-        with pytest.raises(LumiError, match=r"schema 99; this one, .* knows 1"):
+        with pytest.raises(LumiError, match=r"schema 99; this version, .* supports schema 1"):
             use()
     assert history.count() == 0
     history.close()
@@ -94,7 +94,7 @@ def test_a_history_that_has_lost_its_version_is_told_and_left(home: Home, here: 
         db.execute("PRAGMA user_version = 0")
     content = path.read_bytes()
     for _ in range(2):
-        words = ("has an invalid schema version", "Move it away, or set LUMITUI_DATA_DIR")
+        words = ("has an invalid schema version", "Move it elsewhere, or set LUMITUI_DATA_DIR")
         assert "Start lumitui again" not in told(here("history"), 1, *words)
     assert path.read_bytes() == content
 
@@ -107,5 +107,5 @@ def test_the_file_of_another_program_is_told_and_left(home: Home, here: Here, nu
         db.execute(f"CREATE TABLE {'races' if number == 1 else 'runs'} (metres REAL)")
         db.execute(f"PRAGMA user_version = {number}")
     content = path.read_bytes()
-    told(here("history"), 1, "is not a lumitui history", "Move it away", "LUMITUI_DATA_DIR")
+    told(here("history"), 1, "is not a lumitui history", "Move it elsewhere", "LUMITUI_DATA_DIR")
     assert path.read_bytes() == content

@@ -86,7 +86,7 @@ def test_a_date_is_a_day_on_the_laptops_clock() -> None:
         ("vit stat:done x", "stat:", "stat: is not a filter."),
         ("site:", "site:", "site: needs a value."),
         ("state:!", "state:!", "state: needs a value."),
-        ("vit !loss<1", "!loss<", "No filter knows loss."),
+        ("vit !loss<1", "!loss<", "loss< is not a filter."),
         ("idle:30%", "30%", "'30%' is not a percentage after > or <."),
         ("age<soon", "<soon", "'<soon' is not an age."),
         ("state>done", ">done", "'>done' is not a state."),

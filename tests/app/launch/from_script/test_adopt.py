@@ -191,7 +191,7 @@ def test_each_note_is_true_of_what_the_script_does() -> None:
     assert changes["first line"] == "#!/bin/bash → #!/bin/bash -l"
     assert changes["--open-mode=truncate"] == "truncate → append"
     assert "--open-mode=truncate" not in derived
-    assert changes["working folder"].startswith("where sbatch runs → $RUN_DIR/code")
+    assert changes["working folder"].startswith("where sbatch is called → $RUN_DIR/code")
     assert changes["srun --kill-on-bad-exit=0"] == "0 → 1"
     assert changes["srun's options"] == "not set → --label"
     assert "TORCHINDUCTOR_CACHE_DIR" in changes["variables of the site's profile"]
@@ -361,7 +361,7 @@ def test_what_became_no_key_is_not_kept() -> None:
 def test_the_terminal_shows_the_new_value_of_what_changed() -> None:
     lines = " ".join(" ".join(import_lines(imported(GUIDE, sites()["lumi"]))).split())
     assert "srun --cpu-bind=mask_cpu=$MASKS: mask_cpu=0xfe," in lines
-    assert "… → the profile's cores of each GPU" in lines
+    assert "… → the profile's cores for each GPU" in lines
 
 
 @pytest.mark.parametrize("stage", [1, 2, None])
@@ -532,7 +532,7 @@ def test_a_binding_that_the_site_has_not_is_lost_with_the_launcher_that_binds() 
     text = LUMI[: LUMI.index("SIF=")].replace("ntasks-per-node=8", "ntasks-per-node=1")
     found = imported(f"{text}srun torchrun --numa-binding=exclusive train.py\n", site)
     (words,) = (item.words for item in found.lost if "numa-binding" in item.what)
-    assert words == "this site's profile binds no rank of torchrun; `launcher: srun` binds each"
+    assert words == "this site's profile does not bind torchrun's ranks; `launcher: srun` does"
 
 
 def test_a_script_that_trains_nothing_is_refused() -> None:
@@ -575,7 +575,7 @@ def test_the_scripts_of_all_sites_documents_are_imported_and_every_change_is_sai
             if not (told_of or unasked or item.what in FOLLOWS):
                 silent.append(f"{row.name}: {item.what}: {item.words}")
     assert silent == []
-    assert len(refused) == 1 and "more than the 4 GPUs of a node of mn5" in refused[0]
+    assert len(refused) == 1 and "more than the 4 GPUs per node at mn5" in refused[0]
 
 
 def test_the_verb_writes_the_job_file_once_and_never_over_one(

@@ -334,9 +334,9 @@ def test_an_argument_that_a_bundled_trainer_lacks_is_refused_before_the_send() -
         (["epochs=3"], "takes no argument 'epochs=3' here", "Write --epochs=3.", ("--epochs=3",)),
         (["--tf32", "yes"], "takes no argument 'yes' here", "Remove it", None),
         (["--tf32=yes"], "--tf32 takes no value", "Write only --tf32.", ("--tf32",)),
-        (["--steps", "5", "--lr"], "--lr lacks its value", "Write its value after it", None),
-        (["--lr", "--steps", "5"], "--lr lacks its value", "Write its value after it", None),
-        (["--batch-size"], "--batch-size lacks its value", "Write its value after it", None),
+        (["--steps", "5", "--lr"], "--lr lacks a value", "Write a value after it", None),
+        (["--lr", "--steps", "5"], "--lr lacks a value", "Write a value after it", None),
+        (["--batch-size"], "--batch-size lacks a value", "Write a value after it", None),
         (
             ["--optimizer", "sdg"],
             "--optimizer sdg",

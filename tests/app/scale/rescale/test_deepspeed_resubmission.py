@@ -159,7 +159,7 @@ def test_a_strategy_named_by_hand_brings_its_configuration(runs: Runs, work: Pat
     ("optimizer", "settings", "nodes", "reason"),
     [
         ("SGD", [], 2, "not that of SGD; 8 ranks wrote it, and 16 would read it"),
-        ("Adam", ["strategy=zero2"], 1, "it is of ZeRO stage 1, not 2"),
+        ("Adam", ["strategy=zero2"], 1, "its ZeRO stage is 1, not 2"),
     ],
 )
 def test_a_zero_checkpoint_that_cannot_be_divided_starts_from_scratch(

@@ -42,7 +42,7 @@ def test_two_nodes_in_place_of_one(
 
 
 def test_the_words_name_the_limit_that_was_passed() -> None:
-    assert "at most 4 GPUs for a job" in " ".join(larger("roihu", "gpumedium").notes)
+    assert "at most 4 GPUs per job" in " ".join(larger("roihu", "gpumedium").notes)
     assert "at most 1 node:" in " ".join(larger("mahti", "gpusmall", gpus_per_node=2).notes)
 
 

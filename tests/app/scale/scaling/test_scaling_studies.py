@@ -69,7 +69,7 @@ def test_the_work_of_a_run_that_reports_no_batch_is_not_guessed_from_its_start(
     assert rungs.basis(found).startswith(
         "The number of samples is unknown, so lumitui cannot predict a time. If an argument sets "
     )
-    assert "No run tells its start-up yet" in " ".join(scaling_words.notes(found))
+    assert "No run has reported its start-up yet" in " ".join(scaling_words.notes(found))
     # A run of the same size says how long the start takes: 100 s less 15 s of steps.
     runs.history.begin(trained("known", 1, "done", global_batch=50))
     lines = [b'{"step": %d, "samples_per_s": 50}' % at for at in range(1, 16)]
@@ -239,7 +239,7 @@ def test_one_size_predicts_others_where_the_links_of_the_site_are_known(runs: Ru
     # More than no gain, less than ideal: the exchange of 350 MB costs a little of 256 ms.
     assert 3700 < four.speed.likely < 3995 and four.speed.low < 0.8 * four.speed.likely
     said = scaling_words.basis(found)
-    assert said.startswith("A step of 1 node takes 256 ms, of which the exchange adds")
+    assert said.startswith("A step on 1 node takes 256 ms, of which the exchange adds")
     assert "each rank sends 693 MB per step" in said and "87.6 GB/s between nodes" in said
     assert scaling_words.table(found).rows[2][2].startswith("~")
     advice = advise_size(found, SizeGoal())
@@ -262,7 +262,10 @@ def test_an_exchange_that_the_run_measured_counts_not_the_profiles_links(runs: R
     assert found.steps and found.steps.calibrated.exposed == 0.0256
     assert found.steps.step(8, 1).exposed == pytest.approx(0.0256)
     said = scaling_words.basis(found)
-    assert "waited 25.6 ms for gradients, as measured (38.4 ms of exchange); 230 ms" in said
+    assert (
+        "waited 25.6 ms for gradients, as measured (38.4 ms of exchange); computation takes 230 ms"
+        in said
+    )
     assert "times as long as at 100 GB/s in a node and" in said and "profile" not in said
     four, hoped = size_of(found, 4).speed, size_of(assumed, 4).speed
     assert four and hoped and four.likely and hoped.likely and four.likely < 0.95 * hoped.likely

@@ -150,7 +150,7 @@ def test_a_file_that_stays_is_parsed_once(tmp_path: Path, monkeypatch: pytest.Mo
         ("env:\n  A: 1\n  A: 2\n", 3, "'A' appears twice"),
         ("env:\n\tA: 1\n", 2, "a tab before the text"),
         ("name: a\n  nodes: 1\n", 2, "not valid YAML (a key or list item is not allowed here)"),
-        ("name: a\nnodes:1\nx: 2\n", 2, "not valid YAML (a key needs a colon and a blank)"),
+        ("name: a\nnodes:1\nx: 2\n", 2, "not valid YAML (a key needs a colon and a space)"),
         ("a:\n  b: 1\n c: 2\n", 3, "not valid YAML (the indentation matches no line above)"),
         ("name: a\nx: 'a'b'\n", 2, "not valid YAML (text follows a closing quote or bracket)"),
         ("name: a\n\tx: 1\n", 2, "not valid YAML (a tab before the text)"),

@@ -149,7 +149,7 @@ def test_files_that_change_or_vanish_are_reported_and_the_rest_comes(
     target = tmp_path / "here"
     brought = fetch(Meanwhile(transport, change), str(results), ["*"], target)
     assert [(item.name, item.why) for item in brought.left] == [
-        ("gone", "it does not exist or is unreadable"), ("log", "it changed in between")
+        ("gone", "it does not exist or is unreadable"), ("log", "it changed meanwhile")
     ]  # fmt: skip
     assert [item.name for item in brought.files if item.name.endswith("one.pt")]
     assert os.listdir(target) == ["checkpoints"]

@@ -37,8 +37,8 @@ def test_each_obstacle_is_one_files(run: Path, tmp_path: Path) -> None:
     assert [item.name for item in brought.files] == ["a/two", "e"]
     assert {item.name: item.why for item in brought.left} == {
         "a/b/one": "a/b is not a folder here",
-        "c/three": f"c is a link here that leads out of {here}",
-        "d": "a folder of that name is here",
+        "c/three": f"c is a link here that points outside {here}",
+        "d": "a folder with that name exists here",
     }
     assert os.listdir(out) == [] and not (here / "e").is_symlink()
     assert (here / "a" / "b").read_text() == "a file where a folder is wanted"
