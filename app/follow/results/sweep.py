@@ -105,11 +105,7 @@ class Sweeps:
         self._history = history
 
     def of(self, run_id: str) -> Sweep:
-        """Return the grid of a run, without querying a site.
-
-        Raises:
-            InputError: no such run, or it is not part of a grid.
-        """
+        """Return the grid of a run, without querying a site; InputError if it is in none."""
         run = self._history.get(run_id)
         series = self._history.series.of_run(run.id)
         if series is None or series.kind != "grid":
