@@ -86,11 +86,7 @@ class Strategy(Protocol):
         """
 
     def load(self, folder: Path, saved_by: int) -> None:
-        """Resume from a save by `saved_by` ranks, with the learning rate of this run.
-
-        Raises:
-            UsageError: the save cannot be read.
-        """
+        """Resume from a save by `saved_by` ranks, with the learning rate of this run."""
 
 
 @dataclass(frozen=True)
