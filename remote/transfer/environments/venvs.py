@@ -35,7 +35,6 @@ def build(transport: Transport, folder: str, seconds: float, report: Callable[[s
 
     Raises:
         RefusedError: pip or the site refused.
-        LinkError: the link was lost.
     """
     end = f"lumitui-end-{secrets.token_hex(8)}"
     script = (
@@ -149,11 +148,7 @@ class RemovedVenvs:
 
 @purpose("environments")
 def list_venvs(transport: Transport, folder: str) -> list[Venv]:
-    """Return the environments in `folder`, most recently used first.
-
-    Raises:
-        LinkError: the site cannot be reached.
-    """
+    """Return the environments in `folder`, most recently used first."""
     marker = new_marker()
     script = fill(_LIST, functions=record_functions(marker), folder=quote(folder))
     result = transport.run(script, timeout=_SECONDS)
@@ -203,7 +198,6 @@ def remove_venvs(
 
     Raises:
         RefusedError: an environment could not be removed.
-        LinkError: the site cannot be reached.
     """
     script = fill(
         _REMOVE,

@@ -307,7 +307,6 @@ def list_files(
         InputError: a pattern is absolute or leaves the folder, or more than MOST_FILES files match.
         RefusedError: the folder is missing or cannot be entered.
         AnswerUnusable: the answer is not a list of files.
-        LinkError: the site cannot be reached.
     """
     _check_patterns(patterns)
     loops = [
@@ -322,11 +321,7 @@ def list_files(
 def list_again(
     transport: Transport, folder: str, names: Sequence[str], stop: Callable[[], bool]
 ) -> FileListing:
-    """Return those of `names` that still exist, with their current sizes.
-
-    Raises:
-        RefusedError, LinkError: as `list_files`.
-    """
+    """Return those of `names` that still exist, with their current sizes; see `list_files`."""
     listing = FileListing()
     for portion in portions(names):
         body = f"{SIZES}\nsizes {' '.join(quote(f'./{name}') for name in portion)}"
@@ -387,11 +382,7 @@ def _list(
 
 
 def _failure(rest: bytes) -> str:
-    """Return the message for a command that failed without a message.
-
-    Raises:
-        AnswerUnusable: a signal ended the command, or it could not be started.
-    """
+    """Return the message for a command that failed without one; AnswerUnusable if it was ended."""
     command, _, digits = rest[:40].decode("ascii", "replace").partition(" ")
     status = count(digits) or 0
     if status >= _KILLED:

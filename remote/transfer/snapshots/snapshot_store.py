@@ -184,9 +184,6 @@ def read_sums(
     """Return the hash of each file of `snapshots` in `folder`, by snapshot id and path.
 
     Omits missing snapshots and those with unreadable checksums.
-
-    Raises:
-        LinkError, LinkLost: see `Transport.run`.
     """
     script = "".join(
         _ONE.format(id=one, sums=quote(f"{folder}/{one}.sums"), most=MOST_BYTES)
