@@ -193,7 +193,7 @@ def _refuse_several(example: JobExample, gpus: int, site: Site) -> None:
 
 
 def _split(gpus: int, site: Site) -> tuple[int, int | None]:
-    """Return the nodes for `gpus` GPUs, and the GPUs per node; None means all GPUs of a node."""
+    """Return the nodes for `gpus` GPUs, and the GPUs per node (None: all); InputError if uneven."""
     each = site.node.gpus
     if gpus < each:
         return 1, gpus

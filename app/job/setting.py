@@ -110,7 +110,7 @@ def set_in(data: dict[str, Any], key: str, value: object) -> None:
 
 
 def without_nodes(spec: JobSpec, nodes: str) -> str:
-    """Return the setting that excludes `nodes`, in addition to those already excluded."""
+    """Return the setting that also excludes `nodes`; InputError if that is no list of nodes."""
     if not _NODES.fullmatch(nodes):
         raise InputError(
             f"{nodes!r} is not a list of nodes.", "Write names, like nid005001,nid005002."

@@ -110,7 +110,7 @@ def request(
 
 
 def read_answers(output: bytes, marker: str, questions: Sequence[Question[object]]) -> SiteAnswers:
-    """Return the answer to each query, or the reason if it is missing."""
+    """Return the answer to each query, or why it is missing; AnswerUnusable if they are too many."""
     by_name = {one.name: one for one in questions}
     texts: dict[str, str] = {}
     faults: dict[str, str] = {}

@@ -214,7 +214,7 @@ class Rotary:
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Rotary:
-        """Read a config.json: `rope_parameters` of transformers 5, `rope_scaling` before."""
+        """Read a config.json of transformers 5 or earlier; ValueError if it scales differently."""
         found: dict[str, object] = {}
         for name in ("rope_scaling", "rope_parameters"):
             value = config.get(name)

@@ -86,7 +86,7 @@ class Strategy(Protocol):
         """
 
     def load(self, folder: Path, saved_by: int) -> None:
-        """Resume from a save by `saved_by` ranks, with the learning rate of this run."""
+        """Resume from a save by `saved_by` ranks, at this run's learning rate; UsageError if it is bad."""
 
 
 @dataclass(frozen=True)
