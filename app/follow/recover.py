@@ -165,7 +165,7 @@ def work_roots(
 
 
 def folder_run(folder: RunFolder, site: str | None) -> Run:
-    """Return the run of `folder`, of `site` if given; ValueError with the reason if there is none."""
+    """Return the run of `folder`, of `site` if given; ValueError with the reason if it has none."""
     if folder.record is None:
         job = f"; its job was {folder.job_id}" if folder.job_id else ""
         what = "an older lumitui created it" if folder.composed else "it is not a run's folder"

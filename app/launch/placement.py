@@ -146,7 +146,7 @@ def _launcher_of(spec: JobSpec) -> Launcher:
 
 
 def _container_of(spec: JobSpec, site: Site) -> Container | None:
-    """Return the job's container, adapted to its image, or None; InputError if the site lacks it."""
+    """Return the job's container for its image, or None; InputError if the site lacks it."""
     changes = spec.container.image or spec.container.binds or spec.container.venv
     only = next(iter(site.containers)) if changes and len(site.containers) == 1 else None
     name = spec.container.generation or site.default_container or only

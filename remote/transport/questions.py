@@ -110,7 +110,7 @@ def request(
 
 
 def read_answers(output: bytes, marker: str, questions: Sequence[Question[object]]) -> SiteAnswers:
-    """Return the answer to each query, or why it is missing; AnswerUnusable if they are too many."""
+    """Return the answer to each query, or why it is missing; AnswerUnusable if too many came."""
     by_name = {one.name: one for one in questions}
     texts: dict[str, str] = {}
     faults: dict[str, str] = {}

@@ -56,7 +56,7 @@ class ForwardedPort:
     """A port for this machine only, whose connections are forwarded to a site."""
 
     def __init__(self, port: int, connect: Callable[[], Stream]) -> None:
-        """Listen on `port` (0: any), and `connect` for each connection; InputError if it is in use."""
+        """Listen on `port` (0: any), and `connect` for each client; InputError if it is in use."""
         try:
             self._listener = socket.create_server(("127.0.0.1", port))
         except OSError as error:

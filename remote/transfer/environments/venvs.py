@@ -25,13 +25,8 @@ _REASON = re.compile(r"^lumitui: the environment could not be built: (.*)$")
 def build(transport: Transport, folder: str, seconds: float, report: Callable[[str], None]) -> None:
     """Build the environment of the run in `folder`, unless it exists or another run builds it.
 
-    The build ends with the connection; its partial result is never used.
-
-    Args:
-        transport: To the login host.
-        folder: The run's folder, with its script.
-        seconds: Time limit of a build, and of waiting for another's.
-        report: Called with each line of progress.
+    The build ends with the connection; its partial result is never used. It may take `seconds`, and
+    so may waiting for another's. `report` gets each line of progress.
 
     Raises:
         RefusedError: pip or the site refused.
@@ -186,15 +181,10 @@ def remove_venvs(
     unused_days: int = 0,
     dry: bool = False,
 ) -> RemovedVenvs:
-    """Remove environments in `folder`; return their names and size.
+    """Remove environments in `folder`, or with `dry` only count; return their names and size.
 
-    Args:
-        transport: To the site.
-        folder: The folder of the environments.
-        keep: Names of those that unfinished runs use, which always stay.
-        only: Names to remove; empty: all unused for some days, and the rests of killed builds.
-        unused_days: Minimum days without use.
-        dry: Only count.
+    Those in `keep`, which unfinished runs use, always stay. Without `only`, all that were unused
+    for `unused_days` are removed, and the rests of killed builds.
 
     Raises:
         RefusedError: an environment could not be removed.

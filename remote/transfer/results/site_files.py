@@ -61,13 +61,8 @@ def ask(
 ) -> Generator[tuple[str, bytes], None, None]:
     """Yield the kind and the rest of each record; a stopped query ends early, without error.
 
-    Args:
-        transport: the site.
-        folder: the folder on the site in which `body` runs.
-        body: sh that prints records; its standard error is for messages.
-        stop: ends the query when it returns true.
-        most: maximum bytes of the whole answer.
-        hashed: maximum seconds of silence while the site hashes.
+    `body`, which runs in `folder`, is sh that prints records of at most `most` bytes in all; its
+    standard error is for messages. While the site hashes, it may be silent for `hashed` seconds.
 
     Raises:
         RefusedError: the folder cannot be entered.
