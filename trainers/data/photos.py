@@ -178,12 +178,10 @@ class FolderImages:
 def folder_images(
     folder: Path, size: tuple[int, int], classes: tuple[str, ...] | None = None
 ) -> FolderImages:
-    """Find the images in a folder.
+    """Find the images in a folder with one subfolder per class.
 
-    Args:
-        folder: has one subfolder per class.
-        size: channels and side of the decoded images.
-        classes: the training classes, for a test folder.
+    `size` has the channels and the side of the decoded images. For a test folder, `classes` are the
+    training classes.
 
     Raises:
         BadData: the folder has no images, or a class is unknown.

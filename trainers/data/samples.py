@@ -253,12 +253,8 @@ def random_crops(images: Tensor, side: int, random: Tensor) -> Tensor:
     """Return a random part of each image, scaled to side x side pixels and mirrored at random.
 
     Pixels are interpolated without smoothing, so photos should be packed at no more than twice the
-    model's size.
-
-    Args:
-        images: floats (count, channels, height, width).
-        side: of the result.
-        random: (count, 5) numbers from 0 to 1.
+    model's size. `images` are floats (count, channels, height, width); `random` has (count, 5)
+    numbers from 0 to 1.
     """
     area = AREA[0] + (AREA[1] - AREA[0]) * random[:, 0]
     low, high = torch.tensor(RATIO).log().tolist()
