@@ -58,7 +58,6 @@ def read_colleague(
 
     Raises:
         InputError: the folders are unknown or unreadable, or do not contain the run.
-        LinkError: the site cannot be reached.
     """
     if not _USER.fullmatch(user):
         raise InputError(f"{user!r} is not a user name.", "Give their login name.")

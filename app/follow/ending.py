@@ -20,11 +20,7 @@ LOG_BYTES = 200_000
 
 
 def ending_of(watcher: Watcher, run: Run) -> RunEnd:
-    """Return the facts of the end of `run`; reads the job's log on its site.
-
-    Raises:
-        LinkError: the site cannot be reached.
-    """
+    """Return the facts of the end of `run`; reads the job's log on its site."""
     log, offset = "", 0
     if run.job_id is not None:
         transport = watcher.connection(run.site).transport

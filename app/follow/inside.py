@@ -38,7 +38,6 @@ def prepare(
     Raises:
         InputError: the run is not running, or has no such rank.
         RefusedError: the job has no such node.
-        LinkError: the site cannot be reached.
     """
     connection = watcher.connection(run.site)
     call = _call(site, run, command, node=node, rank=rank, terminal=terminal)

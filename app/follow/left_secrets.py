@@ -36,11 +36,7 @@ class LeftSecrets:
     folder: Path
 
     def expect(self, run: Run) -> None:
-        """Note that `run` is about to be sent, if it has secrets.
-
-        Raises:
-            HistoryError: the note cannot be written.
-        """
+        """Note that `run` is about to be sent, if it has secrets; HistoryError if that fails."""
         if not run.spec.secret_names:
             return
         try:

@@ -153,7 +153,6 @@ def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> 
 
     Raises:
         RefusedError: there is no such log.
-        LinkError: the site cannot be reached.
     """
     if _never_logged(run):
         raise RefusedError(f"{run.id} has no log: it is {run.state}.", "It never had a job.")
@@ -396,7 +395,6 @@ class LogPages:
         Raises:
             InputError: no such run.
             RefusedError: there is no such log, or it cannot be read.
-            LinkError: the site cannot be reached.
         """
         run = self._watcher.history.get(run_id)
         transport = self._watcher.connection(run.site).transport
@@ -412,7 +410,6 @@ class LogPages:
         Raises:
             InputError: no such run.
             RefusedError: there is no such log, or it cannot be read.
-            LinkError: the site cannot be reached.
         """
         run = self._watcher.history.get(run_id)
         transport = self._watcher.connection(run.site).transport
@@ -427,7 +424,6 @@ class LogPages:
         Raises:
             InputError: no such run.
             RefusedError: there is no such log, or it cannot be searched.
-            LinkError: the site cannot be reached.
         """
         run = self._watcher.history.get(run_id)
         transport = self._watcher.connection(run.site).transport

@@ -43,9 +43,6 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
 
     A run ends in the history only once all its metrics have arrived, because nothing requests them
     afterwards.
-
-    Raises:
-        LinkError: the site cannot be reached.
     """
     watches = {run.id: transitions.watch_of(run) for run in runs}
     began = time.time()

@@ -56,7 +56,6 @@ def recover(watcher: Watcher, site_name: str, account: str, report: Report) -> R
     Raises:
         InputError: the site does not exist, or its work root needs an account and `account` is
             missing or invalid.
-        LinkError: the site cannot be reached.
         HistoryError: the history cannot be written.
     """
     site = watcher.sites.load(site_name)
@@ -146,7 +145,6 @@ def work_roots(
 
     Raises:
         InputError: one of `accounts` is invalid, or there is none.
-        LinkError: the site cannot be reached.
     """
     pattern = site.account.pattern
     if wrong := [name for name in accounts if not re.match(pattern, name)]:
@@ -167,11 +165,7 @@ def work_roots(
 
 
 def folder_run(folder: RunFolder, site: str | None) -> Run:
-    """Return the run of `folder`; without `site`, of any site.
-
-    Raises:
-        ValueError: there is none; the message says why.
-    """
+    """Return the run of `folder`, of `site` if given; ValueError with the reason if it has none."""
     if folder.record is None:
         job = f"; its job was {folder.job_id}" if folder.job_id else ""
         what = "an older lumitui created it" if folder.composed else "it is not a run's folder"

@@ -83,9 +83,6 @@ def cancel_late(run: Run, scheduler: "Scheduler") -> None:
     """Cancel the late job of an abandoned or cancelled run, found by its name and token.
 
     An unconfirmed cancel is retried at the next poll.
-
-    Raises:
-        LinkError: the site cannot be reached.
     """
     from lumitui.app.follow.transitions import watch_of
     from lumitui.app.launch.send.settle import GRACE_SECONDS, submission_of

@@ -36,12 +36,7 @@ class KeptSpec:
     """The JSON of a job file that any version may have written."""
 
     def __init__(self, text: str | bytes) -> None:
-        """Take JSON.
-
-        Raises:
-            ValueError: invalid JSON, or a key that lists show is missing; the message names the
-                field.
-        """
+        """Take JSON; ValueError, with the field, if it is invalid or lacks a key of `Brief`."""
         try:
             data = json.loads(text)
         except (ValueError, TypeError) as error:
@@ -55,11 +50,7 @@ class KeptSpec:
 
     @cached_property
     def spec(self) -> "JobSpec":
-        """The whole job file.
-
-        Raises:
-            ValueError: another version wrote it; the message names the field.
-        """
+        """The whole job file; ValueError, with the field, if another version wrote it."""
         # Imported late: pydantic takes twice as long as everything else that a list needs.
         from pydantic import ValidationError
 
@@ -90,11 +81,7 @@ class LateSpec:
     """
 
     def __get__(self, run: object | None, owner: type) -> "JobSpec":
-        """Return the job file.
-
-        Raises:
-            HistoryError: another version wrote it.
-        """
+        """Return the job file; HistoryError if another version wrote it."""
         if run is None:
             raise AttributeError("the field has no default")
         held: JobSpec | KeptSpec = vars(run)["spec"]

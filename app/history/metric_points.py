@@ -333,11 +333,7 @@ class Glances:
             return self._kept.get(key)
 
     def take(self, keys: Iterable[GlanceKey]) -> None:
-        """Preview runs.
-
-        Raises:
-            HistoryError: it cannot be read.
-        """
+        """Preview runs; HistoryError if the history cannot be read."""
         for key in keys:
             if self.known(key) is None:
                 glance = glance_of(self._metrics.figures(key[0]))

@@ -383,11 +383,7 @@ UNFINISHED = tuple(state.value for state in State if not state.is_final)
 
 
 def one_line(note: str) -> str:
-    """Return `note` if it is one line of at most 200 characters without control characters.
-
-    Raises:
-        InputError: the note is not.
-    """
+    """Return `note`; InputError unless it is one line of at most 200 printable characters."""
     if UNSEEN.search(note) or SEPARATOR.search(note) or {"\n", "\t"} & set(note):
         raise InputError(
             "A note must be one line without control characters.", "Write it on one line."

@@ -17,11 +17,7 @@ Check = Callable[[object, str], Any]
 
 
 def from_json(check: Check, text: str | bytes, place: str) -> Any:
-    """Return the checked content of JSON; errors call it `place`.
-
-    Raises:
-        ValueError: the JSON is invalid; the message names the field.
-    """
+    """Return the checked content of JSON; ValueError, with the field below `place`, if invalid."""
     try:
         data = json.loads(text)
     except (ValueError, TypeError) as error:

@@ -260,11 +260,7 @@ def set_key(text: str, place: tuple[str, ...], value: Value | None) -> str:
 
 
 def _written(text: str, place: tuple[str, ...], value: Value | None) -> str:
-    """Return `text` with the value at `place` written so that most of the text stays.
-
-    Raises:
-        InputError: only the user can edit it.
-    """
+    """Return `text` with the value at `place`; InputError if only the user can write it."""
     before = Document(text, "the job file", plain=True)
     result = _with(before.data, place, value)
     for candidate in candidates(text, before.root, place, value):

@@ -113,11 +113,7 @@ class Beginning:
 
 
 def chosen(beginning: Beginning) -> JobExample:
-    """Return the example that a user chose.
-
-    Raises:
-        InputError: there is no such example or trainer, or the user named more than one.
-    """
+    """Return the example that a user chose; InputError if it is unknown, or several are."""
     choices = [item for item in (beginning.script, beginning.trainer, beginning.example) if item]
     if len(choices) > 1:
         raise InputError(
@@ -197,11 +193,7 @@ def _refuse_several(example: JobExample, gpus: int, site: Site) -> None:
 
 
 def _split(gpus: int, site: Site) -> tuple[int, int | None]:
-    """Return the nodes for `gpus` GPUs, and the GPUs per node; None means all GPUs of a node.
-
-    Raises:
-        InputError: `gpus` is more than one node has, but not a multiple of it.
-    """
+    """Return the nodes for `gpus` GPUs, and the GPUs per node (None: all); InputError if uneven."""
     each = site.node.gpus
     if gpus < each:
         return 1, gpus
@@ -255,11 +247,7 @@ _NO_PATH = (errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR)
 
 
 def refuse_there(folder: Path, files: tuple[tuple[str, str], ...]) -> None:
-    """Refuse to overwrite one of `files` in a folder.
-
-    Raises:
-        InputError: one exists.
-    """
+    """Raise InputError if one of `files` exists in the folder."""
     existing = [name for name, _ in files if (folder / name).exists()]
     if existing:
         raise InputError(

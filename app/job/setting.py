@@ -110,11 +110,7 @@ def set_in(data: dict[str, Any], key: str, value: object) -> None:
 
 
 def without_nodes(spec: JobSpec, nodes: str) -> str:
-    """Return the setting that excludes `nodes`, in addition to those already excluded.
-
-    Raises:
-        InputError: `nodes` is not a list of nodes.
-    """
+    """Return the setting that also excludes `nodes`; InputError if that is no list of nodes."""
     if not _NODES.fullmatch(nodes):
         raise InputError(
             f"{nodes!r} is not a list of nodes.", "Write names, like nid005001,nid005002."
@@ -127,11 +123,7 @@ def without_nodes(spec: JobSpec, nodes: str) -> str:
 
 
 def half_batch(spec: JobSpec) -> str:
-    """Return the setting that halves the samples of a step.
-
-    Raises:
-        InputError: the job file does not set the batch size, or it is 1.
-    """
+    """Return the setting that halves the samples of a step; InputError if it is 1 or not set."""
     name = batch_argument(spec)
     if name is None:
         raise InputError(

@@ -69,11 +69,7 @@ def is_first_run(settings: Settings) -> bool:
 
 
 def write_whole(file: Path, text: str, mode: int = 0o600) -> None:
-    """Write a small file atomically; by default only its owner can read it.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a small file atomically; by default only its owner can read it."""
     import tempfile
 
     number, part = tempfile.mkstemp(prefix=f".{file.stem}-", dir=file.parent)  # mode 0600

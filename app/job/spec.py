@@ -320,11 +320,7 @@ def at_line_of(path: Path, error: InputError) -> str:
 
 
 def read_job(path: Path) -> JobSpec:
-    """Return the job in the file at `path`.
-
-    Raises:
-        InputError: the file is invalid; the message lists every mistake with its line.
-    """
+    """Return the job in the file at `path`; InputError with all its mistakes, by line."""
     from lumitui.remote.site.reading.yaml_document import read_document
 
     return job_of(read_document(path, plain=True))
@@ -338,11 +334,7 @@ def parse_job(text: str, name: str) -> JobSpec:
 
 
 def job_of(document: "Document") -> JobSpec:
-    """Return the job of a document, after checking those of its `then:`.
-
-    Raises:
-        InputError: it is invalid; the message lists every mistake with its line.
-    """
+    """Return the job of a document and check its `then:`; InputError with all mistakes, by line."""
     spec = validate(document, JobSpec, document.data)
     for name in spec.then:
         follower(spec, name, document)

@@ -116,11 +116,7 @@ def placement_of(spec: JobSpec, site: Site) -> Placement:
 
 
 def partition_of(spec: JobSpec, site: Site) -> Partition:
-    """Return the job's partition.
-
-    Raises:
-        InputError: the site has no such partition.
-    """
+    """Return the job's partition; InputError if the site has none of that name."""
     if spec.partition in (site.other_partitions or ()):
         raise InputError(
             f"{spec.partition} at {site.name} has no nodes with {site.node.gpu}, the only kind "
@@ -139,11 +135,7 @@ def partition_of(spec: JobSpec, site: Site) -> Partition:
 
 
 def _launcher_of(spec: JobSpec) -> Launcher:
-    """Return the job's launcher.
-
-    Raises:
-        InputError: there is no such launcher.
-    """
+    """Return the job's launcher; InputError if there is none of that name."""
     if spec.launcher not in launchers():
         raise InputError(
             f"{spec.launcher!r} is not a launcher.",
@@ -154,11 +146,7 @@ def _launcher_of(spec: JobSpec) -> Launcher:
 
 
 def _container_of(spec: JobSpec, site: Site) -> Container | None:
-    """Return the job's container generation, adapted to its image; None: no container.
-
-    Raises:
-        InputError: the site has no such generation.
-    """
+    """Return the job's container for its image, or None; InputError if the site lacks it."""
     changes = spec.container.image or spec.container.binds or spec.container.venv
     only = next(iter(site.containers)) if changes and len(site.containers) == 1 else None
     name = spec.container.generation or site.default_container or only

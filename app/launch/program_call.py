@@ -120,11 +120,7 @@ def own_python(place: Placement) -> str:
 
 
 def mpi_of(place: Placement) -> Mpi | None:
-    """Return the site's mpirun, for the launcher that calls it.
-
-    Raises:
-        InputError: the profile has none.
-    """
+    """Return the site's mpirun, for the launcher that calls it; InputError if there is none."""
     if place.launcher.tasks != "slot":
         return None
     if place.site.mpi is None:

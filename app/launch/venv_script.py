@@ -41,11 +41,7 @@ def name_in(script: str) -> str | None:
 
 
 def venv_values(place: Placement) -> dict[str, object]:
-    """Return the values for the template of venv.sh.
-
-    Raises:
-        InputError: a requirement is not valid in an environment.
-    """
+    """Return the values for the template of venv.sh; InputError if a requirement is not valid."""
     venv, container, recipe = _venv(place), place.container, place.site.venv
     for line in venv.lines:
         check_requirement(line)

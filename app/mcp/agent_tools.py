@@ -287,11 +287,7 @@ class AgentTools:
             return 60.0
 
     def _job_file(self, path: str) -> Path:
-        """Return the job file at `path`, in the agent's folder.
-
-        Raises:
-            InputError: the file is elsewhere, hidden, not YAML, or lumitui's own.
-        """
+        """Return the job file at `path`; InputError unless it is the user's YAML in the folder."""
         own = (self._settings.file.parent.resolve(), self._settings.data.resolve())
         try:
             target = (self._folder / path).resolve()
@@ -386,11 +382,7 @@ class AgentTools:
             raise refused
 
     def _cancellable(self, run_id: str) -> Run:
-        """Return a run that an agent may cancel, which is one that an agent sent.
-
-        Raises:
-            InputError: the run does not exist, or agents may not cancel it.
-        """
+        """Return a run that an agent sent; InputError if there is none, or they may not cancel."""
         run, allowance = self._runs.history.get(run_id), self._allowance()
         ask = f"Ask the user to run `lumitui cancel {run.id}`."
         if "cancel" not in allowance.may or run.site not in allowance.sites:

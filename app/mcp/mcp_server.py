@@ -130,11 +130,7 @@ def _add_resources(server: MCPServer, tools: AgentTools) -> None:
 
 
 def _text(read: Callable[[], Data]) -> str:
-    """Return the content of a resource as JSON.
-
-    Raises:
-        ResourceError: the resource cannot be read.
-    """
+    """Return the content of a resource as JSON; ResourceError if there is none."""
     try:
         with attendance(False):
             return json.dumps(plain_data(read()), ensure_ascii=False, indent=1)

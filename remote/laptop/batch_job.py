@@ -61,11 +61,7 @@ class BatchJob:
         self.start()
 
     def start(self) -> None:
-        """Start bash on the copy of the script.
-
-        Raises:
-            OSError: it could not be started.
-        """
+        """Start bash on the copy of the script; OSError if it could not be started."""
         adopt_orphans()
         if self.wake < 0:
             self.wake, woken = os.pipe()

@@ -99,9 +99,6 @@ def ask_overview(transport: Transport, clean: str, budget: str) -> ClusterOvervi
     """Query a site for all parts in one request; `budget` is the site's own command, or ''.
 
     `clean` is sh that unsets variables that would change Slurm's answers.
-
-    Raises:
-        LinkError: the site cannot be reached.
     """
     unset = r"unset $(env | sed -nE 's/^(SINFO_[A-Z0-9_]*)=.*/\1/p')"
     answers = ask(transport, f"{clean}\n{unset}", _questions(budget), timeout=SECONDS)

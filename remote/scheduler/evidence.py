@@ -267,11 +267,7 @@ def settle_by_evidence(
     void: bool,
     grace: float,
 ) -> SubmissionOutcome:
-    """Read the evidence; see Scheduler.settle.
-
-    Raises:
-        LinkLost: the reply was lost.
-    """
+    """Read the evidence, see Scheduler.settle; LinkLost if the reply was lost."""
     marker = new_marker()
     script = settle_script(
         submission, functions, marker, deep=deep, void=void, grace=math.ceil(grace)
@@ -280,11 +276,7 @@ def settle_by_evidence(
 
 
 def outcome_of(result: Result, marker: str) -> SubmissionOutcome:
-    """Return the evidence in an answer with `marker`.
-
-    Raises:
-        LinkLost: the output is not an answer.
-    """
+    """Return the evidence in an answer with `marker`; LinkLost if the output is no answer."""
     for words, content in parse_records(result.out, marker):
         match words:
             case ["answer", kind, asked, *more]:

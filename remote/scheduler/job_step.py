@@ -141,7 +141,6 @@ def place_step(transport: Transport, call: StepCall, clean: str) -> str:
 
     Raises:
         RefusedError: the job is not running, or has no such node.
-        LinkError: the site cannot be reached.
     """
     marker = new_marker()
     step = _slurm_step(call, clean) if clean else f"exec bash -c {quote(inside_script(call))}"
@@ -171,7 +170,6 @@ def node_of(transport: Transport, call: StepCall, clean: str) -> str:
 
     Raises:
         RefusedError: the job is not running, or has no such node.
-        LinkError: the site cannot be reached.
     """
     marker = new_marker()
     script = f"{record_functions(marker)}\n{_nodes_script(call, clean)}\nexit 0"
@@ -270,7 +268,6 @@ def read_gpus(
 
     Raises:
         RefusedError: the step could not start, or the command failed on all nodes.
-        LinkError: the site cannot be reached.
     """
     marker = new_marker()
     script = gpus_script(marker, clean, job_id, nodes, readings)

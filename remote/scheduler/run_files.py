@@ -41,11 +41,7 @@ _MOST = 10**9  # a rank, and the absolute value of an exit code
 
 @purpose("metrics")
 def poll_files(transport: Transport, watches: Sequence[Watch]) -> dict[str, NewRunFiles]:
-    """Return the new contents of the folders of `watches`, with as many metrics as fit.
-
-    Raises:
-        LinkError: the site cannot be reached.
-    """
+    """Return the new contents of the folders of `watches`, with as many metrics as fit."""
     marker = new_marker()
     most = max(METRICS_BYTES, REST_BYTES // max(1, len(watches)))
     script = f"{record_functions(marker)}\n{files_script(watches, most, skip=True)}"

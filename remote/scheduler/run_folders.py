@@ -60,11 +60,7 @@ class RunFolder:
 
 @purpose("recover")
 def list_accounts(transport: Transport, pattern: str) -> list[str]:
-    """Return the accounts that match the profile's `pattern`: Slurm's associations, then groups.
-
-    Raises:
-        LinkError: the site cannot be reached.
-    """
+    """Return the accounts that match the profile's `pattern`: Slurm's associations, then groups."""
     return parse_accounts(transport.run(_ACCOUNTS, timeout=60.0).text, pattern)
 
 
@@ -80,9 +76,6 @@ def list_folders(transport: Transport, work: str) -> list[str] | None:
     """Return the paths of all run folders below the work root `work`; None if it is missing.
 
     Omits names that no run can have.
-
-    Raises:
-        LinkError: the site cannot be reached.
     """
     marker = new_marker()
     script = f"""{record_functions(marker)}
@@ -101,11 +94,7 @@ exit 0"""
 
 @purpose("recover")
 def read_folders(transport: Transport, paths: Sequence[str]) -> list[RunFolder]:
-    """Return the contents of the folders at `paths`, without missing ones.
-
-    Raises:
-        LinkError: the site cannot be reached.
-    """
+    """Return the contents of the folders at `paths`, without missing ones."""
     calls = "\n".join(f"one {index} {quote(path)}" for index, path in enumerate(paths))
     answer = _answer(transport, calls)
     return [
@@ -132,9 +121,6 @@ def read_newest(transport: Transport, roots: Sequence[str], name: str, most: int
 
     `name` is one run's, or "" for all. Follows no link below a root, because anybody may have
     created it.
-
-    Raises:
-        LinkError: the site cannot be reached.
     """
     words = " ".join(map(quote, roots))
     answer = _answer(transport, fill(_NEWEST, roots=words, name=quote(name or "*"), most=str(most)))

@@ -210,11 +210,7 @@ class Scheduler(Protocol):
         ...
 
     def overview(self, budget: str) -> "ClusterOverview":
-        """Return nodes, queue, reservations and the site's `budget` command, in one request.
-
-        Raises:
-            LinkError: the site cannot be reached.
-        """
+        """Return nodes, queue, reservations and the site's `budget` command, in one request."""
         ...
 
     def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> "tuple[GpuReading, ...]":
@@ -222,7 +218,6 @@ class Scheduler(Protocol):
 
         Raises:
             RefusedError: the step could not start, or the GPUs cannot be read.
-            LinkError: the site cannot be reached.
         """
         ...
 
@@ -231,7 +226,6 @@ class Scheduler(Protocol):
 
         Raises:
             RefusedError: the job is not running, or has no such node.
-            LinkError: the site cannot be reached.
         """
         ...
 

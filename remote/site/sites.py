@@ -73,11 +73,7 @@ class Sites:
         return sorted(self._files)
 
     def path(self, name: str) -> Path:
-        """Return the file that describes `name`.
-
-        Raises:
-            InputError: no such profile.
-        """
+        """Return the file that describes `name`; InputError if there is none."""
         return self._find(name)[0]
 
     def own(self) -> list[str]:
@@ -90,11 +86,7 @@ class Sites:
         return [name for name, paths in every if BUILT_IN not in {path.parent for path in paths}]
 
     def load(self, name: str) -> Site:
-        """Return the site called `name`.
-
-        Raises:
-            InputError: no such profile, or a mistake in it.
-        """
+        """Return the site called `name`; InputError if it has no profile, or one with a mistake."""
         # Late: lists of runs need no profile.
         from lumitui.remote.site.profile import Site
         from lumitui.remote.site.reading.validation import validate
@@ -104,11 +96,7 @@ class Sites:
         return validate(document, Site, data, "`lumitui schema site` lists the keys.")
 
     def least_pause(self, name: str) -> float:
-        """Return the fewest seconds between two polls that the system's profiles allow; or 0.
-
-        Raises:
-            InputError: no such profile, or a mistake in it.
-        """
+        """Return the fewest seconds between two polls that the system's profiles allow; or 0."""
         _, data, least = self._merged(name, ())
         return max(least, self._least_at(data))
 
@@ -239,11 +227,7 @@ def _without_person(data: dict[str, object]) -> None:
 
 
 def _refuse_writable(path: Path) -> None:
-    """Refuse a shared profile that every user can change: its commands run as its reader.
-
-    Raises:
-        InputError: the file or its folder is writable for all.
-    """
+    """Raise InputError if all may write a shared profile: its commands run as its reader."""
     for each in (path, path.parent):
         if each.exists() and each.stat().st_mode & stat.S_IWOTH:
             raise InputError(

@@ -65,11 +65,7 @@ class Manifest:
 
     @staticmethod
     def parse(text: str) -> "Manifest":
-        """Return the manifest that `text` describes.
-
-        Raises:
-            InputError: the text is not from `Manifest.text`.
-        """
+        """Return the manifest that `text` describes; InputError unless it is of `Manifest.text`."""
         try:
             entries = tuple(ManifestEntry(*json.loads(line)) for line in text.splitlines())
         except (ValueError, TypeError) as error:

@@ -33,16 +33,11 @@ def scan(
 
     Omits what .gitignore and .lumituiignore files exclude (the latter take precedence, and their
     `!` includes files again), .git, __pycache__, node_modules, virtual environments, and what looks
-    like a secret by name or contents.
+    like a secret by name or contents: `guard` decides, and records the decisions.
 
-    Args:
-        root: the project's folder.
-        extra: files from elsewhere, by their POSIX path in the copy.
-        guard: decides what looks like a secret, and records the decisions.
-        limits: the maximum size.
-        hashes: the cache of earlier scans; updated and saved.
-        elsewhere: files and folders in it that reach the site in another way.
-        follow: the links out of it to follow; records their files.
+    `extra` has files from elsewhere, by their POSIX path in the copy; those `elsewhere` reach the
+    site in another way. `follow` selects the links out of the project, and records their files.
+    `hashes`, the cache of earlier scans, is updated and saved.
 
     Raises:
         InputError: a file must not or cannot be sent, or the project is too large.

@@ -61,11 +61,7 @@ class Dialog:
         return len(self._asked)
 
     def put(self, question: LoginQuestion) -> str:
-        """Return the user's answer.
-
-        Raises:
-            Unanswered: they declined.
-        """
+        """Return the user's answer; Unanswered if they declined."""
         word = self._ask(question)
         if word is None:
             self.declined = True

@@ -177,11 +177,7 @@ class Keyring:
             self.objections.append(f"the certificate {name} {objection}")
 
     def _load(self, path: Path) -> paramiko.PKey | None:
-        """Return the key in `path`; None if it is unusable, which is recorded.
-
-        Raises:
-            Locked: it has a passphrase.
-        """
+        """Return the key in `path`, or None and record why; Locked if it has a passphrase."""
         try:
             return load_key(path, None)
         except Unusable as error:

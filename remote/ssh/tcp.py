@@ -102,16 +102,11 @@ def dial(
     source: str | None = None,
     family: str = "",
 ) -> socket.socket:
-    """Return a TCP connection to `host`, trying each of its addresses.
+    """Return a TCP connection to `host`, a name or an address; each address gets `timeout` seconds.
 
-    Args:
-        host: a name or an address.
-        port: TCP port.
-        timeout: seconds for each address.
-        alive: seconds of silence after which the kernel probes the peer.
-        stopped: called every 0.3 s; true ends the attempt.
-        source: local address or name to connect from; None: the system chooses.
-        family: the address family.
+    After `alive` seconds of silence, the kernel probes the peer. `stopped`, called every 0.3 s,
+    ends the attempt. `source` is the local address or name to connect from; None: the system
+    chooses.
 
     Raises:
         LinkError: the name is unknown, or no address answered.

@@ -251,11 +251,7 @@ class Answers:
 
 @purpose("inquiry")
 def inquire(transport: Transport, site: Site, query: InquiryRequest) -> Answers:
-    """Return the answers of `site`; the parts that failed are in `faults`.
-
-    Raises:
-        LinkError: the site cannot be reached, or its answer is unusable.
-    """
+    """Return the answers of `site`; the parts that failed are in `faults`."""
     head = f"{CLEAN}\nlook={quote(_LOOK)}"
     every = questions(query, site)
     replies = ask(transport, head, every, timeout=SECONDS)
@@ -341,11 +337,7 @@ class ExpectedStarts:
 
 @purpose("inquiry")
 def ask_starts(transport: Transport, scripts: Sequence[str]) -> ExpectedStarts:
-    """Return when a job of each of `scripts` (at most MOST_SCRIPTS) would start. One request.
-
-    Raises:
-        LinkError: the site cannot be reached, or its answer is unusable.
-    """
+    """Return when a job of each of `scripts` (at most MOST_SCRIPTS) would start. One request."""
     trials = [
         Question(f"trial-{number}", TEST_ONLY, trial, "sbatch --test-only", given=script)
         for number, script in enumerate(scripts[:MOST_SCRIPTS])

@@ -70,7 +70,6 @@ def venv_users(transport: Transport, root: str) -> dict[str, list[RunUser]]:
 
     Raises:
         AnswerUnusable: the site's answer is unusable.
-        LinkError: the site cannot be reached.
     """
     script = fill(_VENV_USERS, root=quote(root), venv=VENV_SCRIPT, script=JOB_SCRIPT)
     users: dict[str, list[RunUser]] = {}

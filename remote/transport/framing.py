@@ -201,11 +201,7 @@ class Outputs:
         return taken
 
     def feed(self, index: int, data: bytes) -> None:
-        """Take `data` of output `index`.
-
-        Raises:
-            AnswerUnusable: a limit is exceeded.
-        """
+        """Take `data` of output `index`; AnswerUnusable if a limit is exceeded."""
         reader = self.readers[index]
         own = reader.feed(data)
         if reader.skipped > MOST_NOISE:
@@ -250,11 +246,7 @@ class _Ends:
 
 
 def limited(chunks: Iterator[bytes], *, most: int, seconds: float) -> Iterator[bytes]:
-    """Yield the chunks of a stream limited to `most` bytes and `seconds`.
-
-    Raises:
-        AnswerUnusable: a limit was exceeded; everything before it was yielded.
-    """
+    """Yield the chunks of a stream; AnswerUnusable after `most` bytes or `seconds`."""
     rest, deadline = most, time.monotonic() + seconds
     try:
         for chunk in chunks:

@@ -95,11 +95,7 @@ class Local:
         return code if code >= 0 else 128 - code
 
     def tunnel(self, host: str, port: int) -> socket.socket:
-        """Return a connection to a port of this machine.
-
-        Raises:
-            ConnectionRefusedError: nothing listens there yet.
-        """
+        """Return a connection to a port of this machine; ConnectionRefusedError if it is closed."""
         return socket.create_connection((host, port), timeout=10)
 
     def close(self) -> None:

@@ -87,9 +87,6 @@ def ask(
     """Send all queries in one request of at most `timeout` seconds; each command may take `each`.
 
     `head` is sh that runs first, for example to unset variables that would change the answers.
-
-    Raises:
-        LinkError: the site cannot be reached, or its answer is unusable.
     """
     marker = new_marker()
     result = transport.run(request(marker, head, questions, each), timeout=timeout)
@@ -113,11 +110,7 @@ def request(
 
 
 def read_answers(output: bytes, marker: str, questions: Sequence[Question[object]]) -> SiteAnswers:
-    """Return the answer to each query, or the reason if it is missing.
-
-    Raises:
-        AnswerUnusable: there are too many records.
-    """
+    """Return the answer to each query, or why it is missing; AnswerUnusable if too many came."""
     by_name = {one.name: one for one in questions}
     texts: dict[str, str] = {}
     faults: dict[str, str] = {}

@@ -45,11 +45,7 @@ def record_functions(marker: str) -> str:
 
 
 def parse_records(output: bytes, marker: str) -> list[AnswerRecord]:
-    """Return the records of `output`, without the text between them.
-
-    Raises:
-        AnswerUnusable: there are more than MOST_RECORDS.
-    """
+    """Return the records of `output`; AnswerUnusable if there are more than MOST_RECORDS."""
     entries: list[AnswerRecord] = []
     begin = f"{marker} ".encode()
     position = 0

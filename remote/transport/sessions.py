@@ -56,11 +56,7 @@ class ForwardedPort:
     """A port for this machine only, whose connections are forwarded to a site."""
 
     def __init__(self, port: int, connect: Callable[[], Stream]) -> None:
-        """Listen on `port` (0: any free port). `connect` is called for each connection.
-
-        Raises:
-            InputError: another program uses the port.
-        """
+        """Listen on `port` (0: any), and `connect` for each client; InputError if it is in use."""
         try:
             self._listener = socket.create_server(("127.0.0.1", port))
         except OSError as error:
@@ -74,11 +70,7 @@ class ForwardedPort:
         threading.Thread(target=self._accept, name="forward", daemon=True).start()
 
     def is_up(self) -> bool:
-        """Whether a program listens at the other end; queries the site once.
-
-        Raises:
-            LinkError: the site cannot be reached.
-        """
+        """Whether a program listens at the other end; queries the site once."""
         try:
             self._connect().close()
         except OSError:

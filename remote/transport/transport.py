@@ -28,6 +28,9 @@ class Transport(Protocol):
     A script is sent between two lines with a random mark, so that a link that is cut half way runs
     nothing; the same mark frames the reply, because startup files print too. Nothing retries: only
     the caller knows whether a request may be repeated.
+
+    Whatever queries a site raises LinkError if it cannot be reached or gives no usable answer.
+    Docstrings name that error only if they add to it.
     """
 
     def run(

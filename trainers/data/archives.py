@@ -25,11 +25,7 @@ class TarImages:
     """The samples of several tars, sorted by name."""
 
     def __init__(self, tars: list[Path], size: tuple[int, int]) -> None:
-        """Find the samples, which are scaled to `channels` and `side`.
-
-        Raises:
-            BadData: a tar is damaged, or has no samples.
-        """
+        """Find the samples, which are scaled to `size`; BadData if there are none, or damage."""
         self.files = tars
         self._open = OpenFiles(tars)
         self._places: list[tuple[int, int, int]] = []
@@ -84,11 +80,7 @@ class Hdf5Images:
     """The samples of one group of a file, scaled to one size."""
 
     def __init__(self, file: Any, group: str, size: tuple[int, int]) -> None:
-        """Read the sizes of the datasets.
-
-        Raises:
-            BadData: the group lacks matching images and labels.
-        """
+        """Read the sizes of the datasets; BadData if the group lacks matching images and labels."""
         path = Path(file.filename)
         self.files = [path]
         try:
@@ -116,11 +108,7 @@ class Hdf5Images:
         self.shape = Shape("images", (channels, side, side), len(self.classes))
 
     def pixels(self, number: int) -> bytes:
-        """Read and scale one image.
-
-        Raises:
-            BadData: it cannot be read, or has floats outside 0 to 1.
-        """
+        """Read and scale one image; BadData if it cannot be read, or has floats outside 0 to 1."""
         (path,), (channels, side, _) = self.files, self.shape.input
         try:
             stored = self._images[number]
@@ -147,11 +135,7 @@ class Hdf5Images:
 
 
 def tar_images(where: Path, size: tuple[int, int]) -> tuple[TarImages, TarImages | None]:
-    """Return the training and test samples of a tar or a folder of tars.
-
-    Raises:
-        BadData: a tar is damaged.
-    """
+    """Return the training and test samples of a tar or a folder of tars; BadData if damaged."""
     tars = sorted(where.glob("*.tar")) if where.is_dir() else [where]
     tests = [path for path in tars if path.name.startswith(photos.TESTS)]
     learn = [path for path in tars if path not in tests]
@@ -161,11 +145,7 @@ def tar_images(where: Path, size: tuple[int, int]) -> tuple[TarImages, TarImages
 
 
 def hdf5_images(path: Path, size: tuple[int, int]) -> tuple[Hdf5Images, Hdf5Images | None]:
-    """Return the training and test samples of an HDF5 file.
-
-    Raises:
-        BadData: the file is damaged or lacks the datasets.
-    """
+    """Return the training and test samples of an HDF5 file; BadData if it has no such data."""
     try:
         file = photos.library("h5py", "h5py").File(path, "r")
     except OSError as error:

@@ -110,17 +110,11 @@ Shares: TypeAlias = TrainingShares | TestingShares
 def open_batches(
     samples: Samples, shares: Shares, view: View, device: torch.device, *, workers: int = 0
 ) -> Iterator[Iterator[Batch]]:
-    """Yield the micro batches of one rank, on its device.
+    """Yield the micro batches of one rank on `device`, as `view` transforms them for the model.
 
-    While one batch is processed, the next is copied to the GPU from pinned memory on a separate
-    stream, as long as the training does not wait for the GPU in between.
-
-    Args:
-        samples: the data.
-        shares: the positions of each micro batch.
-        view: transforms them for the model.
-        device: the target device.
-        workers: number of threads that read ahead; 0 reads each batch on request.
+    `shares` are the positions in each; `workers` threads read ahead, and 0 reads on request. While
+    one batch is processed, the next is copied to the GPU from pinned memory on a separate stream,
+    as long as the training does not wait for the GPU in between.
     """
     with closing(_read_ahead(samples, shares, workers, device)) as read:
         there = _on_gpu(read, device) if device.type == "cuda" else read

@@ -33,11 +33,7 @@ SHAPE = Shape("images", (1, 28, 28), 10)
 
 
 def open_set(folder: Path, shape: Shape = SHAPE) -> DataSet:
-    """Open the four files; digits keep their size, whatever the model expects.
-
-    Raises:
-        UsageError: a file is missing or invalid.
-    """
+    """Open the four files; digits keep their size. UsageError if one is missing or invalid."""
     return DataSet(_part(folder, "train"), _part(folder, "t10k"), (MEAN,), (DEVIATION,))
 
 

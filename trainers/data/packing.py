@@ -90,15 +90,11 @@ class Packed:
 
 
 def pack(source: Path, out: Path, size: tuple[int, int], workers: int, tell: Tell) -> Packed:
-    """Pack images.
+    """Pack the images in `source` into the folder `out`, which is created if missing.
 
-    Args:
-        source: a folder with one subfolder per class (optionally below `train` and `val`), a tar, a
-            folder of tars, or an HDF5 file.
-        out: the target folder; created if missing.
-        size: channels and side of the stored images.
-        workers: number of decoding threads.
-        tell: called with the progress.
+    `source` is a folder with one subfolder per class (optionally below `train` and `val`), a tar, a
+    folder of tars, or an HDF5 file. `size` has the channels and the side of the stored images,
+    `workers` threads decode, and `tell` gets the progress.
 
     Raises:
         BadData: an image is damaged, or `out` contains something else.
@@ -227,11 +223,9 @@ class Journal:
     """A file that lists each shard once it is on disk; locked until it is closed."""
 
     def __init__(self, folder: Path, plan: str) -> None:
-        """Read the existing shards.
+        """Read the existing shards in `folder`.
 
-        Args:
-            folder: the folder of the shards.
-            plan: identifies what is packed, so that shards of different plans are not mixed.
+        `plan` identifies what is packed, so that shards of different plans are not mixed.
 
         Raises:
             BadData: the folder contains another packing, or one that is still running.
@@ -303,14 +297,9 @@ class Text:
 
 
 def pack_text(where: Path, out: Path) -> Text:
-    """Write train.bin and val.bin with their description.
+    """Write train.bin and val.bin with their description into the folder `out`.
 
-    Args:
-        where: a file, or a folder that contains files at any depth.
-        out: the target folder.
-
-    Raises:
-        BadData: `where` has no text.
+    `where` is a file, or a folder with files at any depth; BadData if it has no text.
     """
     found = (path for path in where.rglob("*") if path.suffix in ENDINGS and path.is_file())
     paths = [where] if where.is_file() else sorted(found)

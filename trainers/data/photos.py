@@ -114,11 +114,7 @@ def photo_set(train: Samples, test: Samples, shape: Shape) -> DataSet:
 
 
 def library(module: str, name: str) -> Any:
-    """Return a module of the package `name`.
-
-    Raises:
-        UsageError: the package is not installed.
-    """
+    """Return a module of the package `name`; UsageError if it is not installed."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -168,11 +164,7 @@ class FolderImages:
         return batch(pictures, self.shape), torch.tensor(targets, dtype=torch.int64)
 
     def pixels(self, number: int) -> bytes:
-        """Read and decode one image.
-
-        Raises:
-            BadData: the image is damaged or missing.
-        """
+        """Read and decode one image; BadData if the image is damaged or missing."""
         path, (channels, side, _) = self.folder / self.names[number], self.shape.input
         try:
             content = path.read_bytes()
@@ -186,12 +178,10 @@ class FolderImages:
 def folder_images(
     folder: Path, size: tuple[int, int], classes: tuple[str, ...] | None = None
 ) -> FolderImages:
-    """Find the images in a folder.
+    """Find the images in a folder with one subfolder per class.
 
-    Args:
-        folder: has one subfolder per class.
-        size: channels and side of the decoded images.
-        classes: the training classes, for a test folder.
+    `size` has the channels and the side of the decoded images. For a test folder, `classes` are the
+    training classes.
 
     Raises:
         BadData: the folder has no images, or a class is unknown.
@@ -256,11 +246,7 @@ def open_set(folder: Path, shape: Shape) -> DataSet:
 
 
 def held_out(whole: Samples, where: Path) -> tuple[Samples, Samples]:
-    """Split off the last tenth for evaluation.
-
-    Raises:
-        BadData: there are too few samples.
-    """
+    """Split off the last tenth for evaluation; BadData if there are too few samples."""
     kept = len(whole) - len(whole) // HELD_OUT
     if kept == len(whole):
         raise BadData(

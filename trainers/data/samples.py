@@ -149,11 +149,7 @@ class OpenFiles:
         self._opening = Lock()
 
     def read_into(self, number: int, offset: int, into: memoryview) -> None:
-        """Fill `into` from the file at this offset.
-
-        Raises:
-            BadData: the file cannot be read or is too short.
-        """
+        """Fill `into` from the file at this offset; BadData if it is unreadable or too short."""
         path = self.paths[number]
         try:
             file = self._file(number)
@@ -168,21 +164,13 @@ class OpenFiles:
             ) from error
 
     def read(self, number: int, offset: int, length: int) -> bytearray:
-        """Read `count` bytes at this offset.
-
-        Raises:
-            BadData: the file cannot be read or is too short.
-        """
+        """Read `length` bytes at this offset; BadData if the file is unreadable or too short."""
         found = bytearray(length)
         self.read_into(number, offset, memoryview(found))
         return found
 
     def size(self, number: int) -> int:
-        """Return the size of a file in bytes.
-
-        Raises:
-            BadData: the file does not exist.
-        """
+        """Return the size of a file in bytes; BadData if it does not exist."""
         try:
             return self.paths[number].stat().st_size
         except OSError as error:
@@ -265,12 +253,8 @@ def random_crops(images: Tensor, side: int, random: Tensor) -> Tensor:
     """Return a random part of each image, scaled to side x side pixels and mirrored at random.
 
     Pixels are interpolated without smoothing, so photos should be packed at no more than twice the
-    model's size.
-
-    Args:
-        images: floats (count, channels, height, width).
-        side: of the result.
-        random: (count, 5) numbers from 0 to 1.
+    model's size. `images` are floats (count, channels, height, width); `random` has (count, 5)
+    numbers from 0 to 1.
     """
     area = AREA[0] + (AREA[1] - AREA[0]) * random[:, 0]
     low, high = torch.tensor(RATIO).log().tolist()

@@ -36,13 +36,10 @@ PICTURES = 64
 
 
 def open_data(where: str, *, shape: Shape, limit: int | None = None) -> DataSet:
-    """Open the data in a folder, or generate synthetic data.
+    """Open the data in a folder (`where`), or generate them for `synthetic` or `synthetic:COUNT`.
 
-    Args:
-        where: a folder of a known format, `synthetic` or `synthetic:COUNT`.
-        shape: the model's input shape. Synthetic data have it, photos are cropped to it, and texts
-            are cut into windows of its length.
-        limit: use only the first `limit` training samples.
+    Synthetic data have the model's input `shape`, photos are cropped to it, and texts are cut into
+    windows of its length. Only the first `limit` training samples are used.
 
     Raises:
         UsageError: the folder is missing, its format is unknown, or a file is damaged.

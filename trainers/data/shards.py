@@ -78,11 +78,7 @@ def size(count: int, shape: Shape) -> int:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read pack.json.
-
-    Raises:
-        BadData: the file is not a manifest, or has another format.
-    """
+    """Read pack.json; BadData if the file is not a manifest, or has another format."""
     path = folder / MANIFEST
     try:
         tree = json.loads(path.read_bytes())
@@ -106,11 +102,7 @@ class PackedImages:
     """The images of one part of a manifest, in the order of its shards."""
 
     def __init__(self, folder: Path, manifest: Manifest, part: str) -> None:
-        """Check each shard's header and size, and read the labels.
-
-        Raises:
-            BadData: a shard is missing, truncated or differs from the manifest.
-        """
+        """Check the shards against the manifest and read the labels; BadData if they differ."""
         shards = [each for each in manifest.shards if each.part == part]
         self.shape = manifest.shape
         self._files = OpenFiles([folder / each.file for each in shards])
@@ -157,11 +149,7 @@ class PackedImages:
 
 
 def open_set(folder: Path, shape: Shape) -> DataSet:
-    """Open a folder made by pack.py.
-
-    Raises:
-        BadData: packing is unfinished, or a shard is damaged.
-    """
+    """Open a folder made by pack.py; BadData if packing is unfinished, or a shard is damaged."""
     if not (folder / MANIFEST).exists():
         raise BadData(f"{folder} is only partly packed. Run pack.py again to continue.")
     manifest = read_manifest(folder)

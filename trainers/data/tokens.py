@@ -48,11 +48,7 @@ class TokenWindows:
     """The windows of several token files, sorted by name."""
 
     def __init__(self, paths: list[Path], shape: Shape) -> None:
-        """Check the files and their descriptions.
-
-        Raises:
-            BadData: a file is shorter than a window, or its JSON is missing or invalid.
-        """
+        """Check the files and their descriptions; BadData if one is invalid or too short."""
         self._files = OpenFiles(paths)
         length = shape.input[0] if shape.kind == "tokens" else LENGTH
         formats = [format_of(path, shape) for path in paths]
@@ -135,11 +131,7 @@ def format_of(path: Path, shape: Shape) -> TokenFormat:
 
 
 def open_set(folder: Path, shape: Shape) -> DataSet:
-    """Open a folder with token files.
-
-    Raises:
-        BadData: there is no test file, or a file is damaged.
-    """
+    """Open a folder with token files; BadData if there is no test file, or a file is damaged."""
     tests = [sorted(folder.glob(f"*{name.replace('.', '*.')}")) for name in TESTS]
     test_files = next((found for found in tests if found), [])
     if not test_files:

@@ -27,17 +27,11 @@ class Llama(nn.Module):
         self, length: int, vocabulary: int,
         *, dim: int, depth: int, heads: int, groups: int, hidden: int, tied: bool = False,
     ) -> None:  # fmt: skip
-        """Build it; no weight depends on the length of the texts.
+        """Build it for `length` tokens per text; no weight depends on that.
 
-        Args:
-            length: tokens per text.
-            vocabulary: number of tokens.
-            dim: width of the vectors.
-            depth: number of layers.
-            heads: number of query heads.
-            groups: number of key and value heads, each shared by `heads` / `groups` query heads.
-            hidden: width between the linear layers of a SwiGLU.
-            tied: whether input and output embeddings share a matrix.
+        `groups` is the number of key and value heads, each shared by `heads` / `groups` query
+        heads, and `hidden` the width between the linear layers of a SwiGLU. `tied` input and output
+        embeddings share a matrix.
         """
         super().__init__()
         self.loss_parts = 1
@@ -214,11 +208,7 @@ class Rotary:
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Rotary:
-        """Read a config.json: `rope_parameters` of transformers 5, `rope_scaling` before.
-
-        Raises:
-            ValueError: an unsupported scaling.
-        """
+        """Read a config.json of transformers 5 or earlier; ValueError if it scales differently."""
         found: dict[str, object] = {}
         for name in ("rope_scaling", "rope_parameters"):
             value = config.get(name)

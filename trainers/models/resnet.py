@@ -17,17 +17,12 @@ class ResNet(nn.Module):
         self, channels: int, height: int, width: int, classes: int,
         *, depths: tuple[int, ...], bottleneck: bool, small_images: bool = False, first: int = 64,
     ) -> None:  # fmt: skip
-        """Build it for images of any height and width.
+        """Build it for images of any `height` and `width`.
 
-        Args:
-            channels: number of image channels.
-            height: image height; has no effect.
-            width: image width; has no effect.
-            classes: number of logits.
-            depths: blocks in each of the four stages.
-            bottleneck: three convolutions per block, the middle one narrow, instead of two.
-            small_images: a first convolution of 3x3 without pooling, as for CIFAR's 32x32.
-            first: channels of the first stage; each later stage has twice as many.
+        `depths` has the blocks in each of the four stages. A `bottleneck` has three convolutions
+        per block, the middle one narrow, instead of two. For `small_images`, such as CIFAR's 32x32,
+        the first convolution is 3x3 without pooling. The first stage has `first` channels; each
+        later one has twice as many.
         """
         super().__init__()
         kernel, stride = (3, 1) if small_images else (7, 2)

@@ -22,11 +22,7 @@ class Vit(nn.Module):
         self, channels: int, height: int, width: int, classes: int,
         *, dim: int, depth: int, heads: int, patch: int = 16,
     ) -> None:  # fmt: skip
-        """Build it for patches of `patch` x `patch` pixels.
-
-        Raises:
-            ValueError: the image cannot be divided into whole patches.
-        """
+        """Build it for patches of `patch` x `patch` pixels; ValueError if some would be cut."""
         super().__init__()
         if height % patch or width % patch:
             raise ValueError(f"height and width must be multiples of {patch} pixels")

@@ -281,11 +281,7 @@ def on_first_rank(
     folder: Path,
     group: dist.ProcessGroup | None = None,
 ) -> Result:
-    """Run a part of a save on rank 0; return its result on every rank.
-
-    Raises:
-        TrainingError: see on_all_ranks.
-    """
+    """Run a part of a save on rank 0; return its result on every rank; see `on_all_ranks`."""
     return cast("Result", on_all_ranks(lambda: work() if me.rank == 0 else None, folder, group)[0])
 
 

@@ -28,11 +28,7 @@ NAME = re.compile(r"start-(\d{4,})-step-(\d{8,})")
 
 
 def of_this_trainer(folder: Path, name: str) -> Path:
-    """Return the path of the file in a checkpoint of this trainer.
-
-    Raises:
-        UsageError: the file is missing.
-    """
+    """Return the path of the file in a checkpoint; UsageError if another trainer made it."""
     if not (folder / name).is_file():
         raise UsageError(
             f"{folder} has no {name}: another trainer made it. Resume with that one, or "
@@ -103,11 +99,7 @@ class Saved:
         return content
 
     def read(self) -> Position:
-        """Read the manifest; return the position, and fill `files`.
-
-        Raises:
-            UsageError: the manifest itself is damaged.
-        """
+        """Read the manifest and fill `files`; return the position; UsageError if damaged."""
         try:
             whole = json.loads((self.folder / MANIFEST).read_bytes())
             content = whole["content"]
@@ -249,12 +241,7 @@ class Position:
     global batch resumes at the right place."""
 
     def check_continues(self, saved: Position) -> None:
-        """Refuse to resume a different training.
-
-        Raises:
-            UsageError: model, optimizer, seed or amount of data differ, so that losses would be
-                meaningless.
-        """
+        """Raise UsageError if this would resume another training: losses would be meaningless."""
         for name in ("model", "optimizer", "seed", "train_samples"):
             if getattr(self, name) != getattr(saved, name):
                 raise UsageError(

@@ -136,11 +136,7 @@ class Saver:
         return place
 
     def wait(self) -> None:
-        """Wait for the running save.
-
-        Raises:
-            TrainingError: something other than the save failed.
-        """
+        """Wait for the running save; TrainingError if something other than the save failed."""
         if self._thread:
             self._thread.join()
             self._thread = None

@@ -26,14 +26,11 @@ CONFIG = "config.json"
 
 
 def begin_with(net: nn.Module, place: Path, *, weights: bool = True) -> None:
-    """Load the weights in a folder or file into a network on the CPU.
+    """Load the weights in `place`, a folder or a file, into a network on the CPU.
 
-    Args:
-        net: the network. On the device "meta", whose weights come from another rank, only the
-            shapes in safetensors files are checked.
-        place: the folder or the file.
-        weights: whether to load them; a training run that resumes has its own, but still needs the
-            network's settings in the folder.
+    On the device "meta", whose weights come from another rank, only the shapes in safetensors files
+    are checked. Without `weights`, only the network's settings in the folder are taken: a training
+    run that resumes has its own weights.
 
     Raises:
         UsageError: there are no weights, or they are unreadable or of another network.

@@ -54,12 +54,10 @@ class Strategy(Protocol):
         """
 
     def backward(self, loss: Tensor, last: bool) -> None:
-        """Add a micro batch's gradient.
+        """Add a micro batch's gradient; after the step's `last`, the ranks' gradients are averaged.
 
-        Args:
-            loss: the mean over the micro batch, divided by `accumulate` here. If not finite, it
-                makes the gradient on all ranks not finite.
-            last: whether it is the step's last one, after which the ranks' gradients are averaged.
+        `loss` is the mean over the micro batch, divided by `accumulate` here. If not finite, it
+        makes the gradient on all ranks not finite.
         """
 
     def step(self, lr: float) -> Tensor:
@@ -76,21 +74,12 @@ class Strategy(Protocol):
     def stage(self, folder: Path, copy: bool) -> Write:
         """Capture this rank's state for a save in an existing folder; see saving/saver.py.
 
-        Args:
-            folder: where all ranks write when the returned function is called.
-            copy: whether it is called in a thread while training continues.
-
-        Raises:
-            OSError, RuntimeError: the state cannot be captured; the returned function raises these
-                on failed writes.
+        All ranks write when the returned function is called: with `copy`, in a thread during
+        training. Both raise OSError or RuntimeError on failures.
         """
 
     def load(self, folder: Path, saved_by: int) -> None:
-        """Resume from a save by `saved_by` ranks, with the learning rate of this run.
-
-        Raises:
-            UsageError: the save cannot be read.
-        """
+        """Resume from a save by `saved_by` ranks, at this run's rate; UsageError if it is bad."""
 
 
 @dataclass(frozen=True)

@@ -282,11 +282,7 @@ def blocks(net: nn.Module, model: str) -> list[nn.Module]:
 
 
 def recompute(net: nn.Module, model: str, what: str) -> None:
-    """Make the blocks recompute all or some activations in the backward pass.
-
-    Raises:
-        UsageError: the model has no blocks.
-    """
+    """Make the model recompute activations in the backward pass; UsageError if it has no blocks."""
     found = blocks(net, model)
     if not found:
         raise UsageError(
@@ -439,11 +435,7 @@ def local(tensor: Tensor) -> Tensor:
 
 
 def check_finite(weights: Iterable[Tensor]) -> None:
-    """Refuse weights that are not finite.
-
-    Raises:
-        SaveFailed: a weight is infinite or NaN.
-    """
+    """Raise SaveFailed if a weight is infinite or NaN."""
     for weight in weights:
         weight = local(weight)
         if not bool(torch.isfinite(weight).all()):

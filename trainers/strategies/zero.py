@@ -56,11 +56,7 @@ class NotCompiled(UsageError):
 
 
 def check_config_exists(path: Path) -> None:
-    """Refuse a missing configuration before ranks wait for each other.
-
-    Raises:
-        UsageError: the file does not exist.
-    """
+    """Raise UsageError if a configuration is missing, before ranks wait for each other."""
     if not path.is_file():
         raise UsageError(
             f"There is no DeepSpeed configuration {path}. Give --deepspeed_config a file, or "
@@ -208,11 +204,7 @@ def universal(folder: Path, me: ranks.Ranks, optimizer: str, saved_by: int) -> I
 
 
 def _convert(source: Path, target: Path) -> None:
-    """Run DeepSpeed's converter in its own process.
-
-    Raises:
-        UsageError: the conversion failed.
-    """
+    """Run DeepSpeed's converter in its own process; UsageError if it fails."""
     shutil.rmtree(target.parent, ignore_errors=True)  # from a killed attempt
     target.parent.mkdir()
     workers = str(min(8, len(os.sched_getaffinity(0))))
@@ -239,11 +231,7 @@ class Zero:
     """DeepSpeed's engine; its configuration determines stage, optimizer, precision and batch."""
 
     def __init__(self, setup: Setup) -> None:
-        """Start the engine in an existing process group.
-
-        Raises:
-            UsageError: DeepSpeed refuses the configuration.
-        """
+        """Start the engine in an existing process group; UsageError if its configuration is bad."""
         self._me, self._loss = setup.me, setup.loss
         self._engine = engine = start(setup.args, setup.me, setup.device, setup.build())
         self.name = f"zero{engine.zero_optimization_stage()}"

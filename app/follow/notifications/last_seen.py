@@ -46,9 +46,5 @@ def mark_told(file: Path, run_id: str) -> None:
 
 
 def write_last_seen(file: Path, now: float, unfinished: Iterable[str]) -> None:
-    """Write the record atomically, readable only by its owner.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write the record atomically, readable only by its owner; OSError if that fails."""
     write_whole(file, "\n".join([str(int(now)), *unfinished]))

@@ -74,11 +74,7 @@ class Comparisons:
         self._transport = transport
 
     def of(self, run_ids: Sequence[str]) -> RunComparison:
-        """Return the differences between the runs, without querying a site.
-
-        Raises:
-            InputError: no such run, or not two to four of them.
-        """
+        """Return the differences between two to four runs, without querying a site."""
         if not 2 <= len(run_ids) <= MOST_RUNS:
             chosen = words.count(len(run_ids), "run")
             raise InputError(f"{chosen} cannot be compared.", f"Mark two to {MOST_RUNS} runs.")

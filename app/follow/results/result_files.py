@@ -97,7 +97,6 @@ class RunFileLists:
         Raises:
             InputError: no such run, or its folder has more than 50,000 files.
             RefusedError: the folder is missing or unreadable.
-            LinkError: the site cannot be reached.
         """
         run = self._history.get(run_id)
         listing = list_files(self._transport(run), run.folder, ("*",), lambda: False)
@@ -111,7 +110,6 @@ class RunFileLists:
         Raises:
             InputError: no such run.
             RefusedError: the file is no longer readable.
-            LinkError: the site cannot be reached.
         """
         run = self._history.get(run_id)
         script = f"cd {quote(run.folder)} && head -c {PREVIEW_BYTES + 1} {quote(f'./{name}')}"

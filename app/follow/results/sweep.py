@@ -105,11 +105,7 @@ class Sweeps:
         self._history = history
 
     def of(self, run_id: str) -> Sweep:
-        """Return the grid of a run, without querying a site.
-
-        Raises:
-            InputError: no such run, or it is not part of a grid.
-        """
+        """Return the grid of a run, without querying a site; InputError if it is in none."""
         run = self._history.get(run_id)
         series = self._history.series.of_run(run.id)
         if series is None or series.kind != "grid":
@@ -138,13 +134,10 @@ def sweep(
     pace: Callable[[str], StepPace],
     metrics: Sequence[str] = (),
 ) -> Sweep:
-    """Return the rows of a grid, with the conclusions.
+    """Return the rows of the grid `series`, with the conclusions.
 
-    Args:
-        series: the grid.
-        states: the state of each of its runs that is in the history, by its id.
-        pace: gives what a run has measured.
-        metrics: the names under `metrics:` in the job file.
+    `states` has its runs in the history by id, `pace` returns what a run has measured, and
+    `metrics` are the names under `metrics:` in the job file.
     """
     paces = {one.run: pace(one.run) for one in series.members if one.run and one.run in states}
     own = tuple(name for name in metrics if any(name in each.others for each in paces.values()))

@@ -94,7 +94,6 @@ class Clusters:
         Raises:
             InputError: no such run, it is not running, or the profile has no `gpu_readings`.
             RefusedError: the GPUs cannot be read.
-            LinkError: the site cannot be reached.
         """
         run = self._history.get(run_id)
         if run.state is not State.RUNNING or run.job_id is None:

@@ -33,11 +33,7 @@ _ALL = 1 << 60  # bytes
 def unfinished_of(
     history: History, site_name: str, connection: "Connection", users: Sequence[RunUser]
 ) -> set[str]:
-    """Return the ids of unfinished runs; queries the site about runs sent from elsewhere.
-
-    Raises:
-        LinkError: the site cannot be reached.
-    """
+    """Return the ids of unfinished runs; queries the site about runs sent from elsewhere."""
     own = history.states([one.run for one in users])
     unfinished = {run.id for run in history.unfinished(site_name)} & set(own)
     others = [one for one in users if one.run not in own]
@@ -87,7 +83,6 @@ class Stocks:
 
         Raises:
             InputError: no such site, or the history has no run there and `account` is missing.
-            LinkError: the site cannot be reached.
         """
         connection = self._connection(site_name)
         find_unfinished = partial(unfinished_of, self._history, site_name, connection)
@@ -104,7 +99,6 @@ class Stocks:
         Raises:
             InputError: an item does not exist, or an unfinished run needs it.
             RefusedError: the site could not remove an item.
-            LinkError: the site cannot be reached.
         """
         transport = self._connection(site_name).transport
         stocks = self.list(site_name, account)

@@ -59,11 +59,7 @@ def prepared(path: Path) -> Path:
 
 
 def put_in_place(new: Path, path: Path) -> None:
-    """Give a prepared history its name.
-
-    Raises:
-        OSError: the file cannot be renamed.
-    """
+    """Give a prepared history its name."""
     new.rename(path)
     # Sync the folder too: a file whose name is not on the disk is lost at a power cut.
     with suppress(OSError):  # a file system that cannot
@@ -76,11 +72,7 @@ def put_in_place(new: Path, path: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock beside `path`, which guards creating and renaming the file.
-
-    Raises:
-        OSError: the lock file cannot be created.
-    """
+    """Hold the lock beside `path`, which guards creating and renaming the file."""
     lock = open_lock(path)
     try:
         with suppress(OSError):  # a file system without locks

@@ -55,11 +55,7 @@ def can_lock(path: Path) -> bool:
 
 
 def open_lock(path: Path) -> int:
-    """Return a descriptor of the lock file beside `path`.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """Return a descriptor of the lock file beside `path`; OSError if it cannot be made."""
     return os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
 
 

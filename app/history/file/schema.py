@@ -59,11 +59,7 @@ def create(db: sqlite3.Connection) -> None:
 
 
 def check(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that this version cannot use, before changing it.
-
-    Raises:
-        HistoryError: a newer or older version, or another program, wrote the file.
-    """
+    """Raise HistoryError if another version or program wrote the file, before changing it."""
     schema, mark = (
         int(db.execute(f"PRAGMA {name}").fetchone()[0])
         for name in ("user_version", "application_id")

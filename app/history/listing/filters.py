@@ -129,11 +129,7 @@ class FilterTerm:
 
 
 def parse_filter(text: str) -> tuple[FilterTerm, ...]:
-    """Return the terms of a filter.
-
-    Raises:
-        FilterError: a term is invalid.
-    """
+    """Return the terms of a filter; FilterError if a term is invalid."""
     terms, error = parse_typed_filter(text)
     if error is not None:
         raise error

@@ -57,11 +57,7 @@ class KnownSeries:
         self._file = file
 
     def begin(self, series: RunSeries) -> None:
-        """Write a series of which nothing was sent yet.
-
-        Raises:
-            HistoryError: it could not be written, so that nothing may be sent.
-        """
+        """Write a series of which nothing was sent; after a HistoryError, nothing may be."""
         with self._file.transaction() as db:
             values = (series.id, series.kind, series.site, series.source, series.created)
             db.execute("INSERT INTO series VALUES (?, ?, ?, ?, ?, 1)", values)
@@ -120,12 +116,7 @@ class KnownSeries:
         return str(rows[0][0]) if rows else None
 
     def get(self, series_id: str) -> RunSeries:
-        """Return a series.
-
-        Raises:
-            InputError: there is none of that name.
-            HistoryError: the file cannot be read.
-        """
+        """Return a series; InputError if there is none of that name."""
         rows = self._file.rows(
             "SELECT id, kind, site, source, created FROM series WHERE id = ?", (series_id,)
         )

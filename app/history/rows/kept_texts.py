@@ -36,11 +36,7 @@ def pack(data: bytes) -> bytes:
 
 
 def unpack(packed: object, digest: object) -> bytes:
-    """Return the uncompressed text.
-
-    Raises:
-        LostText: nothing is there, or not what has this digest.
-    """
+    """Return the uncompressed text; LostText if nothing is there, or not what has this digest."""
     if not isinstance(packed, bytes):
         raise LostText("missing")
     try:

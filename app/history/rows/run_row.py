@@ -132,11 +132,7 @@ def numbers_of(run: Run) -> dict[str, Column]:
 
 
 def part_of(kind: str, text: str) -> Part:
-    """Return the content of a text in lists.
-
-    Raises:
-        ValueError: another version wrote it; the message names the field.
-    """
+    """Return the content of a text in lists; ValueError, with the field, if it is unreadable."""
     part: Part = next(column for column in COLUMNS if column.name == kind).read(text, kind)
     return part
 

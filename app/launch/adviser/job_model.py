@@ -33,15 +33,9 @@ _NAME = "job"
 
 
 def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = None) -> ScriptJob:
-    """Return the launch as a neutral job.
+    """Return the launch, of `place` at its site, as a neutral job; InputError as for `compose`.
 
-    Args:
-        launch: The launch to send.
-        place: The launch's job file at its site.
-        files: Texts of the project by path; None if they are not available.
-
-    Raises:
-        InputError: as for `compose`.
+    `files` has the texts of the project by path, if they are available.
     """
     spec, site = place.spec, place.site
     script = plain_script(launch, site, _NAME)

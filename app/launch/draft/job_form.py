@@ -75,11 +75,7 @@ def with_nearest(problem: Finding, value: str, choices: Sequence[str]) -> Findin
 
 
 def apply_fix(text: str, fix: Fix) -> str:
-    """Return the job file's `text` with a fix applied.
-
-    Raises:
-        InputError: lumitui cannot edit the text there.
-    """
+    """Return the job file's `text` with a fix applied; InputError if lumitui cannot edit it."""
     place = edit.place_of_key(fix.at.field)
     if fix.renames:
         assert isinstance(fix.value, str)

@@ -221,11 +221,7 @@ def cells_of(site: Site, planned: Sequence[str]) -> list[str]:
 
 
 def bind_text(site: Site, ranks: int) -> str:
-    """Return the output of `lumitui bind`: the cores, one line per rank, and srun's option.
-
-    Raises:
-        InputError: as for `rank_bindings`.
-    """
+    """Return the output of `lumitui bind`: the cores, one line per rank, and srun's option."""
     bound = rank_bindings(site.node, ranks)
     node, planned = site.node, [item.cores for item in bound]
     reserved = format_cores(frozenset(range(node.cores)) - node.usable_cores) or "none"

@@ -44,11 +44,7 @@ _HERE = re.compile(r"^(?:\$\{?(?:PWD|SLURM_SUBMIT_DIR)\}?(?:/|$)|\./)+")
 
 
 def main_step(job: ScriptJob) -> JobStep:
-    """Return the step that becomes the job.
-
-    Raises:
-        InputError: the script starts nothing that looks like a training run.
-    """
+    """Return the step that becomes the job; InputError if nothing looks like a training run."""
     if not job.training:
         raise InputError(
             "The script starts no program that looks like training.",

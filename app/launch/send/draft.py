@@ -80,11 +80,7 @@ def open_draft(path: Path) -> Draft:
 
 
 def from_example(name: str, site: Site, account: str, folder: Path) -> Draft:
-    """Return an example for `site` as a draft without a file.
-
-    Raises:
-        InputError: there is no such example.
-    """
+    """Return an example for `site` as a draft without a file; InputError if there is none."""
     from lumitui.app.job import examples
 
     if name == examples.OWN_SCRIPT:

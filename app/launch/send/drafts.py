@@ -261,11 +261,7 @@ class Drafts:
     # -- new drafts
 
     def open(self, path: Path) -> Draft:
-        """Return a file as a draft, to compare with the last run that was sent from it.
-
-        Raises:
-            InputError: it cannot be read.
-        """
+        """Return a file as a draft, to compare with the last run that was sent from it."""
         draft = beginnings.open_draft(path)
         last = next((run for run in self._runs() if run.job_file == str(draft.path)), None)
         # A list of runs comes without their scripts.
@@ -345,11 +341,7 @@ class Drafts:
         return site if site is not None and site.scheduler == "slurm" else None
 
     def run(self, run_id: str) -> Draft:
-        """Return the job file of a run as a draft.
-
-        Raises:
-            InputError: there is no such run.
-        """
+        """Return the job file of a run as a draft."""
         run = self.history.get(run_id)
         site = self._site({"site": run.site})
         if site is None:  # its profile is gone

@@ -80,11 +80,7 @@ def preview_of(
 
 
 def only(previews: Sequence[Preview]) -> Preview:
-    """Return the preview of a job file with one run.
-
-    Raises:
-        InputError: it has a grid of several runs, or `then:`.
-    """
+    """Return the preview of a job file; InputError if it has several runs: a grid, or `then:`."""
     if len(previews) > 1:
         key = "then" if previews[-1].follows else "grid"
         raise InputError(

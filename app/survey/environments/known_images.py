@@ -41,11 +41,7 @@ class KnownImages:
             return None  # another version wrote it: query again
 
     def put(self, site: str, listing: SiteImages) -> None:
-        """Keep a listing.
-
-        Raises:
-            LumiError: the file cannot be written.
-        """
+        """Keep a listing; LumiError if the file cannot be written."""
         data = {"form": _FORM, "at": listing.at, "images": [asdict(one) for one in listing.images]}
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -53,7 +53,6 @@ class Environments:
 
         Raises:
             InputError: there is no such site, or it has no containers.
-            LinkError: the site cannot be reached.
         """
         site = self._sites.load(site_name)
         if not any(one.image or one.listing for one in site.containers.values()):
@@ -75,7 +74,6 @@ class Environments:
 
         Raises:
             InputError: there is no such site, or it needs an account and none is known.
-            LinkError: the site cannot be reached.
         """
         site = self._sites.load(site_name)
         transport = self._connections.get(site).transport
@@ -98,7 +96,6 @@ class Environments:
         Raises:
             InputError: there is no such site, it needs an account, an unfinished run uses an
                 environment, or the site has none of `names`.
-            LinkError: the site cannot be reached.
         """
         site = self._sites.load(site_name)
         unfinished = (self._history.get(run.id) for run in self._history.unfinished(site_name))

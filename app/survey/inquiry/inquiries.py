@@ -91,11 +91,7 @@ class Inquiries:
         return _inquired(needs, *kept, site.name).findings if kept else ()
 
     def _needs_of(self, preview: "Preview", others: "Sequence[Preview]") -> InquiryNeeds:
-        """Return the requirements of a launch.
-
-        Raises:
-            LumiError: the user's name there is unknown.
-        """
+        """Return the requirements of a launch; LumiError if the user's name there is unknown."""
         site, spec, launch = preview.site, preview.launch.spec, preview.launch
         partition = site.partitions[spec.partition]
         fields = ("account", "partition", "time", "nodes", "qos")
@@ -162,11 +158,7 @@ class Inquiries:
     def _ask(
         self, site: "Site", request: InquiryRequest, *, attended: bool
     ) -> tuple[Answers, float]:
-        """Return the answers and their time.
-
-        Raises:
-            LumiError: the site could not be queried.
-        """
+        """Return the answers and their time; LumiError if the site could not be queried."""
         connection = self._connection(site)
         with attendance(attended):
             answers = inquire(connection.transport, site, request)

@@ -69,11 +69,7 @@ def _soonest(site: Site) -> str:
 
 
 def folder_of(data: Path) -> Path:
-    """Write the folder that the job sends, which has only the script, and return it.
-
-    Raises:
-        LumiError: it cannot be written.
-    """
+    """Write the folder that the job sends, which has only the script, and return it."""
     folder = data / "probe" / NODE_PROBE
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -131,11 +131,7 @@ def _plain(words: str) -> str:
 
 
 def _check(text: str, path: Path, folders: Sequence[Path]) -> None:
-    """Check that the changed text is a valid profile.
-
-    Raises:
-        InputError: it is not; the message gives the reason.
-    """
+    """Check that the changed text is a valid profile; InputError with the reason if not."""
     try:
         Sites(folders, {path: text}).load(path.stem)
     except InputError as error:

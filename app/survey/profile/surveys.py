@@ -127,11 +127,7 @@ class Surveys:
         _write_new(profile.path, profile.text)
 
     def _new_file(self, name: str) -> Path:
-        """Return the file of a new profile.
-
-        Raises:
-            InputError: there is a profile with that name, or the name is invalid.
-        """
+        """Return the file of a new profile; InputError if the name is taken or invalid."""
         if not _NAME.fullmatch(name):
             raise InputError(
                 f"{name!r} is not a site name.", "Use letters, digits, dots and dashes."
@@ -177,7 +173,6 @@ class Surveys:
         Raises:
             InputError: the run is not a probe, or its site has no profile.
             LumiError: it has no report.
-            LinkError: the site cannot be reached.
         """
         if run.name != NODE_PROBE:
             raise InputError(
@@ -241,12 +236,7 @@ def _image_words(cluster: Cluster) -> str:
 
 
 def _write_new(path: Path, text: str) -> None:
-    """Write a new file that only its owner can read.
-
-    Raises:
-        InputError: it already exists.
-        LumiError: it cannot be written.
-    """
+    """Write a new file that only its owner can read; InputError if it already exists."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

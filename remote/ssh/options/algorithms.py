@@ -30,11 +30,7 @@ _OURS["KexAlgorithms"] = (*MORE_KEX, *_OURS["KexAlgorithms"])
 
 
 def algorithms(host: str, table: Table) -> Algorithms:
-    """Return the algorithms for `host`.
-
-    Raises:
-        LinkError: the configuration allows none of paramiko's algorithms.
-    """
+    """Return the algorithms for `host`; LinkError if paramiko has none of those allowed."""
     usable = {
         keyword: tuple(name for name in dict.fromkeys(_listed(keyword, table)) if name in ours)
         for keyword, ours in _OURS.items()

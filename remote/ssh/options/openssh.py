@@ -56,11 +56,7 @@ class Table:
 
 
 def check_names(host: str, user: str = "") -> None:
-    """Check that names are safe on a command line; `user` may be empty.
-
-    Raises:
-        LinkError: a name has characters that a shell interprets.
-    """
+    """Raise LinkError if a shell would interpret a name; `user` may be empty."""
     for what, name, rule in (("host", host, _HOST), ("user", user, _USER)):
         if not rule.fullmatch(name):
             raise LinkError(

@@ -98,11 +98,7 @@ def _agent(table: Table) -> str | None:
 
 
 def _methods(host: str, table: Table) -> tuple[str, ...]:
-    """Return the ways to log in, in order.
-
-    Raises:
-        LinkError: the configuration allows none.
-    """
+    """Return the ways to log in, in order; LinkError if the configuration allows none."""
     preferred = table.written("preferredauthentications")
     methods = tuple(
         name

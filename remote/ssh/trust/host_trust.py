@@ -42,13 +42,9 @@ def contradictions(host: HostConfig, published: Mapping[str, str]) -> Iterator[s
 
 
 def check(host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: Ask) -> None:
-    """Check that `shown` may be trusted, and record a newly trusted key.
+    """Check that `shown`, the host's key, may be trusted, and record a newly trusted one.
 
-    Args:
-        host: the host's ssh configuration.
-        shown: the key that the host sent.
-        published: the site's published fingerprints, by key type.
-        ask: asks the user a question.
+    `published` has the site's fingerprints by key type; `ask` asks the user.
 
     Raises:
         LinkError: the key is revoked, differs from the known or the published one, or the user did

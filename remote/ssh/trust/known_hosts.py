@@ -91,11 +91,7 @@ def _keys_in_lines(data: bytes, name: str, source: str) -> Iterator[KnownKey]:
 
 
 def _decoded(word: bytes) -> bytes:
-    """Decode a word in base64; ignore a Windows newline after it.
-
-    Raises:
-        ValueError: it is not base64, or not in the form of an encoder.
-    """
+    """Decode a word in base64, with or without a Windows newline; ValueError if it is none."""
     plain = word.translate(None, b" \t\n\v\f\r")
     data = base64.b64decode(plain, validate=True)
     if base64.b64encode(data) != plain:

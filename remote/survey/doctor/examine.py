@@ -36,9 +36,6 @@ def examine(
 
     If `account` is empty, the first account that the site lists for the user is used. `root_of`
     returns an account's work root, `notes` the remarks on the connection's configuration.
-
-    Raises:
-        LinkError: the site cannot be reached.
     """
     every = questions(site, account)
     answers = ask(transport, "LC_ALL=C; export LC_ALL", (_HOST, *every), timeout=120.0, each=20)

@@ -100,11 +100,7 @@ def _said(place: Place, words: str) -> str:
 
 
 def _load(path: Path, folders: Sequence[Path]) -> Site:
-    """Return the site of a file that may be in no folder of profiles.
-
-    Raises:
-        InputError: a mistake.
-    """
+    """Return the site of a file that may be in no folder of profiles."""
     # A wrong name hides no other finding; lines keep their numbers.
     name = f"name: {json.dumps(path.stem)}"
     text = re.sub(r"^name:.*$", lambda _: name, path.read_text("utf-8"), flags=re.MULTILINE)

@@ -69,7 +69,6 @@ def ask(transport: Transport, store: Store, item: Item) -> MissingContents | Non
     Raises:
         RefusedError: the store cannot be created, or lacks the hard links that staged files need.
         AnswerUnusable: the site's answer is unusable.
-        LinkError, LinkLost: see `Transport.run`.
     """
     script = content_store.opened(store)
     script += content_store.script(store.folder, content_store.ASK, **content_store.values(item))

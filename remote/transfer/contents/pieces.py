@@ -198,11 +198,7 @@ def _tree(
 
 
 def content_of(item: Item, entry: ManifestEntry, offset: int = 0) -> Iterator[bytes]:
-    """Yield the bytes of a file of `item` from `offset` on.
-
-    Raises:
-        InputError: it has changed since it was read.
-    """
+    """Yield a file of `item` from `offset` on; InputError if it has changed since it was read."""
     path = entry.path
     try:
         yield from content(entry, item.sources[path], offset, item.seen.get(path))

@@ -167,14 +167,10 @@ def find(
     *,
     enough: int | None = None,
 ) -> StagedFiles:
-    """Return the files to stage at `place`; reads only names and small files behind links.
+    """Return the files to stage at `place` as `name`; reads only names and small linked files.
 
-    Args:
-        name: its name in the job file.
-        place: the file or folder.
-        allowed: patterns of files to send although they look like secrets.
-        follow: patterns of links out of the folder to follow.
-        enough: maximum number of files and links to inspect; None: all.
+    `allowed` has patterns of files to send although they look like secrets, and `follow` of links
+    out of the folder. After `enough` files and links, the search ends.
 
     Raises:
         InputError: the place is missing, empty or the file system's root, or contains something

@@ -122,7 +122,6 @@ def stock(transport: Transport, folder: str, find_unfinished: FindUnfinished) ->
 
     Raises:
         AnswerUnusable: the site's answer is unusable.
-        LinkError, LinkLost: see `Transport.run`.
     """
     at, work = quote(folder), folder.rpartition("/")[0]
     script = fill(_LIST, folder=at, plain=at, stage=STAGE)

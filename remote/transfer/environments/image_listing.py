@@ -97,7 +97,6 @@ def find_images(transport: Transport, site: Site, keys: Collection[str]) -> list
 
     Raises:
         RefusedError: the login node's shell refused.
-        LinkError: the site cannot be reached.
     """
     marker = new_marker()
     result = transport.run(_script(site, keys, marker), timeout=ASKING_SECONDS + 60.0)

@@ -25,17 +25,11 @@ _REASON = re.compile(r"^lumitui: the environment could not be built: (.*)$")
 def build(transport: Transport, folder: str, seconds: float, report: Callable[[str], None]) -> None:
     """Build the environment of the run in `folder`, unless it exists or another run builds it.
 
-    The build ends with the connection; its partial result is never used.
-
-    Args:
-        transport: To the login host.
-        folder: The run's folder, with its script.
-        seconds: Time limit of a build, and of waiting for another's.
-        report: Called with each line of progress.
+    The build ends with the connection; its partial result is never used. It may take `seconds`, and
+    so may waiting for another's. `report` gets each line of progress.
 
     Raises:
         RefusedError: pip or the site refused.
-        LinkError: the link was lost.
     """
     end = f"lumitui-end-{secrets.token_hex(8)}"
     script = (
@@ -151,11 +145,7 @@ class RemovedVenvs:
 
 @purpose("environments")
 def list_venvs(transport: Transport, folder: str) -> list[Venv]:
-    """Return the environments in `folder`, most recently used first.
-
-    Raises:
-        LinkError: the site cannot be reached.
-    """
+    """Return the environments in `folder`, most recently used first."""
     marker = new_marker()
     script = fill(_LIST, functions=record_functions(marker), folder=quote(folder))
     result = transport.run(script, timeout=_SECONDS)
@@ -193,19 +183,13 @@ def remove_venvs(
     unused_days: int = 0,
     dry: bool = False,
 ) -> RemovedVenvs:
-    """Remove environments in `folder`; return their names and size.
+    """Remove environments in `folder`, or with `dry` only count; return their names and size.
 
-    Args:
-        transport: To the site.
-        folder: The folder of the environments.
-        keep: Names of those that unfinished runs use, which always stay.
-        only: Names to remove; empty: all unused for some days, and the rests of killed builds.
-        unused_days: Minimum days without use.
-        dry: Only count.
+    Those in `keep`, which unfinished runs use, always stay. Without `only`, all that were unused
+    for `unused_days` are removed, and the rests of killed builds.
 
     Raises:
         RefusedError: an environment could not be removed.
-        LinkError: the site cannot be reached.
     """
     script = fill(
         _REMOVE,

@@ -134,11 +134,7 @@ class PartialFiles:
         return 0
 
     def open(self, name: str) -> PartialFile:
-        """Return the part of `name`, or a new part if another fetch is writing it.
-
-        Raises:
-            OSError: the disk refuses.
-        """
+        """Return the part of `name`, or a new part if another fetch is writing it."""
         own = f"{_key(name)[:-5]}-{secrets.token_hex(4)}.part"
         for number, key in enumerate((_key(name), _key(name), own, own)):
             try:
@@ -205,11 +201,7 @@ class FetchTargets:
     """The target paths of fetched files."""
 
     def __init__(self, target: Path) -> None:
-        """Create the target folder.
-
-        Raises:
-            LumiError: the folder cannot be created.
-        """
+        """Create the target folder; LumiError if that fails."""
         self.target = target
         try:
             target.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -335,11 +327,7 @@ class FetchTargets:
 
 
 def why(error: OSError) -> str:
-    """Return why a file cannot be written here, as the end of a sentence.
-
-    Raises:
-        LumiError: the disk is full, so that no other file can be written either.
-    """
+    """Return why a file cannot be written, as a sentence's end; LumiError if the disk is full."""
     if error.errno in _FULL:
         raise LumiError(
             f"This machine's disk is full: {error.strerror}.",

@@ -61,13 +61,8 @@ def ask(
 ) -> Generator[tuple[str, bytes], None, None]:
     """Yield the kind and the rest of each record; a stopped query ends early, without error.
 
-    Args:
-        transport: the site.
-        folder: the folder on the site in which `body` runs.
-        body: sh that prints records; its standard error is for messages.
-        stop: ends the query when it returns true.
-        most: maximum bytes of the whole answer.
-        hashed: maximum seconds of silence while the site hashes.
+    `body`, which runs in `folder`, is sh that prints records of at most `most` bytes in all; its
+    standard error is for messages. While the site hashes, it may be silent for `hashed` seconds.
 
     Raises:
         RefusedError: the folder cannot be entered.
@@ -308,7 +303,6 @@ def list_files(
         InputError: a pattern is absolute or leaves the folder, or more than MOST_FILES files match.
         RefusedError: the folder is missing or cannot be entered.
         AnswerUnusable: the answer is not a list of files.
-        LinkError: the site cannot be reached.
     """
     _check_patterns(patterns)
     loops = [
@@ -323,11 +317,7 @@ def list_files(
 def list_again(
     transport: Transport, folder: str, names: Sequence[str], stop: Callable[[], bool]
 ) -> FileListing:
-    """Return those of `names` that still exist, with their current sizes.
-
-    Raises:
-        RefusedError, LinkError: as `list_files`.
-    """
+    """Return those of `names` that still exist, with their current sizes; see `list_files`."""
     listing = FileListing()
     for portion in portions(names):
         body = f"{SIZES}\nsizes {' '.join(quote(f'./{name}') for name in portion)}"
@@ -388,11 +378,7 @@ def _list(
 
 
 def _failure(rest: bytes) -> str:
-    """Return the message for a command that failed without a message.
-
-    Raises:
-        AnswerUnusable: a signal ended the command, or it could not be started.
-    """
+    """Return the message for a command that failed without one; AnswerUnusable if it was ended."""
     command, _, digits = rest[:40].decode("ascii", "replace").partition(" ")
     status = count(digits) or 0
     if status >= _KILLED:

@@ -67,7 +67,6 @@ def require_inherited(transport: Transport, plan: Plan) -> None:
 
     Raises:
         RefusedError: its code, needed checkpoints or staged data are missing.
-        LinkError: the link was lost.
     """
     lines = []
     if plan.code_from:
@@ -93,7 +92,6 @@ def prepare(transport: Transport, plan: Plan) -> bool:
         SnapshotGone: the snapshot is missing or damaged, and no earlier run's copy is complete.
         AlreadySent: another laptop has sent this run.
         RefusedError: the checkpoints are missing, or the disk refused.
-        LinkError: the link was lost.
     """
     limit = preparing_seconds(copies_checkpoints=plan.checkpoints_from is not None)
     result = transport.run(_script(plan), stdin=_packed(plan.files), timeout=limit)

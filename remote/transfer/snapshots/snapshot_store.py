@@ -121,14 +121,7 @@ def sync(
     """Store `manifest` on the site as a snapshot below `folder`, sending only missing parts.
 
     One request suffices if the snapshot, or the earlier one `base`, exists. Otherwise, a second
-    request sends the missing parts.
-
-    Args:
-        transport: the site.
-        folder: the folder in the project's snapshots; created if missing.
-        manifest: the files of the snapshot.
-        where: returns the local file for a path in the manifest (`scan.source_of`).
-        base: the last snapshot known to exist there.
+    request sends the missing parts. `where` returns the local file for a path (`scan.source_of`).
 
     Raises:
         InputError: a file changed since `manifest` was created.
@@ -184,9 +177,6 @@ def read_sums(
     """Return the hash of each file of `snapshots` in `folder`, by snapshot id and path.
 
     Omits missing snapshots and those with unreadable checksums.
-
-    Raises:
-        LinkError, LinkLost: see `Transport.run`.
     """
     script = "".join(
         _ONE.format(id=one, sums=quote(f"{folder}/{one}.sums"), most=MOST_BYTES)

@@ -296,11 +296,7 @@ def _scanned(spec: JobSpec, root: Path, hashes: Path | None) -> tuple[Code, Scan
 
 
 def secret_values(spec: JobSpec, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the values of the job's secrets from the laptop's environment.
-
-    Raises:
-        InputError: a secret is not set.
-    """
+    """Return the job's secrets from the laptop's environment; InputError if one is not set."""
     missing = [name for name in spec.secret_names if not environ.get(name)]
     if missing:
         raise _no_secret(missing[0])
