@@ -162,11 +162,12 @@ class Chart(Widget, can_focus=True):
 
 
 def _value(line: PlotLine, x: float) -> str:
-    """Return the line's value in the legend: of the point near `x`, or its interval there."""
-    if line.bars:
-        _, low, high = [line.bars[0], *(bar for bar in line.bars if bar[0] <= x)][-1]
-        return f" {number(low)}-{number(high)}"
+    """Return the line's value in the legend: of the point near `x`, or an interval without one."""
     point = line.near(x)
+    if line.bars:
+        at, low, high = [line.bars[0], *(bar for bar in line.bars if bar[0] <= x)][-1]
+        if point is None or at != point[0]:
+            return f" {number(float(f'{low:.3g}'))}-{number(float(f'{high:.3g}'))}"
     return f" {number(point[1])}" if point else ""
 
 

@@ -159,7 +159,7 @@ async def details(
     yield Stop("compare", pilot)
     app.action_go("runs")
     app.open_scaling(sizes[0])
-    await sees(pilot, "Amdahl")
+    await sees(pilot, "speed-up and efficiency")
     yield Stop("scaling", pilot)
     app.action_go("runs")
     app.open_job(job)

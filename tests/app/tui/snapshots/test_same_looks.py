@@ -67,7 +67,7 @@ async def test_screens_look_as_before(settings: Settings, project: Path) -> None
             await look(name, pattern)
         app.action_go("runs")
         app.open_scaling(sizes[0].id)
-        await look("scaling", r"(?s)1,940.*Amdahl")
+        await look("scaling", r"(?s)1,940.*speed-up and eff")
         await pilot.press("escape")
         app.open_compare(tuple(run.id for run in sizes[:2]))
         await look("compare", sizes[1].id)
