@@ -148,7 +148,7 @@ def test_an_image_at_a_site_without_containers_is_refused_with_the_line_to_add()
     [
         ({"partition": "gpu"}, "has no partition 'gpu'"),
         ({"launcher": "mpi"}, "'mpi' is not a launcher"),
-        ({"gpus_per_node": 9}, "more than the 8 GPUs of a node"),
+        ({"gpus_per_node": 9}, "more than the 8 GPUs per node"),
         ({"container": {"generation": "old"}}, "no container generation 'old'"),
         ({"launcher": "plain", "nodes": 2}, "only on one node"),
         ({"launcher": "plain", "gpus_per_node": 2}, "starts one rank, which cannot use 1 node"),

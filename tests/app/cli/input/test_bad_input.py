@@ -56,7 +56,7 @@ TRICKY = [
             {"nodes": 2, "noeds": 2, "time": 5},
             ["2 mistakes", "job.yaml:5: time: 5 is ambiguous", "job.yaml:11: noeds"],
         ),
-        ({"gpus_per_node": 3}, ["more than the 2 ranks of a node"]),
+        ({"gpus_per_node": 3}, ["more than the 2 ranks per node"]),
         ({"env": {"WANDB_API_KEY": "abc"}}, ["looks like a secret", "secrets:"]),
         ({"env": {"A B": "1"}}, ["'A B' is not a variable name"]),
         ({"name": "two\nlines"}, ["name", "one line"]),

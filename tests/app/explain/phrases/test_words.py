@@ -294,7 +294,7 @@ def test_more_ranks_than_the_machine_has_are_called_ranks(home: Home) -> None:
     try:
         compose(parse_job(f"{text}gpus_per_node: 64\n", "job"), site)
     except InputError as error:
-        assert "ranks of a node" in str(error) and "GPUs" not in str(error)
+        assert "ranks per node" in str(error) and "GPUs" not in str(error)
     else:
         raise AssertionError("64 ranks fit")
 

@@ -169,7 +169,7 @@ def test_extras_and_other_indexes_are_kept() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("version = 2", "not a uv.lock of version 1"),
+        ("version = 2", "not a version 1 uv.lock"),
         ("version = 1", "it has no project"),
         ("version = ", "Invalid value"),
         (lock(package("x", "1", source='git = "https://x.example/x"'), needs='{ name = "x" }'),
@@ -210,7 +210,7 @@ def test_a_project_lists_its_dependencies() -> None:
     assert python_bound(text) == ">=3.11"
     with pytest.raises(ValueError, match="dynamic"):
         project_requirements('[project]\ndynamic = ["dependencies"]', ())
-    with pytest.raises(ValueError, match="no list"):
+    with pytest.raises(ValueError, match="no `dependencies` list"):
         project_requirements('[project]\ndependencies = "tqdm"', ())
     with pytest.raises(ValueError, match="only uv knows where tqdm comes from"):
         project_requirements(text + '[tool.uv.sources]\ntqdm = { path = "../tqdm" }\n', ())

@@ -58,8 +58,8 @@ NAMES = {
     "./d/": "the name of a folder",
     "./caf\xe9": "not UTF-8",
     "./" + "d/" * 200 + "x": "more than 128 folders",
-    "./.lumitui-fetch/0.part": "keeps the parts",
-    "./.LUMITUI-fetch/0.part": "keeps the parts",
+    "./.lumitui-fetch/0.part": "partial downloads",
+    "./.LUMITUI-fetch/0.part": "partial downloads",
 }
 
 

@@ -75,7 +75,7 @@ def test_a_link_that_leads_out_through_others_is_refused(tmp_path: Path) -> None
     (root / "a" / "b" / "c").mkdir(parents=True)
     (root / "a" / "b" / "c" / "up").symlink_to("../..")
     (root / "out").symlink_to("a/b/c/up/../..")  # a/b by its text, the project's parent in truth
-    with pytest.raises(InputError, match=r"'out' points out of the project"):
+    with pytest.raises(InputError, match=r"'out' points outside the project"):
         scan(root)
 
 
@@ -114,8 +114,8 @@ def raw(name: bytes) -> Callable[[Path], None]:
         (raw(b"Icon\r"), "line break"),
         (raw(b"latin\xe9"), "not UTF-8"),
         (raw(b"half\xf0\x9f"), "not UTF-8"),
-        (lambda path: path.symlink_to("/etc/hosts"), "points out of the project"),
-        (lambda path: path.symlink_to(".."), "points out of the project"),
+        (lambda path: path.symlink_to("/etc/hosts"), "points outside the project"),
+        (lambda path: path.symlink_to(".."), "points outside the project"),
         (lambda path: path.symlink_to(os.fsdecode(b"\xe9")), "points to a name"),
         (lambda path: path.symlink_to("a\nb"), "points to a name"),
     ],
