@@ -168,8 +168,7 @@ def folder_run(folder: RunFolder, site: str | None) -> Run:
     """Return the run of `folder`, of `site` if given; ValueError with the reason if it has none."""
     if folder.record is None:
         job = f"; its job was {folder.job_id}" if folder.job_id else ""
-        what = "an older lumitui created it" if folder.composed else "it is not a run's folder"
-        raise ValueError(f"it has no record: {what}{job}")
+        raise ValueError(f"it has no record of a run{job}")
     if len(folder.record) >= RECORD_BYTES:
         raise ValueError(f"its record has more than {RECORD_BYTES} bytes")
     try:

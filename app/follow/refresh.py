@@ -313,12 +313,10 @@ def _tell_silent_ends(watcher: Watcher, changed: Sequence[str]) -> list[str]:
 
 
 def _cancel_recent(watcher: Watcher, site_name: str | None, listed: frozenset[str]) -> int:
-    """Cancel late jobs of recently abandoned runs, at sites not yet `listed`.
+    """Cancel late jobs of recently abandoned runs, at other sites; return the number of requests.
 
-    An unreachable site is skipped: a late job ends at its claim anyway.
-
-    Returns:
-        Number of requests.
+    A site that is `listed` was asked already. An unreachable one is skipped: a late job ends at its
+    claim anyway.
     """
     requests = 0
     for run in recent_runs(watcher.history, site_name):

@@ -178,10 +178,8 @@ class History:
         """Write a poll's changes to runs, each passed as it was before the query.
 
         Another process may have polled later but written first: a final state stays, attempt
-        numbers never decrease, and changes from another job are dropped.
-
-        Returns:
-            The ids of the runs whose state has changed.
+        numbers never decrease, and changes from another job are dropped. Returns the ids of the
+        runs whose state has changed.
         """
         moved = []
         with self._file.transaction() as db:

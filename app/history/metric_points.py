@@ -146,9 +146,6 @@ class RunMetrics:
         points are removed first. So are the points of a running run's log, if lines replace them;
         their span ends at minus the log's bytes. A run with more than MOST_POINTS keeps every
         second step, then every fourth, and so on; the file at the site has them all.
-
-        Raises:
-            HistoryError: there is no such run, or it could not be written.
         """
         texts = [_text(line) for line in lines if line.strip()]
         good = [text for text in texts if parse_line(text.encode("utf-8", "replace"))]

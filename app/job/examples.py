@@ -141,11 +141,7 @@ def _example_of_trainer(trainer: str) -> str:
 
 
 def text_for(site: Site, beginning: Beginning) -> str:
-    """Return a commented job file for `site`.
-
-    Raises:
-        InputError: as for `chosen`, or the number of GPUs does not fit the site's nodes.
-    """
+    """Return a commented job file for `site`; InputError if the GPUs do not fit its nodes."""
     example = chosen(beginning)
     text, spec = example.text, example.spec
     if beginning.gpus is not None:

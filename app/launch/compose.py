@@ -160,9 +160,6 @@ def plain_script(launch: Launch, site: Site, name: str) -> str:
     """Return the launch's script for plain Slurm, without lumitui's files.
 
     `name` names the job and its log.
-
-    Raises:
-        InputError: as for `compose`.
     """
     place = placement_of(launch.spec, site)
     has_config = any(file.name == DEEPSPEED_CONFIG for file in launch.files)

@@ -96,11 +96,7 @@ class Placement:
 
 
 def placement_of(spec: JobSpec, site: Site) -> Placement:
-    """Return the placement of `spec` at `site`.
-
-    Raises:
-        InputError: there is no such partition, launcher or container generation.
-    """
+    """Return the placement of `spec` at `site`; InputError if the site lacks a part of it."""
     launcher, container = _launcher_of(spec), _container_of(spec, site)
     if container and (len(spec.activate) > 1 or not all("/" in one for one in spec.activate)):
         raise InputError(

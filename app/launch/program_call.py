@@ -200,11 +200,7 @@ class ProgramPlace:
 
 
 def program_place(spec: JobSpec, site: Site) -> ProgramPlace:
-    """Return the environment of a job file's program at `site`.
-
-    Raises:
-        InputError: the job file uses a name that the profile no longer defines.
-    """
+    """Return the environment of a job's program at `site`; InputError if a name is undefined."""
     place = placement_of(spec, site)
     container = place.container
     if container is None:

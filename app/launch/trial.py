@@ -25,9 +25,6 @@ def trial_of(spec: JobSpec, site: Site) -> JobSpec:
 
     The trial keeps ranks per node, batch per rank, image, data and environment. For a grid, it is a
     trial of the first run.
-
-    Raises:
-        InputError: the site has no such partition.
     """
     cell = grid.cells(spec)[0].spec
     name, partition = _partition(cell, site)

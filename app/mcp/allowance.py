@@ -57,11 +57,7 @@ class _AllowanceFile(BaseModel):
 
 
 def read_allowance(file: Path) -> Allowance:
-    """Return `agents:` of a settings file; the default if either is missing.
-
-    Raises:
-        InputError: the file is unreadable, or a value is invalid.
-    """
+    """Return `agents:` of a settings file, or the default; InputError if a value is invalid."""
     if not file.exists():
         return Allowance()
     document = read_document(file)
@@ -124,12 +120,9 @@ def _is_time_known(run: Run) -> bool:
 
 
 def refuse_outside(previews: Sequence[Preview], folder: Path) -> None:
-    """Raise if a job reads files of this machine outside `folder`.
+    """Raise InputError if a job reads files of this machine outside `folder`.
 
     Even the job's findings would reveal which files exist.
-
-    Raises:
-        InputError: the job reads a file outside `folder`.
     """
     for one in previews:
         spec = one.launch.spec

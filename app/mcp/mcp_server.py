@@ -50,11 +50,7 @@ _SPENDS = ToolAnnotations(destructive_hint=True, idempotent_hint=False)
 
 
 def serve(settings: Settings, folder: Path) -> None:
-    """Serve until the client closes stdin; job files and projects are in `folder`.
-
-    Raises:
-        LumiError: the history cannot be opened, or the folder is refused.
-    """
+    """Serve until the client closes stdin; job files and projects are in `folder`."""
     logging.getLogger("paramiko").propagate = False  # the SDK would print its tracebacks
     with Runs(settings) as runs:
         server_of(runs, settings, folder).run("stdio")

@@ -50,8 +50,6 @@ class RunFolder:
     """Whether a submission began."""
     job_id: str | None
     """The job's id from its claim, else from the receipt."""
-    composed: bool
-    """Whether job.sh exists."""
     age: float | None
     """Seconds since its last change, by the site's clock; None if unknown."""
     linked: bool = False
@@ -180,7 +178,6 @@ fi
 begin signs $1
 for f in *.json *.jsonl attempt-*.out attempt-*.exit; do [ ! -h "$f" ] || echo linked; done
 [ ! -d {run_folder.LOCK} ] || echo locked
-[ ! -f {run_folder.JOB_SCRIPT} ] || echo composed
 # Of the folder: the files in it have the laptop's time.
 t=$( (stat -c %Y . 2>/dev/null || stat -f %m .) | head -c 12) now=$(date +%s | head -c 12)
 case $t:$now in :*|*:|*[!0-9:]*) ;; *) echo "age $((now - t))" ;; esac
@@ -214,7 +211,6 @@ def _folder(path: str, record: bytes | None, signs: Sequence[str]) -> RunFolder:
         record=record,
         locked="locked" in values,
         job_id=ids[0] if ids and _JOB.fullmatch(ids[0]) else None,
-        composed="composed" in values,
         age=float(values["age"]) if _AGE.fullmatch(values.get("age", "")) else None,
         linked="linked" in values,
     )

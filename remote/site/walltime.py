@@ -15,11 +15,7 @@ _MOST = 10_000 * 86_400
 
 
 def seconds_of(text: str) -> int:
-    """Return the seconds in `text`.
-
-    Raises:
-        ValueError: `text` has none of Slurm's forms; the message is for a user.
-    """
+    """Return the seconds in `text`; ValueError, for a user, if it has none of Slurm's forms."""
     seconds = _seconds(text.strip())
     if seconds is None or seconds >= _MOST:
         raise ValueError(

@@ -5,11 +5,7 @@ from urllib.parse import urlsplit
 
 
 def check_webhook(value: str) -> None:
-    """Refuse any address except https, or http on the own machine.
-
-    Raises:
-        ValueError: it is none; the message does not repeat it, as it may be a secret.
-    """
+    """Raise ValueError, without the address, unless it is https, or http on this machine."""
     # urlsplit drops line ends, and other programs end a host at `\\` or a word at a quote.
     if not value.isascii() or not value.isprintable() or set(value) & set(' \\"<>'):
         raise ValueError(

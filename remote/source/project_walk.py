@@ -34,11 +34,7 @@ class Follow:
 
 
 def hops(place: Path) -> list[Path]:
-    """Return the paths that a link leads through; the last one is not a link.
-
-    Raises:
-        OSError: the link cannot be read, or is circular.
-    """
+    """Return the paths that a link leads through, the last no link; OSError if it is circular."""
     paths: list[Path] = []
     at = place
     while os.path.islink(at):
@@ -235,11 +231,7 @@ class ProjectWalk(FolderWalk):
         self.size += info.st_size
 
     def check(self) -> None:
-        """Refuse an oversized project, with its five largest entries, or one with refused entries.
-
-        Raises:
-            InputError: the project is too large, or has refused entries.
-        """
+        """Raise InputError if the project is too large or has refused entries."""
         count, size, limits = len(self.files) + len(self.links), self.size, self._limits
         if count > limits.files or size > limits.bytes:
             by_size = size > limits.bytes

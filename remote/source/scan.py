@@ -141,9 +141,6 @@ def read_file(
 
     The file is read from `where`, unless `hashes` has it as `key`. `passed` is called with each
     number of bytes read; without `search`, lumitui does not search it for keys.
-
-    Raises:
-        OSError: as `opened`.
     """
     contents = hashes.known(key, info) if hashes is not None else None
     if contents is not None:

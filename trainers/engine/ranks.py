@@ -88,12 +88,9 @@ def read_ranks(environ: MutableMapping[str, str] = os.environ) -> Ranks:
 
 
 def _agree(rank: int, world_size: int, own: tuple[str, ...], environ: Mapping[str, str]) -> None:
-    """Compare RANK and WORLD_SIZE with the launcher's `own` variables.
+    """Raise UsageError if RANK and WORLD_SIZE contradict the launcher's `own` variables.
 
     A launcher started by srun starts more ranks than srun has tasks.
-
-    Raises:
-        UsageError: the numbers contradict each other.
     """
     its_rank, its_size = (_number(name, environ[name]) for name in (own[0], own[2]))
     if its_size > world_size or (its_size == world_size and its_rank != rank):
@@ -265,9 +262,6 @@ def by_all(ranks: Ranks, work: Callable[[], Value]) -> Value:
     """Run an action that must succeed on every rank; if one fails, all end with its error.
 
     Otherwise, the others would wait 10 minutes for it, unless the launcher kills them.
-
-    Raises:
-        UsageError: the action failed on a rank.
     """
     try:
         found = work()

@@ -144,8 +144,7 @@ def settings(of: Training) -> Settings:
 def begin(training: Training) -> str:
     """Take over the run folder from earlier attempts, and resume if requested.
 
-    Returns:
-        The settings that differ from the checkpoint, in words.
+    Returns the settings that differ from the checkpoint, in words.
     """
     me, checkpoints = training.me, training.checkpoints
     ranks.choose_threads()

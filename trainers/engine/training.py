@@ -347,10 +347,9 @@ class Training:
             self.save_on_the_way(self.begin_save)
 
     def read(self) -> bool:
-        """Wait for the device and report its steps; stop on request or after too many bad steps.
+        """Wait for the device, report its steps, and stop on request or after too many bad ones.
 
-        Returns:
-            Whether --save-minutes have passed, by rank 0's clock.
+        Returns whether --save-minutes have passed, by rank 0's clock.
         """
         guard, minutes = self.guard, self.args.save_minutes
         over = minutes and time.monotonic() - self.saver.began >= 60 * minutes
@@ -396,8 +395,7 @@ class Training:
     def _figure(self) -> float | None:
         """Evaluate this rank's part; return the result over all ranks.
 
-        Returns:
-            None if a rank was asked to stop: the test may take longer than the remaining time.
+        It is None if a rank was asked to stop: the test may take longer than the remaining time.
         """
         strategy, data, me = self.strategy, self.data, self.me
         for buffer in strategy.module.buffers():  # batch norm's means differ; those of rank 0 count
@@ -489,13 +487,10 @@ class Training:
         HEART.close()
 
     def give_up(self, step: int) -> NoReturn:
-        """End the training after too many skipped steps, of which this is the last.
+        """End the training with Diverged after too many skipped steps, of which this is the last.
 
         Removes the checkpoint after the last good step, if there is an older one, because nothing
         shows that its weights were good.
-
-        Raises:
-            Diverged: always.
         """
         saver, skipped = self.saver, self.guard.in_a_row
         saver.wait()  # it may be the checkpoint to discard

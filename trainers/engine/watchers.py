@@ -112,11 +112,7 @@ class Watchers:
     """The requested watchers."""
 
     def __init__(self, asked: str, run_dir: Path) -> None:
-        """Import their packages on every rank, so that a missing one fails at the start.
-
-        Raises:
-            UsageError: an unknown watcher, or its package cannot be imported.
-        """
+        """Import their packages on every rank; UsageError at the start if one is missing."""
         self._asked = list(dict.fromkeys(name.strip() for name in asked.split(",")))
         for name in self._asked:
             if name not in WATCHERS:

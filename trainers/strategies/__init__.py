@@ -63,9 +63,8 @@ class Strategy(Protocol):
     def step(self, lr: float) -> Tensor:
         """Update the weights, unless the gradient is not finite; clear the gradient.
 
-        Returns:
-            The gradient norm over all weights and ranks, before clipping. If it is not finite, no
-            weight was changed on any rank.
+        Returns the gradient norm over all weights and ranks, before clipping. If it is not finite,
+        no weight was changed on any rank.
         """
 
     def communication(self) -> dict[str, float]:

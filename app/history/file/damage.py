@@ -25,11 +25,7 @@ from lumitui.app.history.file.sqlite_errors import RECOVER, PendingWarnings
 
 
 def begin_missing(path: Path) -> None:
-    """Create a history at `path` unless it exists; only one of several processes does so.
-
-    Raises:
-        OSError, sqlite3.Error: the file cannot be created.
-    """
+    """Create a history at `path` unless it exists; only one of several processes does so."""
     if os.path.lexists(path):
         return
     with locked(path):
@@ -119,11 +115,7 @@ class Damage:
         return identity(self._path) != NO_FILE and size(self._path) == 0
 
     def set_aside(self, damaged: Identity) -> Identity:
-        """Rename the damaged file, unless another process has done it; return the current file.
-
-        Raises:
-            OSError, sqlite3.Error: the file cannot be renamed, or no new one can be created.
-        """
+        """Rename the damaged file, unless another process has done it; return the current file."""
         with locked(self._path):
             if identity(self._path) == damaged:
                 new = prepared(self._path)  # fails on a full disk: the damaged file stays

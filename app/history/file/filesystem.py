@@ -65,9 +65,6 @@ def create_private(path: Path) -> None:
     Closing any descriptor of a file drops all this process's locks on it, including another
     history's; the next process to exit would then remove the log in use
     (sqlite.org/howtocorrupt.html, 2.2).
-
-    Raises:
-        OSError: it cannot be made.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

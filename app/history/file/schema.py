@@ -12,9 +12,7 @@ SCHEMA = 1
 """The version of these tables. A released version is never edited; tests/golden/schemas/ has
 each."""
 _APPLICATION = 0x6C756D74
-"""Marks the file as a history (sqlite.org/pragma.html#pragma_application_id). Files from before the
-first release have a different mark or none, and schemas from 1 to 8."""
-_EVERY = 1_000_000
+"""Marks the file as a history (sqlite.org/pragma.html#pragma_application_id)."""
 
 _TABLES = (
     # The version of lumitui that wrote the file, for the error of an older one.
@@ -65,7 +63,10 @@ def check(db: sqlite3.Connection, path: Path) -> None:
         for name in ("user_version", "application_id")
     )
     if mark != _APPLICATION:
-        raise _unmarked(db, path, schema)
+        raise HistoryError(
+            f"The file {path} is not a lumitui history: another program wrote it.",
+            f"Move it elsewhere, {ELSEWHERE}",
+        )
     if schema > SCHEMA:
         raise HistoryError(
             f"The history {path} was written by {_writer(db)} (schema {schema}; "
@@ -78,22 +79,6 @@ def check(db: sqlite3.Connection, path: Path) -> None:
             f"{schema}.",
             f"Move it elsewhere, {ELSEWHERE} {RECOVER}",
         )
-
-
-def _unmarked(db: sqlite3.Connection, path: Path, schema: int) -> HistoryError:
-    tables = {str(row[0]) for row in db.execute("SELECT name FROM sqlite_master")}
-    if schema and {"runs", "metrics", "manifests"} <= tables:
-        return HistoryError(
-            f"The history {path} was written by an earlier lumitui (schema {schema}), which this "
-            "version cannot read.",
-            f"Export its runs with that version: `lumitui history --limit {_EVERY} --json > "
-            f"runs.json`. Then move the file elsewhere, {ELSEWHERE} {RECOVER} The file was not "
-            "touched.",
-        )
-    return HistoryError(
-        f"The file {path} is not a lumitui history: another program wrote it.",
-        f"Move it elsewhere, {ELSEWHERE}",
-    )
 
 
 def _writer(db: sqlite3.Connection) -> str:

@@ -232,11 +232,7 @@ _UNCLEAR = re.compile(r"\(\?(?:#|[a-zA-Z0-9-]*[Vx])")
 
 
 def check_log_pattern(pattern: str) -> None:
-    """Check that `pattern` is a regular expression with one group that compiles quickly.
-
-    Raises:
-        ValueError: it is not; the message continues a sentence.
-    """
+    """Raise ValueError, a sentence's end, unless `pattern` has one group and compiles quickly."""
     if len(pattern) > MOST_CHARACTERS:
         raise ValueError(f"the pattern has more than {MOST_CHARACTERS} characters")
     if _copies(pattern) > MOST_COPIES:

@@ -299,10 +299,7 @@ _APART = MaskMistake(
 def explain_masks(site: Site, text: str, *, tasks: int | None, starter: Starter) -> Explained:
     """Return what the lists in `text` give each of a node's `tasks` tasks, and their mistakes.
 
-    `tasks` defaults to one per GPU.
-
-    Raises:
-        InputError: `text` contains no list.
+    `tasks` defaults to one per GPU. Without a list in `text`, it raises InputError.
     """
     node = site.node
     binds = explained(text)

@@ -69,11 +69,7 @@ class Draft:
 
 
 def open_draft(path: Path) -> Draft:
-    """Return the file at `path` as a draft, whether or not it is a valid job file.
-
-    Raises:
-        InputError: it does not exist, cannot be read, is too large or is not UTF-8.
-    """
+    """Return the file at `path` as a draft, valid or not; InputError if it cannot be read."""
     text = _read(path)
     path = path.resolve()
     return Draft(text, path.parent, path.name, path, text)

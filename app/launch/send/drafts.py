@@ -120,9 +120,6 @@ class Drafts:
 
         For the same files, `recent` previews are reused. The files `beside` are not written yet.
         The job waits for the end of `lane`, earlier runs of its grid.
-
-        Raises:
-            InputError: the job cannot be composed.
         """
         previews: list[Preview] = []
         cells = grid.cells(spec)
@@ -268,11 +265,7 @@ class Drafts:
         return replace(draft, base=self.history.get(last.id).script if last else None)
 
     def example(self, name: str, folder: Path) -> Draft:
-        """Return an example for the site and account of the last run.
-
-        Raises:
-            InputError: there is no such example, or the site's profile is invalid.
-        """
+        """Return an example for the site and account of the last run, or raise InputError."""
         site, account = self._last_used()
         return beginnings.from_example(name, site, account, folder)
 
@@ -304,9 +297,6 @@ class Drafts:
         """Return a job file's text for another site, with an account and a partition of that site.
 
         Values that the site accepts stay.
-
-        Raises:
-            InputError: lumitui cannot edit the text there.
         """
         from lumitui.app.job.examples import fitting_partition
 

@@ -66,11 +66,7 @@ def check_names(host: str, user: str = "") -> None:
 
 
 def openssh_table(login: Login) -> Table:
-    """Return the options for `login` as OpenSSH reads the configuration.
-
-    Raises:
-        LinkError: OpenSSH is not installed, or the configuration has an error.
-    """
+    """Return the options for `login` as OpenSSH reads them; LinkError if it cannot."""
     check_names(login.host, login.user or "")
     return Table(_ask(login))
 

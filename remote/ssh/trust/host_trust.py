@@ -28,9 +28,6 @@ def contradictions(host: HostConfig, published: Mapping[str, str]) -> Iterator[s
     """Yield a sentence for each published fingerprint that known_hosts contradicts.
 
     A known key is trusted whatever the site publishes, but a new user would be refused.
-
-    Raises:
-        LinkError: a file of known hosts cannot be read.
     """
     for item in keys_in_files(host.trust, host.trust.name):
         expected = published.get(item.key.type, "").rstrip("=")

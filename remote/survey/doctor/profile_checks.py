@@ -38,9 +38,6 @@ def profile_remarks(path: Path, folders: Sequence[Path]) -> tuple[Finding, ...]:
     """Return the problems of the profile in a file, by line.
 
     `folders` hold the profiles that it may extend. The file's name is the site's name.
-
-    Raises:
-        InputError: the file cannot be read.
     """
     misnamed: tuple[Finding, ...] = ()
     try:

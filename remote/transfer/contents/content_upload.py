@@ -332,10 +332,8 @@ class ContentUpload:
     ) -> bool:
         """Send a batch of small files; with `places`, also create the item's tree.
 
-        Without `linked`, the tree contains copies instead of links.
-
-        Returns:
-            False if the item is based on `base` and that tree is gone.
+        Without `linked`, the tree contains copies instead of links. Returns False if the item is
+        based on `base` and that tree is gone.
         """
         item, random = self.item, secrets.token_hex(4)
         sent = batch if linked else self.blobs

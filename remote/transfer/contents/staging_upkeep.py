@@ -157,8 +157,7 @@ def remove(
 ) -> tuple[tuple[str, ...], Loose]:
     """Remove items from the store at `folder`; with `sweep`, also data of unfinished sends.
 
-    Returns:
-        The removed ids, and the removed data of unfinished sends. `dry` only counts.
+    Returns the removed ids, and the removed data of unfinished sends. `dry` only counts.
 
     Raises:
         RefusedError: something could not be removed.

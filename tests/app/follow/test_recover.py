@@ -85,11 +85,9 @@ def test_folders_are_listed_and_read(transport: Transport, tmp_path: Path) -> No
     found = run_folders.read_folders(transport, paths)
     assert all(folder.age is not None and -60 < folder.age < 600 for folder in found)
     assert [replace(folder, age=None) for folder in found] == [
-        RunFolder(
-            str(made), b"{\xff}\nno line end", locked=True, job_id="42", composed=False, age=None
-        ),
-        RunFolder(str(claimed), None, locked=False, job_id="43", composed=True, age=None),
-        RunFolder(str(trap), None, locked=False, job_id=None, composed=False, age=None),
+        RunFolder(str(made), b"{\xff}\nno line end", locked=True, job_id="42", age=None),
+        RunFolder(str(claimed), None, locked=False, job_id="43", age=None),
+        RunFolder(str(trap), None, locked=False, job_id=None, age=None),
     ]
 
 
@@ -204,8 +202,8 @@ def test_folders_without_a_run_are_named(folders: Path, here: Here) -> None:
     done = here("history", "--recover", "laptop")
     assert (done.returncode, done.stdout) == (0, "")
     for words in (
-        "old-000001: it has no record: an older lumitui created it; its job was 4711",
-        "empty-000002: it has no record: it is not a run's folder",
+        "old-000001: it has no record of a run; its job was 4711",
+        "empty-000002: it has no record of a run",
         "broken-000003: its record cannot be read: not JSON",
         "huge-000004: its record has more than 1000000 bytes",
         "other-000005: its record cannot be read: it is the record of 'moved-000005'",

@@ -117,7 +117,7 @@ def test_a_run_s_folder_is_read_where_a_tool_does_not_work(
     paths = [str(tmp_path / "r1"), str(tmp_path / "r2")]
     found = read_folders(Local(), paths)
     assert [folder.path for folder in found] == paths
-    assert all(folder.composed and folder.job_id is None for folder in found)
+    assert all(folder.job_id is None for folder in found)
     assert all((folder.age is None) == (name != "readlink") for folder in found)
 
 

@@ -31,11 +31,7 @@ _DEEPEST = 5
 
 
 def with_requirements(spec: JobSpec, root: Path) -> JobSpec:
-    """Return `spec` with the requirements and wheels of the project at `root`.
-
-    Raises:
-        InputError: a file cannot be read, or a requirement is not valid in an environment.
-    """
+    """Return `spec` with the project's requirements and wheels; InputError if one is invalid."""
     venv = spec.venv
     if venv is None:
         return spec

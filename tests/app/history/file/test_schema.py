@@ -32,31 +32,6 @@ def left(path: Path) -> tuple[bytes, set[Path]]:
     return path.read_bytes(), set(path.parent.iterdir())
 
 
-def unreleased(path: Path, schema: int) -> None:
-    """Make a history as it was before the first release, with two runs."""
-    path.parent.mkdir(parents=True)
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.executescript((SCHEMAS / "unreleased.sql").read_text())
-        if schema == 1:
-            db.execute("DROP TABLE about")
-        db.execute(f"PRAGMA user_version = {schema}")
-
-
-@pytest.mark.parametrize("schema", range(1, 9))
-def test_a_history_from_before_the_first_release_is_told_how_to_export_and_left(
-    home: Home, here: Here, schema: int
-) -> None:
-    path = home.settings.history
-    unreleased(path, schema)
-    before = left(path)
-    for words in (("history",), ("note", "last", "x"), ("history", "--check")):
-        told(
-            here(*words), 1, f"written by an earlier lumitui (schema {schema})",
-            "`lumitui history --limit 1000000 --json > runs.json`", "was not touched",
-        )  # fmt: skip
-    assert left(path) == before
-
-
 def test_a_newer_schema_is_not_touched(path: Path) -> None:
     History(path).close()
     with contextlib.closing(sqlite3.connect(path)) as db:
