@@ -126,10 +126,10 @@ _COLUMNS = (
 )  # fmt: skip
 _OF_ONE = frozenset({"time", "ended", "shape", "loss", "speed", "cost"})
 """Columns left empty for a folded series: its first run's values would seem to apply to all."""
-_ENOUGH = {"run": 28, "note": 20}
+_ENOUGH = {"run": 28, "note": 16}
 """Cells of these columns before those after their second place in `_PRIORITY` get any."""
 _PRIORITY = (
-    "state", "run", "age", "size", "site", "loss", "note", "cost", "speed", "run", "note", "time",
+    "state", "run", "age", "size", "site", "loss", "note", "note", "cost", "speed", "run", "time",
     "shape", "ended",
 )  # fmt: skip
 """The columns in the order in which they get cells."""

@@ -107,7 +107,7 @@ async def test_runs_are_shown_beside_each_other(settings: Settings) -> None:
         app.open_compare(("vit-1n", "vit-4n"))
         await sees(pilot, "a vit-1n +done.*\n│ +b vit-4n +done")
         await sees(pilot, r" a +b +b / a │?[\s\S]*nodes +1 +4 +4 x ")
-        await sees(pilot, r"loss +0.03448 +0.03333 +0.967 x")
+        await sees(pilot, r"loss +0.034483 +0.033333 +0.967 x")
         values = r"last  a vit-1n 0.03\d+ +b vit-4n 0.03\d+"
         await sees(pilot, rf"─ loss ─+╮[ │\n]+{values}[ │]*\n[\s\S]* 5 +10 +15 ")
         await sees(pilot, r"\+#SBATCH --nodes=4")
