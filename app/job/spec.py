@@ -165,7 +165,7 @@ class JobSpec(MappingField):
     launch if a rank does not have the planned cores and GPU, or if no driver reports its GPU. On
     shared nodes, where no cores are planned, `strict` has no effect."""
     preflight: Literal["warn", "end", "off"] | None = None
-    """Whether the job measures GPUs and network before the launch, which takes at most half a
+    """Whether the job measures the GPUs and the network before the launch, in at most half a
     minute: `preflight: end`. `warn` names a slow or faulty rank or node; `end` also ends the job.
     Default: the site's."""
     keep_compiled: bool = True

@@ -300,6 +300,6 @@ class Link:
             )
         self.close()
         return LinkError(
-            f"The connection to {self.address} no longer answers ({error or 'it ended'}).",
+            f"The connection to {self.address} was lost ({error or 'it ended'}).",
             "Check your network and try again; nothing was sent.",
         )

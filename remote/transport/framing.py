@@ -253,7 +253,7 @@ def limited(chunks: Iterator[bytes], *, most: int, seconds: float) -> Iterator[b
             rest -= len(chunk)
             if rest < 0:
                 raise AnswerUnusable(
-                    f"The site sends more than the {most} bytes that were requested.",
+                    f"The site sent more than the {most} bytes requested.",
                     "Log in and check whether other programs change these files.",
                 )
             if time.monotonic() > deadline:

@@ -168,7 +168,8 @@ _UNRULED = (
     Meaning(
         "chain-late",
         "The attempt did not end before its time limit, so no other attempt followed.",
-        "Make the program end earlier: for your own program, set more seconds in `signal:`.",
+        "Give the program more time to stop: for your own program, increase the seconds in "
+        "`signal:`.",
     ),
     Meaning(
         "exception",

@@ -274,7 +274,7 @@ def _idle(key: str, values: tuple[str, ...]) -> Test:
     match = _SHARE.fullmatch(values[0].strip())
     if len(values) > 1 or match is None:
         raise InputError(
-            f"{','.join(values)!r} is not a percentage after > or <.",
+            f"{','.join(values)!r} is not > or < followed by a percentage.",
             "Type idle:>30% or idle<10%.",
         )
     return IdleTerm(match[1] == ">", int(match[2]) / 100)

@@ -82,7 +82,7 @@ FILES: tuple[LogRule, ...] = (
         r"|Timeout: The file lock|Errno 524\b|File locking failed|LockException"
         r"|(?i:(?:could not|unable to|failed to) acquire .{0,40}lock\b)",
         "The file system refused to lock a file.",
-        "Put the file on the node's /tmp (MIOpen: MIOPEN_USER_DB_PATH); for HDF5, set "
+        "Put the file in the node's /tmp (MIOpen: MIOPEN_USER_DB_PATH); for HDF5, set "
         "HDF5_USE_FILE_LOCKING to FALSE in `env:`.",
     ),
     _rule(

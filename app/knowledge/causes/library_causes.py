@@ -62,7 +62,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|[Cc]ouldn't load custom C\+\+ ops|RuntimeError: Numpy is not available"
         r"|of \S+ raised unreported exception|version `\S+' not found|kernel too old"
         r"|MKL FATAL ERROR|address/offset not properly aligned|cannot import name '_C'",
-        "A library was built for another version of PyTorch or of the system.",
+        "A library was built for a different version of PyTorch or of the system.",
         "Build it in the image in which it runs, or use the wheel for that version of PyTorch.",
     ),
     _rule(

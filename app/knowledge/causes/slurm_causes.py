@@ -13,7 +13,7 @@ SLURM: tuple[LogRule, ...] = (
     _rule(
         "step-waited",
         r"srun: (?:Job (?:\d+ )?)?[Ss]tep creation (?:temporarily|still) disabled, retrying",
-        "A step waited for cores, memory or GPUs that another step of the job used.",
+        "A step waited for cores, memory or GPUs that another step of the job was using.",
         "Give each step its share (`srun --exact` with its own --mem and --gpus), or run the "
         "steps one after another.",
     ),

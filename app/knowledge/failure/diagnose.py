@@ -335,8 +335,8 @@ _YOURS = Diagnosis(
 _LATE = Diagnosis(
     "chain-late",
     "The attempt did not end before its time limit, so no other attempt followed.",
-    "Make the program end earlier: for your own program, set more seconds in `signal:`. Then "
-    "resubmit from the checkpoint.",
+    "Give the program more time to stop: for your own program, increase the seconds in `signal:`. "
+    "Then resubmit from the checkpoint.",
 )
 
 

@@ -271,7 +271,7 @@ def _image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "image-in-job",
     "warning",
     "an image that every task downloads and converts",
-    why="Each task creates its own copy, which takes minutes and fills home.",
+    why="Each task creates its own copy, which takes minutes and fills your home folder.",
     source="singularity pull(1); docs.csc.fi, containers",
 )
 def _image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -472,7 +472,7 @@ def _no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "accelerate-processes",
     "error",
-    "accelerate with one node's number of ranks as the total",
+    "accelerate with the ranks of one node instead of all ranks",
     why="accelerate divides --num_processes by the number of nodes, so most GPUs stay idle.",
     source=_ACCELERATE,
 )

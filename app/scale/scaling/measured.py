@@ -21,8 +21,8 @@ _DEVIATIONS = 2.563
 NOTHING = (
     "No run of this lineage has reported samples/s, so lumitui cannot predict a time. A bundled "
     "trainer reports them after its first step. For your own script that prints them, add "
-    r"`metrics: {samples_per_s: 'samples/s (\d+)'}` to the job file; or let it write a line like "
-    '{"step": 1, "samples_per_s": 812.5} to $RUN_DIR/metrics.jsonl each step.'
+    r"`metrics: {samples_per_s: 'samples/s (\d+)'}` to the job file; or have it write a line like "
+    '{"step": 1, "samples_per_s": 812.5} to $RUN_DIR/metrics.jsonl at each step.'
 )
 _SHORTEST = 1e-9
 """Minimum duration of a measured exchange, in seconds; a shorter one counts as unmeasured."""

@@ -139,7 +139,7 @@ class LogPane(Vertical):
         """The log's last position, until its lines have arrived again."""
         self._sought = ""  # the text to find once the log is available
         self._keys = (False, False, False, True)
-        """Whether there are ranks to choose from, a search, a chosen rank, and following."""
+        """Whether ranks can be chosen, text is sought, a rank is chosen, the log is followed."""
         self._line = ("", "")  # the name and the text of the status line
 
     def compose(self) -> ComposeResult:

@@ -65,7 +65,7 @@ def check(host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: A
             f"{trust.name} has the host key {shown.fingerprint}, but the site publishes "
             f"{expected}.",
             "Someone may be intercepting the connection, or the profile is outdated: compare "
-            "both keys with the site's web pages.",
+            "both keys with those on the site's web pages.",
         )
     remarks = _remarks(known, bare)
     remarks += ["The profile lists this key as unverified."] if expected and not trust.sure else []

@@ -33,8 +33,8 @@ def configuration(note: str) -> Finding:
 
 def host_key(doubt: str) -> Finding:
     """Return a warning about a published fingerprint that differs from the known key."""
-    do = "Compare both with the site's web pages, and correct `hosts.fingerprints`: until then, "
-    return Finding("host key", "warning", doubt, do + "a new user cannot log in.")
+    do = "Compare both with those on the site's web pages, and correct `hosts.fingerprints`: "
+    return Finding("host key", "warning", doubt, do + "until then, a new user cannot log in.")
 
 
 def tools(text: str, site: Site) -> Iterator[Finding]:

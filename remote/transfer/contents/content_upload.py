@@ -117,7 +117,7 @@ def wrong(name: str, folder: str) -> RefusedError:
     """Return the error for contents whose hash on the site differs from the local one."""
     return RefusedError(
         f"{name} was corrupted on its way to {folder}.",
-        "Send again; if it happens twice, ask the site's support to check its disk.",
+        "Send it again; if the error recurs, ask the site's support to check the disk.",
     )
 
 

@@ -173,7 +173,7 @@ def remove(
     if result.code:
         raise RefusedError(
             f"lumitui could not remove everything in {folder}: {reason(result)}.",
-            "Check that folder's permissions, then try again: already removed items stay removed.",
+            "Check the folder's permissions, then try again. Items already removed stay removed.",
         )
     rows = list(lines(result.out))
     swept = next((match for row in rows if (match := _LOOSE.fullmatch(row))), None)

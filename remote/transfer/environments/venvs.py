@@ -51,7 +51,7 @@ def build(transport: Transport, folder: str, seconds: float, report: Callable[[s
                     report(line.removeprefix("lumitui: ")[:MOST_WORDS])
     if not code:
         raise LinkLost(
-            "The build of the environment ended without an answer.", "Send the job again."
+            "The build of the environment ended without a result.", "Send the job again."
         )
     if code != "0":
         raise RefusedError(

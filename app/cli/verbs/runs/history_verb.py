@@ -56,7 +56,7 @@ class _Filters(TypedDict):
               help="Write all runs and their metrics to a new FILE, for another laptop."
               )  # fmt: skip
 @click.option("--import", "source", metavar="FILE", type=GivenPath(),
-              help="Merge the runs of an exported FILE.")  # fmt: skip
+              help="Merge the runs from an exported FILE.")  # fmt: skip
 @json_option
 @click.pass_obj
 def history(

@@ -101,7 +101,7 @@ def forward(run_id: str, ports: str, node: str, rank: int | None, opens: bool) -
     """Forward a port of a running job's node to this machine.
 
     Makes the job's TensorBoard, Jupyter or debugger reachable at 127.0.0.1. HERE is the port on
-    this machine. [default: PORT] Stops at Ctrl-C, or when the job ends.
+    this machine. [default: PORT] Stops on Ctrl-C, or when the job ends.
     """
     port, here = _ports(ports)
     with core() as runs:

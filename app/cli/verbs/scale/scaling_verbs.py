@@ -32,7 +32,9 @@ class _ScalingOptions(TypedDict):
 @click.option(
     "--epochs", metavar="N", type=click.IntRange(min=1, max=1_000_000), help="Predict N epochs."
 )
-@click.option("--deadline", metavar="TIME", help="Recommend a size that takes at most TIME (6h).")
+@click.option(
+    "--deadline", metavar="TIME", help="Recommend a size that takes at most TIME, such as 6h."
+)
 @click.option(
     "--budget",
     metavar="AMOUNT",

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def bind(
     reply: Reply, site_name: str, ranks: int | None, masks: str | None, launcher: "Starter"
 ) -> int:
-    """Draw which cores each rank gets, or explain masks. SITE may be a profile's file.
+    """Draw which cores each rank gets, or explain masks. SITE may be a profile's path.
 
     With --explain, exits with 1 if a job with these masks would fail, or if its ranks would share
     cores or GPUs. Pass several lists, such as --cpu-bind and --gpu-bind, in one argument:

@@ -48,7 +48,7 @@ class _LintOptions(TypedDict):
 @click.command()
 @click.argument("scripts", metavar="SCRIPT...", nargs=-1, required=True, type=GivenPath())
 @site_option(
-    "Target site, or its profile's file. [default: guessed from partition, account and paths]"
+    "Target site, or the path of its profile. [default: guessed from partition, account and paths]"
 )
 @click.option(
     "--fail-on", type=click.Choice(_SEVERITIES[::-1]), default="warning", show_default=True,

@@ -19,7 +19,7 @@ from lumitui.app.runs import Field, Finding, Fix, job_form
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 
-NO_FIX = "Nothing here needs a fix."
+NO_FIX = "Nothing here needs fixing."
 PRESS_F = "Press f to apply this fix."
 REST = "rest"
 """The fold of fields at their defaults, except `COMMON`."""

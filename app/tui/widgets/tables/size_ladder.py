@@ -40,7 +40,7 @@ class SizeLadder(OptionList):
         self.marked: frozenset[int] = frozenset()
         """Numbers of nodes."""
         self._pointed: int | None = None
-        """The number of nodes to send if no size is marked; `POINTER` shows it."""
+        """The number of nodes to resubmit on if no size is marked; `POINTER` shows it."""
 
     def show(self, rungs: Sequence[Rung], titles: Sequence[str], nodes: int | None) -> None:
         """Show `rungs` below `titles`, with the cursor at `nodes`; keep marks if possible."""

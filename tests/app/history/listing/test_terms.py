@@ -87,7 +87,7 @@ def test_a_date_is_a_day_on_the_laptops_clock() -> None:
         ("site:", "site:", "site: needs a value."),
         ("state:!", "state:!", "state: needs a value."),
         ("vit !loss<1", "!loss<", "loss< is not a filter."),
-        ("idle:30%", "30%", "'30%' is not a percentage after > or <."),
+        ("idle:30%", "30%", "'30%' is not > or < followed by a percentage."),
         ("age<soon", "<soon", "'<soon' is not an age."),
         ("state>done", ">done", "'>done' is not a state."),
         ("since:soon", "soon", "'soon' is not a time."),

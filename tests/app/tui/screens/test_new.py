@@ -272,7 +272,7 @@ async def test_a_key_that_finds_nothing_to_fix_says_so(
         await until(pilot, lambda: can_submit(pilot), "the check")
         assert "Change" in keys_below(pilot) and "Fix" not in keys_below(pilot)
         await pilot.press(key)
-        said = "Nothing here needs a fix."
+        said = "Nothing here needs fixing."
         await until(
             pilot,
             lambda: said in {toast.message for toast in app_of(pilot)._notifications},
