@@ -19,7 +19,6 @@ from lumitui.app.history.run import Run
 from lumitui.app.launch.send.lock import sender_lock, sweep_locks
 from lumitui.remote.site.errors import (
     AnswerNeeded,
-    LinkError,
     LinkLost,
     LumiError,
     OutcomeUnknown,
@@ -213,14 +212,11 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
     sweep_locks(watcher.locks)
     for name in dict.fromkeys(run.site for run in open_runs):
         mine = [run for run in open_runs if run.site == name]
-        asking = False
         try:
             connection = watcher.connection(name)
             for run in mine:
                 if run.job_id is None:
-                    asking = True
                     settled = settle_run(watcher, run, connection)
-                    asking = False
                     requests += settled.requests
                     changed += settled.changed
                     heard |= {name} if settled.requests else set()
@@ -230,9 +226,7 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
             if due:
                 from lumitui.app.follow.poll import poll_site  # late: without such runs it is quick
 
-                asking = True
                 polled = poll_site(due, connection, watcher.history)
-                asking = False
                 requests += polled.requests
                 changed += polled.changed
                 watched = due if attended else ()
@@ -246,18 +240,15 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
                 heard.add(name)
                 marked = map(watcher.history.get, polled.cancelled)
                 for run in (*marked, *late_runs(watcher.history, name, polled.others)):
-                    asking = True
                     cancel_late(run, connection.scheduler)
-                    asking = False
                     requests += 1
             swept = watcher.left_secrets.sweep(watcher.history, name, connection.transport)
             requests, warnings = requests + swept.requests, [*warnings, *swept.warnings]
         except LumiError as error:
             warnings.append(f"{name}: {error}")
             failed[name] = error
-            # A request that failed with its link was sent; without a link, it never left.
-            is_sent = isinstance(error, LinkLost) or not isinstance(error, LinkError)
-            requests += int(asking and is_sent)
+            # A request that was lost or refused was sent; without a link, it never left.
+            requests += isinstance(error, LinkLost | RefusedError | OutcomeUnknown)
             if isinstance(error, AnswerNeeded):
                 unanswered.append(error)
     return Refreshed(

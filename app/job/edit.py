@@ -230,9 +230,6 @@ def _line_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-__all__ = ["Value", "place_of_key", "rename", "set_key"]
-
-
 def set_key(text: str, place: tuple[str, ...], value: Value | None) -> str:
     """Return `text` with the value at `place` (`("nodes",)`, `("env", "X")`); None removes it.
 

@@ -1,12 +1,12 @@
 """Reading the files of all watched runs in one request: the shell code and the parser."""
 
 from collections.abc import Collection, Sequence
-from typing import TypedDict
+from dataclasses import replace
 
 from lumitui.remote.scheduler.scheduler_protocol import ExitFile, Hang, NewRunFiles, Watch
 from lumitui.remote.site import run_folder
 from lumitui.remote.site.answer_fields import count, json_of, lines, moment, short, whole
-from lumitui.remote.site.gpu_use import GpuUse, gpu_use_of
+from lumitui.remote.site.gpu_use import gpu_use_of
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.request_log import purpose
@@ -185,17 +185,10 @@ def parse_files(
     Raises:
         AnswerUnusable: there are more records or lines than a site can have.
     """
+    found = [NewRunFiles() for _ in watches]
+    exits: list[dict[int, ExitFile]] = [{} for _ in watches]
     sizes: dict[str, dict[int, int]] = {}
     lengths: dict[str, int] = {}
-    exits: dict[int, dict[int, ExitFile]] = {}
-    bindings: dict[int, str] = {}
-    attempts: dict[int, bytes] = {}
-    claims: dict[int, str] = {}
-    hangs: dict[int, Hang] = {}
-    uses: dict[int, GpuUse] = {}
-    metrics: dict[int, _MetricLines] = {}
-    missing: set[int] = set()
-    cancelled: set[int] = set()
     for words, content in parse_records(output, marker):
         match words:
             case ["sizes"]:
@@ -203,48 +196,43 @@ def parse_files(
             case [kind, index, *more] if (place := count(index)) is not None:
                 if place >= len(watches):
                     continue
+                news, watch = found[place], watches[place]
                 match kind, more:
                     case "exit", [attempt] if 0 < (number := count(attempt) or 0) <= MOST_ATTEMPT:
                         if item := parse_exit(content, number):
-                            exits.setdefault(place, {})[number] = item
+                            exits[place][number] = item
                     case "binding", []:
                         text = content[: _binding_bytes(watches) + 1].decode("utf-8", "replace")
-                        bindings[place] = text.strip()
+                        news = replace(news, binding=text.strip())
                     case "attempts", []:
                         told = content[:ATTEMPTS_BYTES]
-                        attempts[place] = told[: told.rfind(b"\n", 0, len(content) - 1) + 1]
+                        whole_lines = told[: told.rfind(b"\n", 0, len(content) - 1) + 1]
+                        news = replace(news, attempts=whole_lines)
                     case "hung", []:
-                        if hang := parse_hang(content):
-                            hangs[place] = hang
+                        news = replace(news, hang=parse_hang(content))
                     case "gpus", []:
-                        if use := gpu_use_of(json_of(content, most=2 * GPU_USE_BYTES)):
-                            uses[place] = use
+                        use = gpu_use_of(json_of(content, most=2 * GPU_USE_BYTES))
+                        news = replace(news, gpu_use=use)
                     case "metrics", _:
-                        skipped = count(more[0]) if more else None
-                        watch = watches[place]
-                        fields = _metrics(content[:-1], watch, most, skipped or 0)
-                        length = lengths.get(watch.folder)
-                        metrics[place] = _believed(fields, content[:-1], watch, length)
+                        skipped = (count(more[0]) if more else None) or 0
+                        size = lengths.get(watch.folder)
+                        news = _with_metrics(
+                            news, content[:-1], watch, most=most, skipped=skipped, size=size
+                        )
                     case "cancelled", []:
-                        cancelled.add(place)
+                        news = replace(news, cancelled=True)
                     case "missing", []:
-                        missing.add(place)
+                        news = replace(news, missing=True)
                     case "claim", []:
-                        claims[place] = _claim(content)
+                        news = replace(news, claim=_claim(content))
+                found[place] = news
     return {
-        watch.run: NewRunFiles(
+        watch.run: replace(
+            news,
             log_sizes=sizes.get(watch.folder, {}),
-            exits=tuple(exits[index][number] for number in sorted(exits.get(index, ()))),
-            binding=bindings.get(index),
-            hang=hangs.get(index),
-            gpu_use=uses.get(index),
-            **metrics.get(index, {}),
-            attempts=attempts.get(index, b""),
-            missing=index in missing,
-            claim=claims.get(index, ""),
-            cancelled=index in cancelled,
+            exits=tuple(known[number] for number in sorted(known)),
         )
-        for index, watch in enumerate(watches)
+        for watch, news, known in zip(watches, found, exits, strict=True)
     }
 
 
@@ -254,50 +242,36 @@ def _claim(content: bytes) -> str:
     return job_id if count(job_id) is not None else ""
 
 
-class _MetricLines(TypedDict, total=False):
-    metrics: bytes
-    metrics_skipped: int
-    more_metrics: bool
-    metrics_after: bytes
-    metrics_anew: bool
-
-
-def _metrics(content: bytes, watch: Watch, most: int, skipped: int) -> _MetricLines:
-    """Return the metrics in an answer, which begin a few bytes before the known end of `watch`.
+def _with_metrics(
+    news: NewRunFiles, content: bytes, watch: Watch, *, most: int, skipped: int, size: int | None
+) -> NewRunFiles:
+    """Return `news` with the metrics in an answer, which begin before the known end of `watch`.
 
     The known bytes end with a whole line, unless the start of an overlong line was skipped. A file
-    that is shorter, or has no newline there, is another file.
+    that is shorter, or has no newline there, is another file. It counts as shorter only if `wc`
+    reports its `size`: if `wc`, `tail` or `head` fail, fewer bytes arrive than the file has.
     """
     offset = _offset(watch)
     overlap = min(offset, BEFORE_BYTES)
+    if len(content) < overlap and (size is None or size >= offset):
+        return news
     before, body = content[:overlap], content[overlap : overlap + most]
     may_be_within = offset == 0 or (b"\n" not in before and offset >= min(most, METRICS_BYTES))
     if len(before) < overlap or not (before.endswith(b"\n") or may_be_within):
-        return {"metrics_anew": True}
+        return replace(news, metrics_anew=True)
     # An incomplete line is left to the next request.
     whole = body[: body.rfind(b"\n") + 1]
     full = len(body) >= most
-    # A line longer than a whole answer would be sent for ever, so it is skipped.
-    fields: _MetricLines = {"metrics": whole or (body if full else b""), "more_metrics": full}
-    if 0 < skipped <= SKIPPED_BYTES:
-        fields["metrics_skipped"] = skipped
     last = before.splitlines()
-    if before.endswith(b"\n") and (len(last) > 1 or offset <= BEFORE_BYTES):
-        fields["metrics_after"] = last[-1]
-    return fields
-
-
-def _believed(
-    fields: _MetricLines, content: bytes, watch: Watch, length: int | None
-) -> _MetricLines:
-    """Return `fields`, or nothing if the site's commands failed.
-
-    A file counts as shorter than known only if `wc` reports it: if `wc`, `tail` or `head` fail,
-    fewer bytes arrive than the file has.
-    """
-    offset = _offset(watch)
-    cut = len(content) < min(offset, BEFORE_BYTES) and (length is None or length >= offset)
-    return {} if cut else fields
+    is_whole = before.endswith(b"\n") and (len(last) > 1 or offset <= BEFORE_BYTES)
+    return replace(
+        news,
+        # A line longer than a whole answer would be sent for ever, so it is skipped.
+        metrics=whole or (body if full else b""),
+        more_metrics=full,
+        metrics_skipped=skipped if skipped <= SKIPPED_BYTES else 0,
+        metrics_after=last[-1] if is_whole else None,
+    )
 
 
 def _offset(watch: Watch) -> int:

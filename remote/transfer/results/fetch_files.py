@@ -29,8 +29,6 @@ from lumitui.remote.transfer.results.site_files import (
 from lumitui.remote.transfer.results.transfer import WantedFile, transfer
 from lumitui.remote.transport.transport import Transport
 
-__all__ = ["FetchOutcome", "Fetched", "NotFetched", "RemoteFile", "fetch"]
-
 
 @dataclass(frozen=True)
 class Fetched:
