@@ -133,6 +133,36 @@ def test_a_measured_size_takes_what_its_own_runs_took() -> None:
     assert times[:2] == [64, 230] and times[2] > 200
 
 
+def test_a_sizes_time_reaches_to_each_of_its_runs_and_no_deadline_one_missed_is_sure() -> None:
+    family = [
+        MeasuredRun(trained("fast", 1, ended=1064.0), training(1000.0)),
+        MeasuredRun(trained("slow", 1, ended=1244.0), training(1000.0)),
+    ]
+    offers = [Offer(n, 8 * n, 4.0 * n, 3600.0, 4.0 * n) for n in (1, 2)]
+    for run, took in zip(
+        (family[0].run, family[1].run, trained("new", 1)), (64, 244, 154), strict=True
+    ):
+        found = scaling_of(run, family, offers, samples=60_000)
+        one, two = (size_of(found, nodes).whole for nodes in (1, 2))
+        assert one and one.seconds.likely == pytest.approx(took)
+        assert one.seconds.low <= 64 and one.seconds.high >= 244
+        assert two and two.seconds.high >= 184 + 30, "nor is another size's start-up surer"
+        assert advise_size(found, SizeGoal(deadline=240)).certainty != "measured"
+        assert advise_size(found, SizeGoal(deadline=250)).certainty == "measured"
+
+
+def test_the_time_at_a_runs_size_is_what_it_took_though_its_median_speed_says_longer() -> None:
+    """Where most steps are slow and some very fast, the median is below the mean."""
+    family = [
+        MeasuredRun(trained("odd", 1, ended=1050.0), training(1000.0)),
+        MeasuredRun(trained("even", 1, ended=1070.0), training(1000.0)),
+    ]
+    for item, took in zip(family, (50.0, 70.0), strict=True):
+        one = size_of(scaling_of(item.run, family, [Offer(1, 8, 4.0, 3600.0, 4.0)]), 1)
+        assert one.whole and one.whole.seconds.likely == pytest.approx(took)
+        assert one.whole.seconds.low <= 50.0 and one.whole.seconds.high >= 70.0
+
+
 @pytest.mark.parametrize(("planned", "start_up"), [(120_000, 200.0), (None, 4.0)])
 def test_a_run_that_was_cut_short_of_its_goal_does_not_tell_the_start_up_of_all(
     planned: int | None, start_up: float
