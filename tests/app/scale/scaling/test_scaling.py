@@ -65,10 +65,24 @@ def test_a_chain_has_the_time_of_all_its_limits() -> None:
 def test_metrics_say_speed_spread_and_work() -> None:
     parsed = [parse_line(line) for line in lines_of([10.0] * 5 + [90, 100, 110], 8, 64, 640)]
     found = training_of([point for point in parsed if point])
-    assert (found.speed, found.low, found.high, found.steps) == (100.0, 90.0, 110.0, 3)
+    assert (found.speed, found.low, found.high, found.steps) == (100.0, 90.0, 110.0, 8)
     assert (found.warm, found.ranks, found.samples) == (True, 8, 8 * 64)
     assert (found.epoch, found.planned) == (640, 1280)
     assert training_of([]) == Training(warm=False)
+
+
+def test_the_steps_of_a_run_that_reports_every_fourth_are_counted_by_their_numbers() -> None:
+    def told(lines: list[bytes], **changes: object) -> str:
+        points = [point for line in lines if (point := parse_line(line))]
+        item = MeasuredRun(replace(RUN, **changes), training_of(points))  # type: ignore[arg-type]
+        return scaling_of(RUN, [item], []).sizes[0].source
+
+    fourth = [b'{"step": %d, "samples_per_s": 500}' % at for at in range(4, 641, 4)]
+    assert told(fourth) == "r1 (640 steps)"
+    assert told(fourth[:5]) == "r1 (20 steps, all within the warm-up)"
+    # From a log whose lines have no step number.
+    lines = [line.replace(b"}", b', "counts": "line"}') for line in fourth]
+    assert told(lines) == "r1 (640 lines)"
 
 
 def test_an_epoch_is_known_from_where_its_number_changes() -> None:
