@@ -1,6 +1,7 @@
 """How a lineage scales: what was measured, what it costs, what is predicted and recommended."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -438,6 +439,17 @@ def test_one_size_keeps_to_a_deadline_at_best() -> None:
     assert advise_size(found, SizeGoal(deadline=40)).certainty == "at best"
 
 
+def test_an_advice_names_the_deadline_and_the_budget_given() -> None:
+    """`--deadline 10` are minutes, as in Slurm."""
+    found = study({1: 1000.0}, 1)
+    both = advise_size(found, SizeGoal(seconds_in("10"), 5.0))
+    assert both.sentence.endswith("almost certain to stay within 10 min and 5 GPU-hours.")
+    none = advise_size(found, SizeGoal(deadline=30.0))
+    assert none.sentence.startswith("No size up to 1 node stays within 30 s. Allow more time")
+    cheap = advise_size(found, SizeGoal(budget=0.001))
+    assert "stays within 0.001 GPU-hours. Train fewer" in cheap.sentence
+
+
 def test_a_budget_alone_buys_the_fastest() -> None:
     found = study({1: 1000.0, 2: 1900.0, 4: 3200.0}, 8)
     most = size_of(found, 2).whole
@@ -499,9 +511,10 @@ def test_a_budget_that_a_faster_size_may_exceed_names_that_size() -> None:
     cost = size_of(found, 8).whole
     assert cost and cost.price.likely
     advice = advise_size(found, SizeGoal(budget=(cost.price.likely + cost.price.high) / 2))
-    assert advice.sentence.startswith(
-        "It is the fastest size that is almost certain to meet the budget. 8 nodes may exceed it: "
-        "the prediction is 0."
+    assert re.match(
+        r"It is the fastest size that is almost certain to stay within 0\.\d+ GPU-hours\. "
+        r"8 nodes may exceed it: the prediction is 0\.",
+        advice.sentence,
     )
     advice = advise_size(found, SizeGoal(budget=cost.price.high * 1.01))
     assert advice.nodes == 8 and "exceed" not in advice.sentence
