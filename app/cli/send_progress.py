@@ -4,7 +4,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -122,13 +122,20 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
             f"Read its log with `lumitui logs {run.id}`, or query again with `lumitui status`.",
         )
     if waits:
-        stays = "stays in the queue" if run.state is State.QUEUED else "keeps running"
-        seconds = math.ceil((timeout or 0) * 10) / 10 if (timeout or 0) < 1 else round(timeout or 0)
-        raise WaitTimedOut(
-            f"{run.id} is still {run.state} after {seconds:g} s.", f"The job {stays}."
-        )
+        raise timed_out([run], timeout or 0.0)
     runs.mark_told(run)
     show_end(run)
+
+
+def timed_out(late: Sequence["Run"], timeout: float) -> WaitTimedOut:
+    """Return the error that names all runs that have not ended after `timeout` seconds."""
+    still = ", ".join(f"{run.id} is still {run.state}" for run in late)
+    seconds = math.ceil(timeout * 10) / 10 if timeout < 1 else round(timeout)
+    stays = "The jobs stay in the queue or keep running."
+    if len(late) == 1:
+        queued = late[0].state is State.QUEUED
+        stays = f"The job {'stays in the queue' if queued else 'keeps running'}."
+    return WaitTimedOut(f"{still} after {seconds:g} s.", stays)
 
 
 def show_end(run: "Run") -> None:

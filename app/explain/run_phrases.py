@@ -81,11 +81,13 @@ class Outlook:
 
     price: Price
     about: str = ""
-    """The amount if it runs like an earlier run."""
+    """The amount if it runs like an earlier run; "" if it would exceed the time limit."""
     like: str = ""
     """That run."""
     other_size: bool = False
     """Whether that run had a different size, so that this one's time is predicted."""
+    takes: str = ""
+    """The time that the job then takes."""
     left: float | None = None
     """The remaining budget of its account."""
     limit: float | None = None
@@ -97,13 +99,16 @@ class Outlook:
 def price_outlook(outlook: Outlook, now: float) -> str:
     """Return the price, its likely amount, and the remaining budget.
 
-    Like `at most 32 GPU-hours, about 6.10 if it runs like ab12; 812 of 1,000 GPU-hours left (asked
-    3 min ago)`.
+    Like `at most 32 GPU-hours, about 6.10 in 50 min if it runs like ab12; 812 of 1,000 GPU-hours
+    left (asked 3 min ago)`.
     """
     text = words.price_limit(outlook.price)
+    like = f"if it {'scales as' if outlook.other_size else 'runs like'} {outlook.like}"
     if outlook.about:
-        how = "scales as" if outlook.other_size else "runs like"
-        text += f", about {outlook.about} if it {how} {outlook.like}"
+        took = f" in {outlook.takes}" if outlook.takes else ""
+        text += f", about {outlook.about}{took} {like}"
+    elif outlook.takes:
+        text += f"; {like}, it takes {outlook.takes}, over the time limit"
     if outlook.left is not None:
         text += f"; {_left(outlook)} left"
         if outlook.asked is not None:

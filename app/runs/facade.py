@@ -112,6 +112,7 @@ class Runs(Launches):
         from lumitui.app.explain.run_phrases import Outlook
         from lumitui.app.explain.words import price
         from lumitui.app.scale.forecast import forecast
+        from lumitui.app.scale.scaling.scaling_words import middle
 
         launch = preview.launch
         likely = forecast(launch, self.history, self.scaling)
@@ -119,8 +120,8 @@ class Runs(Launches):
         if likely is not None:
             outlook = replace(
                 outlook,
-                about=price(likely.amount),
-                like=likely.run,
+                about=middle(likely.amount, price),
+                like=likely.run if likely.runs == 1 else f"its last {likely.runs} runs",
                 other_size=likely.other_size,
             )
         budget = self._budgets.of(launch.spec.site, launch.spec.account)

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lumitui.app.job.setting import fixed_arguments
+from lumitui.app.scale.scaling.model import Estimate
 from lumitui.app.scale.scaling.sent_work import training_keys
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lumitui.app.history.history import History
     from lumitui.app.history.run import Run
     from lumitui.app.job.launch import Launch
@@ -28,9 +31,11 @@ _LOOKED = 200
 class Forecast:
     """A job's likely cost, in the unit of its price."""
 
-    amount: float
+    amount: Estimate
     run: str
-    """The run it is based on."""
+    """The newest run it is based on."""
+    runs: int
+    """Number of runs it is based on."""
     other_size: bool
     """Whether that run had a different number of nodes, so that its scaling is used."""
 
@@ -46,10 +51,10 @@ def forecast(launch: Launch, history: History, scalings: Scalings) -> Forecast |
     ]
     nodes = launch.layout.nodes
     work = _work(launch, sized=True)
-    equal = (one for one in named if one.layout.nodes == nodes and _work(one, sized=True) == work)
-    if same := next(equal, None):
-        hours = same.ran(time.time()) / 3600
-        return _found(launch, launch.price.per_hour * hours, same, other_size=False)
+    equal = [one for one in named if one.layout.nodes == nodes and _work(one, sized=True) == work]
+    if same := [one for one in equal if one.snapshot == equal[0].snapshot]:
+        took = [one.ran(time.time()) for one in same]
+        return _found(launch, Estimate(min(took), max(took), None), same, other_size=False)
     work = _work(launch, sized=False)
     alike = (one for one in named if one.layout.nodes != nodes and _work(one, sized=False) == work)
     other = next(alike, None)
@@ -84,12 +89,14 @@ def _by_scaling(launch: Launch, run: Run, scalings: Scalings) -> Forecast | None
     size = next((one for one in scaling.sizes if one.nodes == launch.layout.nodes), None)
     if ratio is None or size is None or size.whole is None or not scaling.knows_work:
         return None
-    hours = size.whole.seconds.middle / 3600
-    return _found(launch, launch.price.per_hour * hours, run, other_size=True)
+    return _found(launch, size.whole.seconds, [run], other_size=True)
 
 
-def _found(launch: Launch, amount: float, run: Run, *, other_size: bool) -> Forecast | None:
+def _found(
+    launch: Launch, seconds: Estimate, runs: Sequence[Run], *, other_size: bool
+) -> Forecast | None:
     """Return the forecast; None if it is not below the cost at the time limit."""
-    if not 0 < amount < launch.price.amount:
+    amount = seconds.each(lambda each: each * launch.price.per_hour / 3600)
+    if not 0 < amount.middle < launch.price.amount:
         return None
-    return Forecast(amount, run.id, other_size)
+    return Forecast(amount, runs[0].id, len(runs), other_size)

@@ -170,12 +170,12 @@ def ladder_terms(plans: Sequence[Resubmission], study: Scaling | None) -> list[t
         (
             count(plan.preview.launch.layout.nodes, "node"),
             f"at most {time_limit(plan.preview.launch.spec)}, billed {price_limit(most)}"
-            + (f", about {middle(paid[0], price)}" if paid else ""),
+            + (f", about {middle(paid, price)}" if paid else ""),
         )
         for plan, most, paid in zip(plans, prices, likely, strict=True)
     ]
     total = replace(prices[0], amount=sum(most.amount for most in prices))
-    known = [paid[0].likely for paid in likely if paid and paid[0].likely is not None]
+    known = [paid.likely for paid in likely if paid and paid.likely is not None]
     about = f", about {price(sum(known))}" if len(known) == len(plans) else ""
     lines.append(("in all", price_sentence(total) + about))
     lines += [("rate", note) for note in billing_notes([(total, plans[0].preview.site)])]

@@ -7,7 +7,7 @@ from statistics import median
 
 from lumitui.app.explain import words
 from lumitui.app.follow.results.summary import SPEEDS, WIRE, summarize
-from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint, speeds_of
+from lumitui.app.history.metric_points import MetricPoint, speeds_of
 from lumitui.app.history.run import Run
 from lumitui.app.job.setting import batch_argument, rate_argument, without_arguments
 from lumitui.app.job.spec import JobSpec
@@ -35,13 +35,15 @@ class Training:
     speed: float | None = None
     """Samples per second: the median step after the warm-up."""
     low: float = 0.0
-    """The 10th percentile of those steps."""
+    """The 10th percentile of those steps' speeds."""
     high: float = 0.0
     """The 90th."""
     steps: int = 0
-    """Number of these steps."""
+    """Number of steps trained; if unknown, number of lines with a speed after the warm-up."""
+    unit: str = "step"
+    """What `steps` counts: `step`, `line` or `epoch`."""
     warm: bool = True
-    """Whether these steps are after the warm-up."""
+    """Whether `speed` is from steps after the warm-up."""
     ranks: int | None = None
     """Number of steps, as the training counts them."""
     samples: int | None = None
@@ -143,7 +145,8 @@ def training_of(
         speed=median(values) if values else None,
         low=_percentile(values, 10),
         high=_percentile(values, 90),
-        steps=len(values),
+        steps=trained if trained > 0 else len(values),
+        unit="line" if values and trained <= 0 else total.unit,
         warm=speeds.warm,
         ranks=total.world_size,
         samples=trained * batch if batch and trained > 0 and batch > 0 else None,
@@ -183,7 +186,7 @@ def measured_sizes(
         done = [item.training.steps for item in of_size if item.run.state is State.DONE]
         for item in [item for item in of_size if 2 * item.training.steps < min(done, default=0)]:
             of_size.remove(item)
-            steps = f"{item.training.steps:,} of {words.count(min(done), 'step')}"
+            steps = f"{item.training.steps:,} of {words.count(min(done), item.training.unit)}"
             omissions.append(LeftOut(item.run.id, f"it is {item.run.state}, with {steps}"))
     return [_size(gpus, nodes, runs) for (gpus, nodes), runs in sorted(sizes.items())], omissions
 
@@ -260,9 +263,9 @@ def _other_arguments(one: JobSpec, other: JobSpec) -> bool:
 
 def _source(item: MeasuredRun) -> str:
     training = item.training
-    steps = words.count(training.steps, "step")
+    steps = words.count(training.steps, training.unit)
     if not training.warm:
-        steps += f", all within the warm-up of {WARM_UP_STEPS}"
+        steps += ", all within the warm-up"
     ended = "" if item.run.state is State.DONE else f", {item.run.state}"
     return f"{item.run.id} ({steps}{ended})"
 

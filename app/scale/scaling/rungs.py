@@ -59,25 +59,33 @@ def basis(scaling: Scaling) -> str:
     return f"Time and price are for {works}. {scaling_words.basis(scaling)}"
 
 
-def likely_price(scaling: Scaling, launch: Launch) -> tuple[Estimate, float] | None:
-    """Return the likely price of `launch` and its work as a multiple of the run's, if known."""
-    layout = launch.layout
-    wanted = (layout.nodes, layout.nodes * layout.gpus_per_node)
-    size = next((one for one in scaling.sizes if (one.nodes, one.gpus) == wanted), None)
-    if not scaling.knows_work or not launch.price.amount or size is None or size.over_limit:
-        return None
-    if not size.whole or not size.offer or size.offer.work is None:
-        return None
-    return size.whole.price, size.offer.work
+def likely_price(scaling: Scaling, launch: Launch) -> Estimate | None:
+    """Return the likely price of `launch`; None if unknown, or over the time limit."""
+    size = _likely_size(scaling, launch)
+    return size.whole.price if size and size.whole and not size.over_limit else None
 
 
 def outlook_of(scaling: Scaling, parent: Run, launch: Launch) -> Outlook:
-    """Return the price of `launch`, which sends `parent` again, with the amount in its rung."""
-    if not (likely := likely_price(scaling, launch)):
+    """Return the price of `launch`, which sends `parent` again, with price and time of its rung."""
+    size = _likely_size(scaling, launch)
+    if size is None or size.whole is None or size.offer is None:
         return Outlook(launch.price)
-    paid, work = likely
-    other = launch.layout.nodes != parent.layout.nodes or work != 1
-    return Outlook(launch.price, scaling_words.middle(paid, price), parent.id, other)
+    return Outlook(
+        launch.price,
+        "" if size.over_limit else scaling_words.middle(size.whole.price, price),
+        parent.id,
+        other_size=launch.layout.nodes != parent.layout.nodes or size.offer.work != 1,
+        takes=scaling_words.middle(size.whole.seconds, scaling_words.length),
+    )
+
+
+def _likely_size(scaling: Scaling, launch: Launch) -> ScalingSize | None:
+    """Return the size of `launch`; None if its price is unknown."""
+    layout = launch.layout
+    wanted = (layout.nodes, layout.nodes * layout.gpus_per_node)
+    size = next((one for one in scaling.sizes if (one.nodes, one.gpus) == wanted), None)
+    known = scaling.knows_work and launch.price.amount and size and size.whole and size.offer
+    return size if known and size and size.offer and size.offer.work is not None else None
 
 
 def _cells(size: ScalingSize, scaling: Scaling) -> tuple[str, ...]:

@@ -81,8 +81,8 @@ def heading(scaling: Scaling) -> str:
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
     columns = f"Time and billed {scaling.unit} are" if priced else "Time is"
     return (
-        f"{columns} for {scaling.whole.words}; speed-up and efficiency over "
-        f"{words.count(first.nodes, 'node')}; ~: predicted."
+        f"{columns} for {scaling.whole.words}; speed-up and efficiency over all "
+        f"runs on {words.count(first.nodes, 'node')}; ~: predicted."
     )
 
 

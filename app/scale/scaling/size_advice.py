@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.explain.words import count, length, price
+from lumitui.app.explain.words import count, length, price, units
 from lumitui.app.scale.scaling.study import Cost, Scaling, ScalingSize
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import InputError
@@ -67,10 +67,22 @@ def advise_size(scaling: Scaling, goal: SizeGoal) -> SizeAdvice:
     for certainty, end in (("sure", "high"), ("likely", "likely"), ("at best", "low")):
         fitting = [size for size in sizes if size.whole and _keeps(size.whole, goal, end)]
         if fitting:
-            advice, faster = _chosen(fitting, goal, certainty), _tempting(sizes, goal)
+            faster = _tempting(sizes, goal)
+            advice = _chosen(fitting, goal, certainty, _limits(goal, scaling.unit))
             why = faster if certainty == "sure" and goal.deadline is None else ""
             return replace(advice, sentence=f"{advice.sentence}{why}")
-    return SizeAdvice(None, "none", _nothing_fits(sizes, goal))
+    over, do = count(sizes[-1].nodes, "node"), "Allow more time, or train fewer samples."
+    if goal.budget is not None:
+        do = "Train fewer samples, or allow a larger budget."
+    why = f"No size up to {over} stays within {_limits(goal, scaling.unit)}. {do}"
+    return SizeAdvice(None, "none", why)
+
+
+def _limits(goal: SizeGoal, unit: str) -> str:
+    """Return the limits given: `6 h 00 min and 500 GPU-hours`."""
+    deadline = "" if goal.deadline is None else length(goal.deadline)
+    budget = "" if goal.budget is None else units(price(goal.budget), unit)
+    return " and ".join(filter(None, (deadline, budget)))
 
 
 def _keeps(cost: Cost, goal: SizeGoal, end: str) -> bool:
@@ -92,7 +104,9 @@ def _tempting(sizes: Sequence[ScalingSize], goal: SizeGoal) -> str:
     return ""
 
 
-def _chosen(fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str) -> SizeAdvice:
+def _chosen(
+    fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str, limits: str
+) -> SizeAdvice:
     """Return the cheapest size for a deadline, or the fastest for only a budget."""
 
     def order(size: ScalingSize) -> tuple[float, float, int]:
@@ -102,13 +116,11 @@ def _chosen(fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str) -> S
         return size.whole.price.middle, size.whole.gpu_hours.middle, size.nodes
 
     size = min(fitting, key=order)
-    limits = {"deadline": goal.deadline, "budget": goal.budget}
-    what = " and ".join(word for word, limit in limits.items() if limit is not None)
     how = "fastest" if goal.deadline is None else "cheapest"
     why = {
-        "sure": f"It is the {how} size that is almost certain to meet the {what}.",
-        "likely": f"It will probably meet the {what}, but no size is certain to.",
-        "at best": f"It meets the {what} only if it runs better than predicted.",
+        "sure": f"It is the {how} size that is almost certain to stay within {limits}.",
+        "likely": f"It will probably stay within {limits}, but no size is certain to.",
+        "at best": f"It stays within {limits} only if it runs better than predicted.",
     }[certainty]
     sure = "measured" if certainty == "sure" and size.measured else certainty
     return SizeAdvice(size.nodes, sure, why)
@@ -195,15 +207,3 @@ def _unknown(sizes: Sequence[ScalingSize]) -> str:
         f"lumitui cannot tell whether larger sizes reach {WORTHWHILE:.0f} %: it predicts {low:.0f} "
         f"to {high:.0f} %. Run one of them to find out."
     )
-
-
-def _nothing_fits(sizes: Sequence[ScalingSize], goal: SizeGoal) -> str:
-    most = sizes[-1].nodes
-    over = "node" if most == 1 else "nodes"
-    if goal.deadline is not None and goal.budget is not None:
-        return f"No size up to {most} {over} meets both. Allow more time or a larger budget."
-    if goal.deadline is not None:
-        return (
-            f"No size up to {most} {over} is fast enough. Allow more time, or train fewer samples."
-        )
-    return f"No size up to {most} {over} is cheap enough. Train fewer samples."

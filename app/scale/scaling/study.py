@@ -19,7 +19,7 @@ from lumitui.app.scale.scaling.measured import (
     measured_sizes,
     why_unmeasured,
 )
-from lumitui.app.scale.scaling.model import Estimate, Model
+from lumitui.app.scale.scaling.model import SLOWEST, Estimate, Model
 from lumitui.app.scale.scaling.step_time import CalibratedSize, GradientExchange, StepModel
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site import walltime
@@ -27,6 +27,8 @@ from lumitui.remote.site.device import Device
 from lumitui.remote.site.node import Links
 
 MILLION = 1_000_000
+_AT_ONCE = Estimate(0.0, 0.0, 0.0)
+"""No start-up."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class StartUp:
 
     nodes: int
     gpus: int
-    seconds: float
+    seconds: Estimate
+    """From the shortest to the longest of the runs; `likely` is set."""
 
 
 @dataclass(frozen=True)
@@ -207,22 +210,25 @@ def scaling_of(
     measured, omissions = measured_sizes(family, run)
     model = Model([point for size in measured for point in size.points]) if measured else None
     steps = _step_model(measured[0], links) if links and len(measured) == 1 else None
-    starts = [StartUp(size.nodes, size.gpus, start) for size in measured
-              if (start := _start_up(size, run)) is not None]  # fmt: skip
+    starts = [start for size in measured if (start := _start_up(size, run))]
     part, whole = _works(run, family, starts, samples)
     by_nodes = {offer.nodes: offer for offer in offers}
     base = measured[0] if measured else None
+    paces = {(size.gpus, size.nodes): _pace(size, run) for size in measured}
     sizes = [_measured(size, by_nodes.get(size.nodes), whole) for size in measured]
     sizes += [
         _predicted(offer, model, steps)
         for offer in offers
-        if (offer.gpus, offer.nodes) not in {(size.gpus, size.nodes) for size in measured}
+        if (offer.gpus, offer.nodes) not in paces
     ]
     sizes.sort(key=lambda size: (size.gpus, size.nodes))
     priced = tuple(
-        _with_costs(size, base, part, whole, _nearest(starts, size.gpus, size.nodes))
+        _with_costs(
+            size, paces.get((size.gpus, size.nodes), size.speed), base, part, whole,
+            _nearest(starts, size.gpus, size.nodes),
+        )
         for size in sizes
-    )
+    )  # fmt: skip
     doubtful, share = tuple(doubts(measured, run)), model.serial_share if model else None
     return Scaling(
         run.id, run.site, run.price.unit, priced, tuple(omissions), doubtful, part, whole,
@@ -291,29 +297,37 @@ def _predicted(offer: Offer, model: Model | None, steps: StepModel | None) -> Sc
 
 
 def _with_costs(
-    size: ScalingSize, base: MeasuredSize | None, part: Work, whole: Work, start: StartUp | None
+    size: ScalingSize,
+    pace: Estimate | None,
+    base: MeasuredSize | None,
+    part: Work,
+    whole: Work,
+    start: StartUp | None,
 ) -> ScalingSize:
-    """Return a size with everything that follows from its throughput."""
-    if size.speed is None or base is None:
+    """Return a size with everything that follows from its throughput, and `pace` in its time."""
+    if size.speed is None or pace is None or base is None:
         return size
     speed_up = _times(size.speed, 1 / base.speed)
     efficiency = _times(speed_up, 100 * base.gpus / size.gpus)
     if not size.measured and size.gpus > base.gpus:
         # A higher value would be measurement noise.
         efficiency = efficiency.each(lambda each: min(each, 100.0))
-    whole = _sent(whole, size.offer)
-    costs = _cost(size, part, 0.0), _cost(size, whole, start.seconds if start else 0.0)
+    seconds = start.seconds if start else _AT_ONCE
+    costs = (
+        _cost(size, size.speed, part, _AT_ONCE),
+        _cost(size, pace, _sent(whole, size.offer), seconds),
+    )
     return replace(
         size, speed_up=speed_up, efficiency=efficiency, part=costs[0], whole=costs[1],
-        start_up=start.seconds if start else None, start_up_of=start.nodes if start else None,
+        start_up=seconds.likely if start else None, start_up_of=start.nodes if start else None,
     )  # fmt: skip
 
 
-def _cost(size: ScalingSize, work: Work, start_up: float) -> Cost:
-    assert size.speed is not None
-    speed = size.speed
-    took = speed.each(lambda each: start_up + work.samples / each)
-    seconds = Estimate(took.high, took.low, took.likely)  # the fastest takes the least time
+def _cost(size: ScalingSize, speed: Estimate, work: Work, start: Estimate) -> Cost:
+    likely = None if speed.likely is None else start.middle + work.samples / speed.likely
+    seconds = Estimate(
+        start.low + work.samples / speed.high, start.high + work.samples / speed.low, likely
+    )
     per_hour = size.offer.per_hour if size.offer else 0.0
     return Cost(seconds, _times(seconds, size.gpus / 3600), _times(seconds, per_hour / 3600))
 
@@ -328,36 +342,55 @@ def _times(value: Estimate, factor: float) -> Estimate:
     return value.each(lambda each: each * factor)
 
 
-def _start_up(size: MeasuredSize, of: Run) -> float | None:
+def _pace(size: MeasuredSize, of: Run) -> Estimate:
+    """Return the speed in a size's time: that of `of` alone, else the mean of its runs."""
+    paces = {item.run.id: _own_pace(item) for item in size.runs}
+    likely = paces.get(of.id) or sum(paces.values()) / len(paces)
+    return Estimate(size.low, max(size.high, *paces.values()), likely)
+
+
+def _own_pace(item: MeasuredRun) -> float:
+    """Return a run's median speed, or its samples over its duration if that is higher."""
+    run, training = item.run, item.training
+    ran, median_speed = run.ran(run.updated), training.speed or SLOWEST
+    if not training.samples or ran <= 0 or not (_is_whole(run, training) or _is_cut(run)):
+        return median_speed
+    return max(median_speed, training.samples / ran)
+
+
+def _start_up(size: MeasuredSize, of: Run) -> StartUp | None:
     """Return the seconds of a size's runs outside their steps; None if unknown.
 
-    That of `of` counts alone, so that the size's time for the work of `of` is what it took; else
-    the median. Of runs that did not succeed, the time until the first step counts first.
+    The likely value is that of `of` alone, so that the size's time for the work of `of` is what it
+    took; else the median. Of runs that did not succeed, the time until the first step counts first.
     """
     done = [item for item in size.runs if _is_whole(item.run, item.training)]
-    cut = [item for item in size.runs if item.run.state.is_final and item.run.attempt == 1]
+    cut = [item for item in size.runs if _is_cut(item.run)]
     # A run that was cut short of a known goal does not measure the way to it.
     own = [item for item in (*done, *cut) if item.run.id == of.id]
     own = [item for item in own if item in done or not item.training.planned]
-    rest = (
-        _outside(own, size.speed)
-        or _outside(done, size.speed)
+    known = (
+        _outside(done)
         or [
             item.training.began - item.run.started
             for item in size.runs
             if item.training.began and item.run.started and item.training.began > item.run.started
         ]
-        or _outside(cut, size.speed)
+        or _outside(cut)
     )
-    return max(0.0, median(rest)) if rest else None
+    likely = _outside(own) or known
+    if not likely:
+        return None
+    every = [*known, *likely]
+    return StartUp(size.nodes, size.gpus, Estimate(min(every), max(every), median(likely)))
 
 
-def _outside(items: Sequence[MeasuredRun], speed: float) -> list[float]:
+def _outside(items: Sequence[MeasuredRun]) -> list[float]:
     """Return the durations of runs without those of their steps, where these are known."""
     return [
-        item.run.ran(item.run.updated) - trained
+        max(0.0, item.run.ran(item.run.updated) - trained)
         for item in items
-        if (trained := _trained(item.training, speed))
+        if (trained := _trained(item))
     ]
 
 
@@ -381,9 +414,15 @@ def _is_whole(run: Run, training: Training) -> bool:
     return run.state is State.DONE and run.resumed_from is None and (run.attempt == 1 or chained)
 
 
-def _trained(training: Training, speed: float) -> float | None:
-    """Return the seconds of a run's steps at a size's `speed`; None if unknown."""
-    return training.samples / speed if training.samples else training.seconds
+def _is_cut(run: Run) -> bool:
+    """Return whether the run has ended, in a known time."""
+    return run.state.is_final and run.attempt == 1
+
+
+def _trained(item: MeasuredRun) -> float | None:
+    """Return the seconds of a run's steps; None if unknown."""
+    samples = item.training.samples
+    return samples / _own_pace(item) if samples else item.training.seconds
 
 
 def epoch_of(family: Sequence[MeasuredRun]) -> int | None:
@@ -412,7 +451,9 @@ def _works(
     if own and own.speed and _is_whole(run, own):
         ran = run.elapsed(run.updated)
         start = _nearest(starts, run.layout.nodes * run.layout.gpus_per_node, run.layout.nodes)
-        steps = min(own.seconds, ran) if own.seconds else ran - start.seconds if start else 0.0
+        steps = (
+            min(own.seconds, ran) if own.seconds else ran - start.seconds.middle if start else 0.0
+        )
         if (rough := round(own.speed * steps)) > 0:
             words = f"about {rough:,} samples, the speed of {run.id} times its training time"
             return part, Work(rough, words)

@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -12,6 +14,7 @@ import pytest
 
 from lumitui.app.cli.output import Reply
 from lumitui.app.cli.send_progress import follow_log, wait_for_end
+from lumitui.app.cli.verbs.runs import inside_verbs
 from lumitui.app.follow import log_follower as waiting
 from lumitui.app.follow import transitions
 from lumitui.app.follow.log_follower import wait
@@ -158,6 +161,30 @@ def test_the_end_of_a_wait_names_whole_seconds_and_where_the_job_is(
     with pytest.raises(WaitTimedOut) as raised:
         wait_for_end(Reply(json=False), runs, RUN, 7.86254)
     assert str(raised.value) == f"{RUN.id} is still {state} after 8 s. The job {stays}."
+
+
+def test_a_wait_for_several_runs_names_the_time_given_and_all_that_have_not_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = ("train-00000a", "train-00000b", "train-00000c")
+    states = dict(zip(ids, (State.RUNNING, State.DONE, State.QUEUED), strict=True))
+    made = {name: replace(RUN, id=name, state=state) for name, state in states.items()}
+    runs = SimpleNamespace(
+        wait=lambda run_id, **rest: made[run_id],
+        mark_told=lambda run: None,
+        history=SimpleNamespace(get=made.__getitem__),
+    )
+    monkeypatch.setattr(inside_verbs, "core", lambda: nullcontext(runs))
+    seconds = chain((0.0, 0.0, 0.0, 140.0), repeat(140.0))  # the first run takes all of them
+    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
+    with pytest.raises(WaitTimedOut) as raised:
+        inside_verbs.wait.main(
+            [*ids, "--timeout", "140"], obj=Reply(json=False), standalone_mode=False
+        )
+    assert str(raised.value) == (
+        "train-00000a is still running, train-00000c is still queued after 140 s. "
+        "The jobs stay in the queue or keep running."
+    )
 
 
 def test_a_job_nobody_knows_is_given_up_after_one_more_refresh_as_a_person(

@@ -28,10 +28,14 @@ def test_a_run_of_the_same_size_says_what_it_took(runs: Runs) -> None:
     runs.history.begin(trained("failed", 2, created=3.0, state=State.FAILED))
     found = forecast(launch_like(2), runs.history, runs.scaling)
     assert found is not None
-    assert (found.run, found.other_size) == ("late", False)
-    assert found.amount == 8.0 * 100 / 3600
+    assert (found.run, found.runs, found.other_size) == ("late", 2, False)
+    # The two took different times, so the amount is an interval.
+    assert (found.amount.low, found.amount.high) == (8.0 * 100 / 3600, 8.0 * 400 / 3600)
     longer = forecast(launch_like(2, time="2-00:00:00"), runs.history, runs.scaling)
     assert longer == found, "the time limit changes nothing of the work"
+    runs.history.begin(trained("newest", 2, created=4.0, snapshot="fedcba9876543210"))
+    alone = forecast(launch_like(2), runs.history, runs.scaling)
+    assert alone and (alone.run, alone.runs) == ("newest", 1), "the others had other code"
 
 
 def test_other_work_says_nothing(runs: Runs) -> None:
@@ -47,7 +51,7 @@ def test_another_size_says_it_by_its_scaling(runs: Runs) -> None:
     found = forecast(launch_like(4), runs.history, runs.scaling)
     assert found is not None and found.other_size and found.run in {run.id for run in made}
     one = runs.history.get(made[0].id)
-    assert 0 < found.amount < launch_like(4).price.amount
+    assert 0 < found.amount.middle < launch_like(4).price.amount
     assert one.layout.nodes == 1
 
 
@@ -94,6 +98,6 @@ def test_a_fixed_number_of_steps_trains_more_on_more_nodes(runs: Runs) -> None:
     found = forecast(replace(launch, global_batch=512), runs.history, runs.scaling)
     sent = runs.scaling.of("one", ScalingQuestion(as_sent=True))
     size = size_of(sent, 2)
-    assert found and size.whole and found.amount == pytest.approx(size.whole.price.middle)
+    assert found and size.whole and found.amount.middle == pytest.approx(size.whole.price.middle)
     unknown = forecast(replace(launch, global_batch=None), runs.history, runs.scaling)
     assert unknown is None, "nobody knows how many samples it trains"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from lumitui.app.cli.output import Reply, run_data, say, warn
-from lumitui.app.cli.send_progress import wait_for_end
+from lumitui.app.cli.send_progress import timed_out, wait_for_end
 from lumitui.app.cli.session import MOST, core, json_option, no_nan, run_argument, runs_beginning
-from lumitui.app.runs import InputError, LumiError
+from lumitui.app.runs import InputError, LumiError, WaitTimedOut
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs
@@ -61,7 +61,11 @@ def wait(reply: Reply, run_ids: tuple[str, ...], timeout: float | None) -> None:
                 wait_for_end(reply, runs, run, seconds)
             except LumiError as error:
                 failure = failure or error
-        reply.keep([run_data(runs.history.get(run.id)) for run in chosen])
+        chosen = [runs.history.get(run.id) for run in chosen]
+        reply.keep([run_data(run) for run in chosen])
+    late = [one for one in {run.id: run for run in chosen}.values() if not one.state.is_final]
+    if late and isinstance(failure, WaitTimedOut):
+        raise timed_out(late, timeout or 0.0)
     if failure is not None:
         raise failure
 

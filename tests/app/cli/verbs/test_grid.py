@@ -167,6 +167,6 @@ def test_a_resubmission_shows_what_it_probably_costs(here: Here, runs: Runs) -> 
     run = train(runs.history, {1: 1000.0, 2: 1940.0})[0]
     runs.history.update(run.id, snapshot="0123456789abcdef")
     shown = " ".join(here("resubmit", run.id, "--code", "same").stderr.split())
-    assert f"GPU-hours, about 0.11 if it runs like {run.id}" in shown
+    assert f"GPU-hours, about 0.11 in 1 min 40 s if it runs like {run.id}" in shown
     other = " ".join(here("resubmit", run.id, "--set", "--hidden=9").stderr.split())
     assert "at most 4 GPU-hours" in other and "about" not in other

@@ -211,6 +211,11 @@ def test_as_much_is_said_as_is_known() -> None:
         "at most 32 GPU-hours, about 6.10 if it runs like ab12; 812 of 1,000 GPU-hours left "
         "(queried 3 min ago)"
     )
+    timed = replace(LIKE, takes="50 min")
+    assert price_outlook(timed, 0).endswith(", about 6.10 in 50 min if it runs like ab12")
+    assert price_outlook(replace(timed, about=""), 0) == (
+        "at most 32 GPU-hours; if it runs like ab12, it takes 50 min, over the time limit"
+    )
     assert "if it scales as ab12" in price_outlook(replace(LIKE, other_size=True), 0)
     assert price_outlook(replace(PRICE, left=5.0), 0).endswith("; 5 GPU-hours left")
     used = replace(PRICE, left=-3.0, limit=10.0)

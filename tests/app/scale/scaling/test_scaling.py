@@ -1,6 +1,7 @@
 """How a lineage scales: what was measured, what it costs, what is predicted and recommended."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -65,10 +66,24 @@ def test_a_chain_has_the_time_of_all_its_limits() -> None:
 def test_metrics_say_speed_spread_and_work() -> None:
     parsed = [parse_line(line) for line in lines_of([10.0] * 5 + [90, 100, 110], 8, 64, 640)]
     found = training_of([point for point in parsed if point])
-    assert (found.speed, found.low, found.high, found.steps) == (100.0, 90.0, 110.0, 3)
+    assert (found.speed, found.low, found.high, found.steps) == (100.0, 90.0, 110.0, 8)
     assert (found.warm, found.ranks, found.samples) == (True, 8, 8 * 64)
     assert (found.epoch, found.planned) == (640, 1280)
     assert training_of([]) == Training(warm=False)
+
+
+def test_the_steps_of_a_run_that_reports_every_fourth_are_counted_by_their_numbers() -> None:
+    def told(lines: list[bytes], **changes: object) -> str:
+        points = [point for line in lines if (point := parse_line(line))]
+        item = MeasuredRun(replace(RUN, **changes), training_of(points))  # type: ignore[arg-type]
+        return scaling_of(RUN, [item], []).sizes[0].source
+
+    fourth = [b'{"step": %d, "samples_per_s": 500}' % at for at in range(4, 641, 4)]
+    assert told(fourth) == "r1 (640 steps)"
+    assert told(fourth[:5]) == "r1 (20 steps, all within the warm-up)"
+    # From a log whose lines have no step number.
+    lines = [line.replace(b"}", b', "counts": "line"}') for line in fourth]
+    assert told(lines) == "r1 (640 lines)"
 
 
 def test_an_epoch_is_known_from_where_its_number_changes() -> None:
@@ -131,6 +146,36 @@ def test_a_measured_size_takes_what_its_own_runs_took() -> None:
     # Outside the steps 4 s and 200 s; a size without a run is given that of the nearest.
     assert [size.start_up for size in found.sizes] == [4.0, 200.0, 200.0]
     assert times[:2] == [64, 230] and times[2] > 200
+
+
+def test_a_sizes_time_reaches_to_each_of_its_runs_and_no_deadline_one_missed_is_sure() -> None:
+    family = [
+        MeasuredRun(trained("fast", 1, ended=1064.0), training(1000.0)),
+        MeasuredRun(trained("slow", 1, ended=1244.0), training(1000.0)),
+    ]
+    offers = [Offer(n, 8 * n, 4.0 * n, 3600.0, 4.0 * n) for n in (1, 2)]
+    for run, took in zip(
+        (family[0].run, family[1].run, trained("new", 1)), (64, 244, 154), strict=True
+    ):
+        found = scaling_of(run, family, offers, samples=60_000)
+        one, two = (size_of(found, nodes).whole for nodes in (1, 2))
+        assert one and one.seconds.likely == pytest.approx(took)
+        assert one.seconds.low <= 64 and one.seconds.high >= 244
+        assert two and two.seconds.high >= 184 + 30, "nor is another size's start-up surer"
+        assert advise_size(found, SizeGoal(deadline=240)).certainty != "measured"
+        assert advise_size(found, SizeGoal(deadline=250)).certainty == "measured"
+
+
+def test_the_time_at_a_runs_size_is_what_it_took_though_its_median_speed_says_longer() -> None:
+    """Where most steps are slow and some very fast, the median is below the mean."""
+    family = [
+        MeasuredRun(trained("odd", 1, ended=1050.0), training(1000.0)),
+        MeasuredRun(trained("even", 1, ended=1070.0), training(1000.0)),
+    ]
+    for item, took in zip(family, (50.0, 70.0), strict=True):
+        one = size_of(scaling_of(item.run, family, [Offer(1, 8, 4.0, 3600.0, 4.0)]), 1)
+        assert one.whole and one.whole.seconds.likely == pytest.approx(took)
+        assert one.whole.seconds.low <= 50.0 and one.whole.seconds.high >= 70.0
 
 
 @pytest.mark.parametrize(("planned", "start_up"), [(120_000, 200.0), (None, 4.0)])
@@ -394,6 +439,17 @@ def test_one_size_keeps_to_a_deadline_at_best() -> None:
     assert advise_size(found, SizeGoal(deadline=40)).certainty == "at best"
 
 
+def test_an_advice_names_the_deadline_and_the_budget_given() -> None:
+    """`--deadline 10` are minutes, as in Slurm."""
+    found = study({1: 1000.0}, 1)
+    both = advise_size(found, SizeGoal(seconds_in("10"), 5.0))
+    assert both.sentence.endswith("almost certain to stay within 10 min and 5 GPU-hours.")
+    none = advise_size(found, SizeGoal(deadline=30.0))
+    assert none.sentence.startswith("No size up to 1 node stays within 30 s. Allow more time")
+    cheap = advise_size(found, SizeGoal(budget=0.001))
+    assert "stays within 0.001 GPU-hours. Train fewer" in cheap.sentence
+
+
 def test_a_budget_alone_buys_the_fastest() -> None:
     found = study({1: 1000.0, 2: 1900.0, 4: 3200.0}, 8)
     most = size_of(found, 2).whole
@@ -455,9 +511,10 @@ def test_a_budget_that_a_faster_size_may_exceed_names_that_size() -> None:
     cost = size_of(found, 8).whole
     assert cost and cost.price.likely
     advice = advise_size(found, SizeGoal(budget=(cost.price.likely + cost.price.high) / 2))
-    assert advice.sentence.startswith(
-        "It is the fastest size that is almost certain to meet the budget. 8 nodes may exceed it: "
-        "the prediction is 0."
+    assert re.match(
+        r"It is the fastest size that is almost certain to stay within 0\.\d+ GPU-hours\. "
+        r"8 nodes may exceed it: the prediction is 0\.",
+        advice.sentence,
     )
     advice = advise_size(found, SizeGoal(budget=cost.price.high * 1.01))
     assert advice.nodes == 8 and "exceed" not in advice.sentence

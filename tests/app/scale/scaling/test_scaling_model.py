@@ -166,8 +166,8 @@ def test_a_run_and_its_resubmission_are_two_sizes(runs: Runs, tmp_path: Path) ->
         found = runs.scaling.of(asked.id)
         assert [size.nodes for size in found.measured] == [1, 2]
         assert [size.source for size in found.measured] == [
-            f"{first.id} (15 steps)",
-            f"{second.id} (15 steps)",
+            f"{first.id} (20 steps)",
+            f"{second.id} (20 steps)",
         ]
         assert [size.nodes for size in found.sizes] == [1, 2, 4, 8], "up to the site's limit"
         two = found.measured[1]

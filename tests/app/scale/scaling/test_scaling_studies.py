@@ -51,11 +51,11 @@ def test_the_history_and_the_profile_make_a_study(runs: Runs) -> None:
 def test_metrics_that_came_later_count(runs: Runs) -> None:
     history: History = runs.history
     (made,) = train(history, {1: 1000.0})
-    assert runs.scaling.of(made.id).sizes[0].source == f"{made.id} (15 steps)"
+    assert runs.scaling.of(made.id).sizes[0].source == f"{made.id} (20 steps)"
     lines = [b'{"step": %d, "samples_per_s": 1000}' % step for step in range(21, 31)]
     history.metrics.add(made.id, lines)
     history.update(made.id, metrics_offset=2)
-    assert runs.scaling.of(made.id).sizes[0].source == f"{made.id} (25 steps)"
+    assert runs.scaling.of(made.id).sizes[0].source == f"{made.id} (30 steps)"
 
 
 def test_the_work_of_a_run_that_reports_no_batch_is_not_guessed_from_its_start(

@@ -123,6 +123,10 @@ def test_the_confirmation_shows_the_price_of_the_row(runs: Runs) -> None:
         outlook = runs.resubmission_outlook(planned, CodeNews())
         row = rungs.rungs_of(runs.scaling.of("r1", SENT))[nodes - 1]
         assert (outlook.about, outlook.like, outlook.other_size) == (row.cells[4], "r1", other)
+        assert outlook.takes == "1 min 40 s"
+    late = runs.plan_resubmission("r1", nodes=1, settings=("time=00:01:00",), start="scratch")
+    outlook = runs.resubmission_outlook(late, CodeNews())
+    assert (outlook.about, outlook.takes) == ("", "1 min 40 s")
     changed = runs.plan_resubmission("r1", nodes=1, settings=("--hidden=99",), start="scratch")
     assert not runs.resubmission_outlook(changed, CodeNews()).about
 

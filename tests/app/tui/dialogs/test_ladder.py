@@ -178,7 +178,7 @@ async def test_time_and_price_are_those_of_the_job_that_is_sent(settings: Settin
         await sees(pilot, "1 +8 +1m40 +100 +0.11 +measured")
         await sees(pilot, "Send on 1 node")
         await pilot.press("ctrl+s")
-        await sees(pilot, "about 0.11 if it runs like")
+        await sees(pilot, "about 0.11 in 1 min 40 s if")
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog again")
         app.screen.query_one("#args", Input).value += " --hidden 9"

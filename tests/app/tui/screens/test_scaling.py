@@ -32,7 +32,7 @@ async def test_a_lineage_is_compared_drawn_and_a_size_recommended(settings: Sett
         await sees(pilot, "Take 1 node")
         assert not cut_off(pilot) and not app.screen.show_vertical_scrollbar
         await pilot.press("D", "1", "s", "enter")
-        await sees(pilot, "No size up to 16 nodes is fast enough")
+        await sees(pilot, "No size up to 16 nodes stays within 1 s")
         app.screen.query_one("#deadline", Input).value = "soon"
         await sees(pilot, "'soon' is not a duration")
         app.screen.query_one("#deadline", Input).value = ""
