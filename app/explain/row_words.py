@@ -39,6 +39,17 @@ def size(run: Run) -> str:
     return f"{layout.nodes}x{layout.gpus_per_node}"
 
 
+def sizes(runs: Sequence[Run]) -> str:
+    """Return the sizes of runs: `1-4x8`; only their number if more than the nodes differ."""
+    each = {size(run) for run in runs}
+    if len(each) == 1:
+        return each.pop()
+    if len({one.partition("x")[2] for one in each}) > 1:
+        return f"{len(each)} sizes"
+    by_nodes = sorted(runs, key=lambda run: run.layout.nodes)
+    return f"{by_nodes[0].layout.nodes}-{size(by_nodes[-1])}"
+
+
 def age(run: Run, now: float) -> str:
     """Return the age of a run in at most five characters: `45s`, `2d04`, `124d`.
 
@@ -62,13 +73,16 @@ def share(run: Run, now: float) -> float | None:
     return min(1.0, run.elapsed(now) / max(1, walltime.seconds_of(run.brief.time)))
 
 
-def cost(run: Run, now: float) -> str:
-    """Return the cost of a run so far, in GPU-hours without the unit; '' for none.
+def cost(runs: Sequence[Run], now: float) -> str:
+    """Return the total cost of runs so far, in GPU-hours without the unit.
 
-    A table may list runs of several sites, and a site may change its unit.
+    A table may list runs of several sites, and a site may change its unit: '' if these runs have
+    several units, or if nothing is billed.
     """
-    unit = "" if run.price.unit == "GPU-hours" else f" {run.price.unit}"
-    return f"{spent:,.2f}{unit}" if (spent := run.billed(now)) else ""
+    spent, units = sum(run.billed(now) for run in runs), {run.price.unit for run in runs}
+    if not spent or len(units) > 1:
+        return ""
+    return f"{spent:,.2f} {units.pop()}".removesuffix(" GPU-hours")
 
 
 def loss(value: float) -> str:

@@ -127,7 +127,8 @@ def history_table(runs: Sequence["Run"], columns: int) -> str:
     titles = ("RUN", "CREATED", "STATE", "JOB", "NODES", "COST", "SITE", "NOTE", "FROM")
     rows = [
         (run.id, words.clock(run.created)[:16], run.state.value, run.job_id or "-",
-         run.layout.nodes, row_words.cost(run, run.updated), run.site, run.note, run.parent or "-")
+         run.layout.nodes, row_words.cost([run], run.updated), run.site, run.note,
+         run.parent or "-")
         for run in runs
     ]  # fmt: skip
     shown = [(title, *cells) for title, *cells in zip(titles, *rows, strict=True) if any(cells)]

@@ -34,6 +34,13 @@ class RowValues:
     glance: Glance
     marked: bool
     now: float
+    members: tuple[Run, ...] = ()
+    """The runs of a folded series."""
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs that the row stands for."""
+        return self.members or (self.run,)
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ _COLUMNS = (
     Column("run", "Run", _run, OrderBy.NAME, least=_LEAST_ID, most=40),
     Column("age", "Age", _plain(row_words.age), OrderBy.NEWEST, right=True, least=5),
     Column("site", "Site", _plain(lambda run, now: run.site)),
-    Column("size", "Size", _plain(lambda run, now: row_words.size(run)), OrderBy.NODES,
+    Column("size", "Size", lambda row, _: (row_words.sizes(row.runs), ""), OrderBy.NODES,
            falls=True, right=True),
     Column("time", "Time", _plain(words.elapsed_of_limit), right=True, least=9),
     Column("ended", "Ended", _plain(row_words.since_end), OrderBy.END, right=True, least=5),
@@ -121,10 +128,11 @@ _COLUMNS = (
            right=True),
     Column("speed", "Smp/s", lambda row, _: _figure(words.rate, row.glance.samples_per_s),
            right=True, least=6),
-    Column("cost", "Cost", _plain(row_words.cost), OrderBy.COST, falls=True, right=True, least=6),
+    Column("cost", "Cost", lambda row, _: (row_words.cost(row.runs, row.now), ""), OrderBy.COST,
+           falls=True, right=True, least=6),
     Column("note", "Note", _note, most=200),
 )  # fmt: skip
-_OF_ONE = frozenset({"time", "ended", "shape", "loss", "speed", "cost"})
+_OF_ONE = frozenset({"time", "ended", "shape", "loss", "speed"})
 """Columns left empty for a folded series: its first run's values would seem to apply to all."""
 _ENOUGH = {"run": 28, "note": 16}
 """Cells of these columns before those after their second place in `_PRIORITY` get any."""
