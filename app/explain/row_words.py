@@ -7,7 +7,6 @@ from lumitui.app.explain import words
 from lumitui.app.explain.waiting import again, plain_reason
 from lumitui.app.history.listing.state_filter import STATE_GROUPS, WENT_WRONG
 from lumitui.app.history.run import Run
-from lumitui.remote.site import walltime
 from lumitui.remote.site.device import CPU
 from lumitui.remote.site.states import State
 
@@ -70,7 +69,7 @@ def share(run: Run, now: float) -> float | None:
     """Return the used share of a job's time limit, up to 1; None if it is not running."""
     if run.state not in STATE_GROUPS["running"] or run.started is None:
         return None
-    return min(1.0, run.elapsed(now) / max(1, walltime.seconds_of(run.brief.time)))
+    return min(1.0, run.elapsed(now) / max(1, run.limit))
 
 
 def cost(runs: Sequence[Run], now: float) -> str:

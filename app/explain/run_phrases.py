@@ -9,13 +9,14 @@ from lumitui.app.explain import words
 from lumitui.app.explain.words import short_length, size
 from lumitui.app.history.run import KILLED, SAVED, AttemptRecord, Run, saved
 from lumitui.app.job.launch import Price
+from lumitui.remote.site import walltime
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from lumitui.app.explain.training_summary import Throughput
-    from lumitui.app.job.spec import JobSpec
+    from lumitui.app.job.launch import Launch
     from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
 
 _ENDS = {
@@ -32,9 +33,13 @@ _ENDS = {
 """Short: at 80 columns, 50 characters fit."""
 
 
-def time_limit(spec: JobSpec) -> str:
-    """Return `01:00:00`, or `4 x 01:00:00`."""
-    return f"{spec.chain} x {spec.time}" if spec.chain > 1 else spec.time
+def time_limit(launch: Launch) -> str:
+    """Return `01:00:00`, or `4 x 01:00:00`; if seconds of it are billed, how Slurm rounds them."""
+    spec, seconds = launch.spec, walltime.seconds_of(launch.spec.time)
+    text = f"{spec.chain} x {spec.time}" if spec.chain > 1 else spec.time
+    if not launch.price.amount or not seconds % 60:
+        return text
+    return f"{text} (Slurm rounds up to {walltime.text_of(seconds + -seconds % 60)})"
 
 
 def attempt(run: Run) -> str:
