@@ -1,6 +1,6 @@
 """Measurements of a run and its relatives, from the history, for the overview."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,6 +10,7 @@ from lumitui.app.explain.training_summary import Speedup, Summary, TrainedRun, s
 from lumitui.app.follow.results.summary import Figures, figures_from
 from lumitui.app.follow.results.sweep import StepPace, pace_of, sweep, workers_in
 from lumitui.app.history.history import History
+from lumitui.app.history.listing.series_runs import RunSeries
 from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
@@ -38,7 +39,8 @@ class RunOverview:
     proof: Verdict
     figures: Figures
     relatives: tuple[Relative, ...]
-    """The run with its ancestors and descendants, each below its parent."""
+    """The run with its ancestors, its descendants and the other sizes of its ladder, each below
+    its parent."""
     attempts: tuple[Attempt, ...] = ()
     """Its attempts, from its metrics."""
     advice: tuple[str, ...] = ()
@@ -70,17 +72,20 @@ class Overviews:
         """
         run = self._history.get(run_id)
         own = self._metrics(run)
-        relatives = self._relatives(self._history.lineage(run.id))
-        advice = self._advice(run)
+        family = {one.id: one for one in self._history.lineage(run.id)}
+        advice: tuple[str, ...] = ()
+        if series := self._history.series.of_run(run.id):
+            members = [one.run for one in series.members if one.run]
+            runs = self._history.finder.with_ids(members)
+            advice = self._advice(series, runs)
+            family = runs | family if series.kind == "ladder" else family
+        relatives = self._relatives(sorted(family.values(), key=lambda one: (one.created, one.id)))
         return RunOverview(run, verdict_of(run), own.figures, relatives, own.attempts, advice)
 
-    def _advice(self, run: Run) -> tuple[str, ...]:
-        """Return the advice from a run's grid if it varies loader workers."""
-        series = self._history.series.of_run(run.id)
-        if series is None or any(workers_in(one.words) is None for one in series.members):
+    def _advice(self, series: RunSeries, runs: Mapping[str, Run]) -> tuple[str, ...]:
+        """Return the advice from a grid if it varies loader workers."""
+        if any(workers_in(one.words) is None for one in series.members):
             return ()
-        names = [one.run for one in series.members if one.run]
-        runs = self._history.finder.with_ids(names)
         states = {name: one.state.value for name, one in runs.items()}
         return sweep(series, states, lambda name: self._metrics(runs[name]).pace).advice
 

@@ -33,7 +33,7 @@ class ShownRun:
 
     @property
     def lineage(self) -> tuple[Run, ...]:
-        """The run with its ancestors and descendants."""
+        """The run with its relatives."""
         return tuple(item.run for item in self.overview.relatives)
 
 

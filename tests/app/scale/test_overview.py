@@ -67,6 +67,24 @@ def test_each_run_of_a_lineage_is_compared_with_its_parent(
     history.close()
 
 
+def test_the_lineage_of_one_size_of_a_ladder_has_the_other_sizes(tmp_path: Path) -> None:
+    history = History(tmp_path / "history.db")
+    for run_id, parent, nodes in (("one", None, 1), ("two", "one", 2), ("four", "one", 4),
+                                  ("other", "one", 8), ("again", "four", 4)):  # fmt: skip
+        measured(history, run_id, parent, nodes, 100.0 * nodes)
+    members = tuple(SeriesMember(place, f"{place} nodes", "{}") for place in (2, 4))
+    history.series.begin(RunSeries("ladder-1", "ladder", "lumi", "one", 1.0, members))
+    history.series.claim("ladder-1", 2, "two")
+    history.series.claim("ladder-1", 4, "four")
+    overviews = Overviews(history)
+    assert [item.run.id for item in overviews.of("two").relatives] == ["one", "two", "four"]
+    assert [item.run.id for item in overviews.of("four").relatives] == [
+        "one", "two", "four", "again",
+    ]  # fmt: skip
+    assert [item.run.id for item in overviews.of("other").relatives] == ["one", "other"]
+    history.close()
+
+
 @pytest.mark.parametrize(("state", "steps", "compared"), [
     (State.FAILED, 2, False), (State.FAILED, 15, True), (State.RUNNING, 2, True),
     (State.DONE, 2, True),

@@ -131,4 +131,4 @@ async def test_a_long_event_is_wrapped_in_a_narrow_terminal(settings: Settings) 
     app.runs.history.begin(run)
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(RunScreen(app.runs, "vit-1n", "timeline"))
-        await sees(pilot, r"at step 348 \(348 new\); no +│\n│ +limit is left")
+        await sees(pilot, r"at step 348 \(348 new\); all +│\n│ +time limits are used")
