@@ -62,6 +62,8 @@ class Overviews:
     def __init__(self, history: History) -> None:
         """Read from `history`; threads may share it."""
         self._history = history
+        self.last: RunOverview | None = None
+        """The overview read last, with which a screen can begin."""
         self._kept = lru_cache(_MOST)(self._read)
 
     def of(self, run_id: str) -> RunOverview:
@@ -80,7 +82,9 @@ class Overviews:
             advice = self._advice(series, runs)
             family = runs | family if series.kind == "ladder" else family
         relatives = self._relatives(sorted(family.values(), key=lambda one: (one.created, one.id)))
-        return RunOverview(run, verdict_of(run), own.figures, relatives, own.attempts, advice)
+        verdict = verdict_of(run)
+        self.last = RunOverview(run, verdict, own.figures, relatives, own.attempts, advice)
+        return self.last
 
     def _advice(self, series: RunSeries, runs: Mapping[str, Run]) -> tuple[str, ...]:
         """Return the advice from a grid if it varies loader workers."""

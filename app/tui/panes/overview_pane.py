@@ -20,7 +20,7 @@ from textual.widgets import Static
 from lumitui.app.explain import row_words, run_facts, run_overview, words
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.runs import Run, attendance
-from lumitui.app.tui.asking import ask, forget
+from lumitui.app.tui.asking import ask, forget, tui
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.steady import Steady
@@ -107,6 +107,8 @@ class OverviewPane(Scroll):
         """Show the history's current facts on `run`."""
         other = self._run is None or run.id != self._run.id
         self._run = run
+        if other and not self._draws_loss:  # the list may have read it for its preview
+            self._found = tui(self).runs.overviews.last
         if not self.query(".facts"):
             return  # not composed yet; the first resize draws the pane
         if other:
