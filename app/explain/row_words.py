@@ -73,15 +73,18 @@ def share(run: Run, now: float) -> float | None:
 
 
 def cost(runs: Sequence[Run], now: float) -> str:
-    """Return the total cost of runs so far, in GPU-hours without the unit.
+    """Return the same as `total`, but GPU-hours without the unit, for a column of costs."""
+    return total(runs, now).removesuffix(" GPU-hours")
 
-    A table may list runs of several sites, and a site may change its unit: '' if these runs have
-    several units, or if nothing is billed.
+
+def total(runs: Sequence[Run], now: float) -> str:
+    """Return the total cost of runs so far: `8.00 GPU-hours`; '' if nothing is billed.
+
+    Sites have different units, and a site may change its own: '' also if these runs have several.
     """
-    spent, units = sum(run.billed(now) for run in runs), {run.price.unit for run in runs}
-    if not spent or len(units) > 1:
-        return ""
-    return f"{spent:,.2f} {units.pop()}".removesuffix(" GPU-hours")
+    billed = [(run.billed(now), run.price.unit) for run in runs]
+    units = {unit for spent, unit in billed if spent}
+    return f"{sum(spent for spent, _ in billed):,.2f} {units.pop()}" if len(units) == 1 else ""
 
 
 def loss(value: float) -> str:
