@@ -11,6 +11,7 @@ from lumitui.app.follow.results.summary import Figures, figures_from
 from lumitui.app.follow.results.sweep import StepPace, pace_of, sweep, workers_in
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.series_runs import RunSeries
+from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
@@ -45,6 +46,8 @@ class RunOverview:
     """Its attempts, from its metrics."""
     advice: tuple[str, ...] = ()
     """The grid's advice on the number of loader workers."""
+    planned: int | None = None
+    """Steps of the whole training of an unfinished chain; None if unknown."""
 
     @property
     def comparison(self) -> tuple[Run, Speedup] | None:
@@ -83,7 +86,9 @@ class Overviews:
             family = runs | family if series.kind == "ladder" else family
         relatives = self._relatives(sorted(family.values(), key=lambda one: (one.created, one.id)))
         verdict = verdict_of(run)
-        self.last = RunOverview(run, verdict, own.figures, relatives, own.attempts, advice)
+        self.last = RunOverview(
+            run, verdict, own.figures, relatives, own.attempts, advice, _planned(run, own.planned)
+        )
         return self.last
 
     def _advice(self, series: RunSeries, runs: Mapping[str, Run]) -> tuple[str, ...]:
@@ -103,7 +108,11 @@ class Overviews:
     def _read(self, run_id: str, _offset: int) -> "_RunMetrics":
         points = self._history.metrics.of(run_id)
         figures = figures_from(points, self._history.metrics.broken(run_id))
-        return _RunMetrics(figures, attempts_of(points), pace_of(points))
+        start = next((one for one in reversed(points) if one.event == "start"), MetricPoint())
+        told = [start.extra.get(name) for name in ("train_samples", "epochs")]
+        samples, epochs = (one if isinstance(one, float) else 0.0 for one in told)
+        planned = int(samples * epochs / batch) if (batch := figures.summary.global_batch) else None
+        return _RunMetrics(figures, attempts_of(points), pace_of(points), planned or None)
 
     def _relatives(self, family: Sequence[Run]) -> tuple[Relative, ...]:
         relatives: dict[str, Relative] = {}
@@ -122,6 +131,17 @@ class _RunMetrics:
     figures: Figures
     attempts: tuple[Attempt, ...]
     pace: StepPace
+    planned: int | None
+    """Steps of all epochs, if the trainer reports them."""
+
+
+def _planned(run: Run, reported: int | None) -> int | None:
+    """Return the steps of a chain's training; for any other run, its overview needs none."""
+    if run.state.is_final or run.brief.chain < 2:
+        return None
+    from lumitui.app.scale.scaling.sent_work import steps_in
+
+    return steps_in(run.spec) or reported
 
 
 def _tree(family: Sequence[Run]) -> Iterator[tuple[Run, int]]:

@@ -120,7 +120,8 @@ class OverviewPane(Scroll):
         found = self._found if self._found and self._found.run.id == run.id else None
         known = (found.proof, found.figures.summary, found.comparison) if found else (None,) * 3
         told = run_overview.rows(run, now, *known, explained=self._explained)
-        told = run_overview.with_grid(told, found.advice if found else ())
+        if found:
+            told = run_overview.with_outlook(told, run, found.planned, found.advice)
         facts, plotted = run_facts.facts(run, now), self._plot(found)
         if not self._draws_loss:  # the run's title bar shows the rest
             facts = [("nodes", run.nodes_used or "") if row[0] == "size" else row for row in facts]
