@@ -42,7 +42,7 @@ class TreeLine(NamedTuple):
     summary: str = ""
     """For the first run of a series: the number of its runs in each state."""
     members: tuple[str, ...] = ()
-    """For the first run of a series: all runs that its line stands for while it is folded."""
+    """The runs that the line of a folded series stands for; empty for any other line."""
 
 
 def flat(entries: Sequence[ListedRun]) -> list[TreeLine]:
@@ -158,14 +158,14 @@ def _without(family: list[TreeLine], folded: Collection[str]) -> list[TreeLine]:
         if line.children and line.id in folded:
             line, hidden = line._replace(folded=True), line.children
         elif line.summary:  # the first of siblings, which have none above them
-            line = line._replace(guide=line.guide + "┌")
+            line = line._replace(guide=line.guide + "┌", members=())
         rows.append(line)
     return rows
 
 
 def _needed(lines: Sequence[TreeLine]) -> list[str]:
     """Return the runs whose values these lines show."""
-    return [run for line in lines for run in (line.id, *line.members[1:] * line.folded)]
+    return [run for line in lines for run in line.members or (line.id,)]
 
 
 PAGE = 200
@@ -281,8 +281,7 @@ class RunWindow:
     def stood_for(self, run_id: str) -> tuple[str, ...]:
         """Return the runs that the line of a run is about: of a folded series, all of it."""
         at = self.place(run_id)
-        folded = at is not None and self.lines[at].folded
-        return (folded and self.lines[at].members) or (run_id,)
+        return (run_id,) if at is None else self.lines[at].members or (run_id,)
 
     def unfinished(self, run_ids: Collection[str]) -> bool:
         """Return whether one of these runs, as listed, has not ended."""

@@ -64,7 +64,7 @@ class Column:
 def _state(shown: RowValues, width: int) -> Part:
     state = shown.run.state
     mark = "*" if shown.marked else " "
-    if _is_series(shown.line):  # one run's state would seem to apply to all
+    if shown.line.members:  # one run's state would seem to apply to all
         return f"{mark}  {shown.line.children + 1} runs", ""
     return f"{mark}{styled.GLYPHS.get(state, '✖')} {state}", styled.COLOURS[state]
 
@@ -96,7 +96,7 @@ def _figure(text: Callable[[float], str], value: float | None) -> Part:
 def _note(shown: RowValues, width: int) -> Part:
     """Return why a run waits or failed, a folded series' summary, or the user's note."""
     run, line = shown.run, shown.line
-    if _is_series(line):
+    if line.members:
         failed = any(f" {state}" in line.summary for state in WENT_WRONG)
         return line.summary, "red" if failed else "cyan"
     if not (news := log_line(row_words.news(run, shown.now).replace("\n", " "))):
@@ -104,10 +104,6 @@ def _note(shown: RowValues, width: int) -> Part:
     if run.state in WENT_WRONG:
         return news, "red"
     return news, "" if run.state is State.CANCELLED else "yellow"
-
-
-def _is_series(line: TreeLine) -> bool:
-    return line.folded and bool(line.summary)
 
 
 _LEAST_ID = 12
@@ -208,7 +204,7 @@ def row(columns: tuple[Column, ...], shown: RowValues) -> list[Part]:
 
 
 def _cell(column: Column, shown: RowValues, width: int) -> Part:
-    if column.key in _OF_ONE and _is_series(shown.line):
+    if column.key in _OF_ONE and shown.line.members:
         return "", ""
     return column.cell(shown, width)
 

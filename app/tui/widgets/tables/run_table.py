@@ -330,6 +330,5 @@ class RunTable(ScrollView, can_focus=True):
 
     def _values(self, line: TreeLine, run: Run) -> RowValues:
         glance = self._glances.latest((run.id, run.metrics_offset)) or _NOTHING
-        members = map(self._window.run, line.members if line.folded else ())
-        return RowValues(run, line, glance, line.id in self.marks, time.time(),
-                         tuple(filter(None, members)))  # fmt: skip
+        members = tuple(filter(None, map(self._window.run, line.members)))
+        return RowValues(run, line, glance, line.id in self.marks, time.time(), members)

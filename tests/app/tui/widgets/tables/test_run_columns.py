@@ -44,7 +44,9 @@ def cell_of(run_id: str, note: str, *, width: int = LIST, several: bool = False)
 
 
 def test_a_folded_series_says_how_its_runs_are_and_nothing_of_its_first_run() -> None:
-    line = TreeLine("vit-1", children=3, folded=True, summary="1 failed, 3 done")
+    line = TreeLine(
+        "vit-1", children=3, folded=True, summary="1 failed, 3 done", members=("vit-1",)
+    )
     run = a_run("vit-1", state=State.DONE, started=1.0, ended=900.0)
     shown = RowValues(run, line, Glance(last_loss=1.0), marked=False, now=2000.0)
     cells = drawn(shown)
@@ -56,7 +58,7 @@ def test_a_folded_series_says_how_its_runs_are_and_nothing_of_its_first_run() ->
 
 
 def test_a_folded_ladder_has_the_range_of_its_sizes_and_what_they_cost_together() -> None:
-    line = TreeLine("vit-1", children=2, folded=True, summary="3 done")
+    line = TreeLine("vit-1", children=2, folded=True, summary="3 done", members=("vit-1",))
     run = a_run("vit-1", state=State.DONE, started=1000.0, ended=1900.0)
     runs = tuple(replace(run, layout=replace(run.layout, nodes=nodes)) for nodes in (1, 2, 4))
     shown = RowValues(run, line, Glance(), marked=False, now=2000.0, members=runs)
