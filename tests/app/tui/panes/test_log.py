@@ -96,7 +96,7 @@ async def test_long_lines_are_wrapped_on_demand(settings: Settings) -> None:
         await pilot.app.screen.mount(view)
         view.focus()
         view.feed(b"kurz\n")
-        assert not view.offers("toggle_wrap"), "nothing is cut"
+        await until(pilot, lambda: not view.offers("toggle_wrap"), "no key: nothing is cut")
         view.feed("\n".join(["漢" * 100, "e"]).encode())
         await until(pilot, lambda: view.virtual_size.height == 3, "a row for each line")
         await pilot.press("w")
