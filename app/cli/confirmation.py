@@ -197,7 +197,7 @@ def grid_lines(previews: Sequence["Preview"]) -> list[str]:
     whole = ", ".join(words.price_sentence(price) for price in total_price(tuple(previews)))
     asked = dict.fromkeys(
         f"requests {words.layout_size(one.launch.layout)} of {one.launch.spec.partition}, at most "
-        + run_phrases.time_limit(one.launch.spec)
+        + run_phrases.time_limit(one.launch)
         + f", account {one.launch.spec.account}" * (one.launch.spec.account != "none")
         + code_words(one)
         for one in previews
@@ -242,7 +242,7 @@ def agree_to_submit(
         terms = []
         question = (
             f"Submit {launch.spec.name} to {site}: "
-            f"{words.layout_size(launch.layout)}, at most {run_phrases.time_limit(launch.spec)}; "
+            f"{words.layout_size(launch.layout)}, at most {run_phrases.time_limit(launch)}; "
             f"{price or words.price_sentence(launch.price)}{code_words(previews[0])}?"
         )
     forced = agreed(previews, question, yes=yes, force=force, terms=terms)

@@ -7,7 +7,6 @@ from lumitui.app.explain import words
 from lumitui.app.explain.waiting import again, plain_reason
 from lumitui.app.history.listing.state_filter import STATE_GROUPS, WENT_WRONG
 from lumitui.app.history.run import Run
-from lumitui.remote.site import walltime
 from lumitui.remote.site.device import CPU
 from lumitui.remote.site.states import State
 
@@ -39,6 +38,17 @@ def size(run: Run) -> str:
     return f"{layout.nodes}x{layout.gpus_per_node}"
 
 
+def sizes(runs: Sequence[Run]) -> str:
+    """Return the sizes of runs: `1-4x8`; only their number if more than the nodes differ."""
+    each = {size(run) for run in runs}
+    if len(each) == 1:
+        return each.pop()
+    if len({one.partition("x")[2] for one in each}) > 1:
+        return f"{len(each)} sizes"
+    by_nodes = sorted(runs, key=lambda run: run.layout.nodes)
+    return f"{by_nodes[0].layout.nodes}-{size(by_nodes[-1])}"
+
+
 def age(run: Run, now: float) -> str:
     """Return the age of a run in at most five characters: `45s`, `2d04`, `124d`.
 
@@ -59,16 +69,22 @@ def share(run: Run, now: float) -> float | None:
     """Return the used share of a job's time limit, up to 1; None if it is not running."""
     if run.state not in STATE_GROUPS["running"] or run.started is None:
         return None
-    return min(1.0, run.elapsed(now) / max(1, walltime.seconds_of(run.brief.time)))
+    return min(1.0, run.elapsed(now) / max(1, run.limit))
 
 
-def cost(run: Run, now: float) -> str:
-    """Return the cost of a run so far, in GPU-hours without the unit; '' for none.
+def cost(runs: Sequence[Run], now: float) -> str:
+    """Return the same as `total`, but GPU-hours without the unit, for a column of costs."""
+    return total(runs, now).removesuffix(" GPU-hours")
 
-    A table may list runs of several sites, and a site may change its unit.
+
+def total(runs: Sequence[Run], now: float) -> str:
+    """Return the total cost of runs so far: `8.00 GPU-hours`; '' if nothing is billed.
+
+    Sites have different units, and a site may change its own: '' also if these runs have several.
     """
-    unit = "" if run.price.unit == "GPU-hours" else f" {run.price.unit}"
-    return f"{spent:,.2f}{unit}" if (spent := run.billed(now)) else ""
+    billed = [(run.billed(now), run.price.unit) for run in runs]
+    units = {unit for spent, unit in billed if spent}
+    return f"{sum(spent for spent, _ in billed):,.2f} {units.pop()}" if len(units) == 1 else ""
 
 
 def loss(value: float) -> str:

@@ -180,10 +180,15 @@ def relative(
             "-" if efficiency is None else f"{efficiency:.0f} %")  # fmt: skip
 
 
-def with_grid(rows: list[Row], advice: Sequence[str]) -> list[Row]:
-    """Return the overview with the grid's verdict before the next step."""
-    grid = [("grid", " ".join(advice))] if advice else []
-    return sorted([*rows, *grid], key=lambda row: row[0] == "next")
+def with_outlook(
+    rows: list[Row], run: Run, planned: int | None, advice: Sequence[str]
+) -> list[Row]:
+    """Return the overview with how far a chain comes and the grid's verdict before the next step.
+
+    `planned`: the steps of the whole training, if known.
+    """
+    told = (("chain", run_phrases.chain_outlook(run, planned)), ("grid", " ".join(advice)))
+    return sorted([*rows, *(row for row in told if row[1])], key=lambda row: row[0] == "next")
 
 
 def rows(

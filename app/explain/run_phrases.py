@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.explain import words
 from lumitui.app.explain.words import short_length, size
-from lumitui.app.history.run import KILLED, SAVED, AttemptRecord, Run, saved
+from lumitui.app.history.run import KILLED, SAVED, AttemptRecord, Run, saved, trained
 from lumitui.app.job.launch import Price
+from lumitui.remote.site import walltime
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from lumitui.app.explain.training_summary import Throughput
-    from lumitui.app.job.spec import JobSpec
+    from lumitui.app.job.launch import Launch
     from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
 
 _ENDS = {
@@ -32,9 +33,13 @@ _ENDS = {
 """Short: at 80 columns, 50 characters fit."""
 
 
-def time_limit(spec: JobSpec) -> str:
-    """Return `01:00:00`, or `4 x 01:00:00`."""
-    return f"{spec.chain} x {spec.time}" if spec.chain > 1 else spec.time
+def time_limit(launch: Launch) -> str:
+    """Return `01:00:00`, or `4 x 01:00:00`; if seconds of it are billed, how Slurm rounds them."""
+    spec, seconds = launch.spec, walltime.seconds_of(launch.spec.time)
+    text = f"{spec.chain} x {spec.time}" if spec.chain > 1 else spec.time
+    if not launch.price.amount or not seconds % 60:
+        return text
+    return f"{text} (Slurm rounds up to {walltime.text_of(seconds + -seconds % 60)})"
 
 
 def attempt(run: Run) -> str:
@@ -44,6 +49,22 @@ def attempt(run: Run) -> str:
     if run.between_attempts and not run.state.is_final:
         number = run.attempts[-1].number + 1
     return f"attempt {number}" + (f" of at most {most}" if most > 1 else "")
+
+
+def chain_outlook(run: Run, planned: int | None) -> str:
+    """Return how far a chain comes at its pace if that is not to its end; '' if it is, or unknown.
+
+    `planned`: the steps of the whole training.
+    """
+    ended = [item for item in run.attempts if item.end and item.step is not None]
+    new = [steps for item, steps in trained(ended, resumed=run.resumed_from is not None) if steps]
+    if run.state.is_final or planned is None or not new:
+        return ""
+    left = run.brief.chain - sum(bool(item.end) for item in run.attempts)
+    reached = (ended[-1].step or 0) + left * sum(new) // len(new)
+    if reached >= planned:
+        return ""
+    return f"at this pace {reached:,} of {planned:,} steps by the last attempt"
 
 
 def began(record: AttemptRecord) -> str:

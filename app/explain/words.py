@@ -170,7 +170,7 @@ def limit(seconds: int) -> str:
 
 def time_limit(run: "Run") -> str:
     """Return a run's time limit in words."""
-    return limit(walltime.seconds_of(run.brief.time))
+    return limit(run.limit)
 
 
 def short_length(seconds: float) -> str:
@@ -188,7 +188,8 @@ def short_length(seconds: float) -> str:
 
 def elapsed_of_limit(run: "Run", now: float) -> str:
     """Return the job's elapsed time and its time limit, rounded up: `12m/1h00`."""
-    ran, seconds = _time_and_limit(run, now)
+    ran, times = _time_and_times(run, now)
+    seconds = times * run.limit
     most = seconds + -seconds % _unit(seconds)
     return f"{short_length(ran) if ran or run.started else '-'}/{short_length(most)}"
 
@@ -198,17 +199,15 @@ def clock_of_limit(run: "Run", now: float) -> str:
 
     The limit of a whole chain is that of all its attempts: `00:12:00/4x1:00:00`.
     """
-    ran, limit = _time_and_limit(run, now)
-    times = limit // walltime.seconds_of(run.brief.time)
+    ran, times = _time_and_times(run, now)
     return f"{walltime.text_of(int(ran))}/{f'{times}x' if times > 1 else ''}{run.brief.time}"
 
 
-def _time_and_limit(run: "Run", now: float) -> tuple[float, int]:
-    """Return how long the job ran, and its limit; an ended or waiting chain counts as a whole."""
-    limit = walltime.seconds_of(run.brief.time)
+def _time_and_times(run: "Run", now: float) -> tuple[float, int]:
+    """Return how long the job ran, and in how many limits; an ended or waiting chain has all."""
     if run.attempts and (run.state.is_final or run.between_attempts):
-        return run.ran(now), limit * run.brief.chain
-    return run.elapsed(now), limit
+        return run.ran(now), run.brief.chain
+    return run.elapsed(now), 1
 
 
 def ahead(moment: float, now: float) -> str:

@@ -273,7 +273,18 @@ class Run:
         if self.state.is_final or self.expected_end:
             return None if self.state.is_final else self.expected_end
         start = self.started or self.expected_start
-        return start + walltime.seconds_of(self.brief.time) if start else None
+        return start + self.limit if start else None
+
+    @property
+    def limit(self) -> int:
+        """The seconds after which an attempt ends.
+
+        Of a running job it is the site's: Slurm rounds a limit up to whole minutes.
+        """
+        asked = walltime.seconds_of(self.brief.time)
+        if self.state is State.RUNNING and self.started and self.expected_end:
+            return max(asked, round(self.expected_end - self.started))
+        return asked
 
     @property
     def queued_again(self) -> bool:
@@ -338,7 +349,7 @@ class Run:
         if self.started is None:
             return 0.0
         end = min(now, self.updated or now)
-        limit = self.started + walltime.seconds_of(self.brief.time)
+        limit = self.started + self.limit
         # A job ends soon after its limit. If a poll saw it running much later, the clocks differ.
         end = end if end < limit + OVERTIME_SECONDS else limit
         if self.state.is_final or self.state is State.UNKNOWN:

@@ -44,7 +44,7 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
         *([] if after.layout.on_cpu else [row("GPUs", _gpus)]),
         row("tasks per node", lambda launch: launch.layout.tasks_per_node),
         row("partition", lambda launch: launch.spec.partition),
-        row("time limit", lambda launch: run_phrases.time_limit(launch.spec)),
+        row("time limit", run_phrases.time_limit),
         row("global batch", lambda launch: launch.global_batch or "unknown"),
         _rate_change(before, after),
         row("arguments", _other_arguments),

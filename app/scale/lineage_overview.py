@@ -1,6 +1,6 @@
 """Measurements of a run and its relatives, from the history, for the overview."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,6 +10,8 @@ from lumitui.app.explain.training_summary import Speedup, Summary, TrainedRun, s
 from lumitui.app.follow.results.summary import Figures, figures_from
 from lumitui.app.follow.results.sweep import StepPace, pace_of, sweep, workers_in
 from lumitui.app.history.history import History
+from lumitui.app.history.listing.series_runs import RunSeries
+from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
@@ -38,11 +40,14 @@ class RunOverview:
     proof: Verdict
     figures: Figures
     relatives: tuple[Relative, ...]
-    """The run with its ancestors and descendants, each below its parent."""
+    """The run with its ancestors, its descendants and the other sizes of its ladder, each below
+    its parent."""
     attempts: tuple[Attempt, ...] = ()
     """Its attempts, from its metrics."""
     advice: tuple[str, ...] = ()
     """The grid's advice on the number of loader workers."""
+    planned: int | None = None
+    """Steps of the whole training of an unfinished chain; None if unknown."""
 
     @property
     def comparison(self) -> tuple[Run, Speedup] | None:
@@ -60,6 +65,8 @@ class Overviews:
     def __init__(self, history: History) -> None:
         """Read from `history`; threads may share it."""
         self._history = history
+        self.last: RunOverview | None = None
+        """The overview read last, with which a screen can begin."""
         self._kept = lru_cache(_MOST)(self._read)
 
     def of(self, run_id: str) -> RunOverview:
@@ -70,17 +77,24 @@ class Overviews:
         """
         run = self._history.get(run_id)
         own = self._metrics(run)
-        relatives = self._relatives(self._history.lineage(run.id))
-        advice = self._advice(run)
-        return RunOverview(run, verdict_of(run), own.figures, relatives, own.attempts, advice)
+        family = {one.id: one for one in self._history.lineage(run.id)}
+        advice: tuple[str, ...] = ()
+        if series := self._history.series.of_run(run.id):
+            members = [one.run for one in series.members if one.run]
+            runs = self._history.finder.with_ids(members)
+            advice = self._advice(series, runs)
+            family = runs | family if series.kind == "ladder" else family
+        relatives = self._relatives(sorted(family.values(), key=lambda one: (one.created, one.id)))
+        verdict = verdict_of(run)
+        self.last = RunOverview(
+            run, verdict, own.figures, relatives, own.attempts, advice, _planned(run, own.planned)
+        )
+        return self.last
 
-    def _advice(self, run: Run) -> tuple[str, ...]:
-        """Return the advice from a run's grid if it varies loader workers."""
-        series = self._history.series.of_run(run.id)
-        if series is None or any(workers_in(one.words) is None for one in series.members):
+    def _advice(self, series: RunSeries, runs: Mapping[str, Run]) -> tuple[str, ...]:
+        """Return the advice from a grid if it varies loader workers."""
+        if any(workers_in(one.words) is None for one in series.members):
             return ()
-        names = [one.run for one in series.members if one.run]
-        runs = self._history.finder.with_ids(names)
         states = {name: one.state.value for name, one in runs.items()}
         return sweep(series, states, lambda name: self._metrics(runs[name]).pace).advice
 
@@ -94,7 +108,11 @@ class Overviews:
     def _read(self, run_id: str, _offset: int) -> "_RunMetrics":
         points = self._history.metrics.of(run_id)
         figures = figures_from(points, self._history.metrics.broken(run_id))
-        return _RunMetrics(figures, attempts_of(points), pace_of(points))
+        start = next((one for one in reversed(points) if one.event == "start"), MetricPoint())
+        told = [start.extra.get(name) for name in ("train_samples", "epochs")]
+        samples, epochs = (one if isinstance(one, float) else 0.0 for one in told)
+        planned = int(samples * epochs / batch) if (batch := figures.summary.global_batch) else None
+        return _RunMetrics(figures, attempts_of(points), pace_of(points), planned or None)
 
     def _relatives(self, family: Sequence[Run]) -> tuple[Relative, ...]:
         relatives: dict[str, Relative] = {}
@@ -113,6 +131,17 @@ class _RunMetrics:
     figures: Figures
     attempts: tuple[Attempt, ...]
     pace: StepPace
+    planned: int | None
+    """Steps of all epochs, if the trainer reports them."""
+
+
+def _planned(run: Run, reported: int | None) -> int | None:
+    """Return the steps of a chain's training; for any other run, its overview needs none."""
+    if run.state.is_final or run.brief.chain < 2:
+        return None
+    from lumitui.app.scale.scaling.sent_work import steps_in
+
+    return steps_in(run.spec) or reported
 
 
 def _tree(family: Sequence[Run]) -> Iterator[tuple[Run, int]]:

@@ -169,7 +169,7 @@ def ladder_terms(plans: Sequence[Resubmission], study: Scaling | None) -> list[t
     lines = [
         (
             count(plan.preview.launch.layout.nodes, "node"),
-            f"at most {time_limit(plan.preview.launch.spec)}, billed {price_limit(most)}"
+            f"at most {time_limit(plan.preview.launch)}, billed {price_limit(most)}"
             + (f", about {middle(paid, price)}" if paid else ""),
         )
         for plan, most, paid in zip(plans, prices, likely, strict=True)

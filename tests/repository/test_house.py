@@ -10,8 +10,8 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5230, "app/tui": 14570, "app/runs": 2920, "app/scale": 3920, "app/follow": 4400,
-    "app/survey": 1890, "app/launch": 9800, "app/explain": 3140, "app/history": 4310,
+    "app/cli": 5240, "app/tui": 14620, "app/runs": 2920, "app/scale": 3960, "app/follow": 4400,
+    "app/survey": 1890, "app/launch": 9800, "app/explain": 3180, "app/history": 4320,
     "app/mcp": 950,
     "app/job": 2590, "app/knowledge": 16900, "remote/site": 3280, "remote/ssh": 3170,
     "remote/transport": 1090, "remote/scheduler": 2500, "remote/source": 1600,

@@ -33,7 +33,7 @@ class ShownRun:
 
     @property
     def lineage(self) -> tuple[Run, ...]:
-        """The run with its ancestors and descendants."""
+        """The run with its relatives."""
         return tuple(item.run for item in self.overview.relatives)
 
 
@@ -89,7 +89,7 @@ def page_text(page: ShownRun, now: float, columns: int) -> str:
     summary = overview.figures.summary
     first = (("run", run.id), ("name", run.name), ("state", run_facts.state(run, now)))
     rows = run_overview.rows(run, now, proof, summary, overview.comparison)
-    rows = run_overview.with_grid(rows, overview.advice)
+    rows = run_overview.with_outlook(rows, run, overview.planned, overview.advice)
     rows = [row for row in rows if row[0] != "proof"]  # the value has its own section
     metrics = run_facts.metrics(
         summary, overview.figures.broken, run.global_batch, resumed=run.resumed_from is not None

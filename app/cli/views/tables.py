@@ -120,14 +120,17 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, stale: Collection
 def history_table(runs: Sequence["Run"], columns: int) -> str:
     """Return the table of `history`, '' without runs.
 
-    The table has FROM only if it fits, and COST and NOTE only if a run has them.
+    The table has FROM only if it fits, and the cost and NOTE only if a run has them.
     """
     if not runs:
         return ""
-    titles = ("RUN", "CREATED", "STATE", "JOB", "NODES", "COST", "SITE", "NOTE", "FROM")
+    units = {run.price.unit for run in runs if run.billed(run.updated)}
+    cost = "GPU-H" if units == {"GPU-hours"} else "COST"
+    titles = ("RUN", "CREATED", "STATE", "JOB", "NODES", cost, "SITE", "NOTE", "FROM")
     rows = [
         (run.id, words.clock(run.created)[:16], run.state.value, run.job_id or "-",
-         run.layout.nodes, row_words.cost(run, run.updated), run.site, run.note, run.parent or "-")
+         run.layout.nodes, row_words.cost([run], run.updated), run.site, run.note,
+         run.parent or "-")
         for run in runs
     ]  # fmt: skip
     shown = [(title, *cells) for title, *cells in zip(titles, *rows, strict=True) if any(cells)]

@@ -41,6 +41,8 @@ class TreeLine(NamedTuple):
     """Whether those are hidden."""
     summary: str = ""
     """For the first run of a series: the number of its runs in each state."""
+    members: tuple[str, ...] = ()
+    """The runs that the line of a folded series stands for; empty for any other line."""
 
 
 def flat(entries: Sequence[ListedRun]) -> list[TreeLine]:
@@ -77,15 +79,6 @@ def arranged(entries: Sequence[ListedRun], folded: Collection[str] = ()) -> list
     return lines
 
 
-def with_descendants(entries: Sequence[ListedRun], run: str) -> tuple[str, ...]:
-    """Return a run and all that are below it in the tree."""
-    lines = arranged(entries)
-    at = next((at for at, line in enumerate(lines) if line.id == run), None)
-    if at is None:
-        return (run,)
-    return tuple(line.id for line in lines[at : at + 1 + lines[at].children])
-
-
 def series_heads(entries: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
     """Return the runs of each series in the order in which they were sent, by the first's id.
 
@@ -107,14 +100,16 @@ def _summed_up(
     """Return the head of a series, with its own data and its descendants, each once."""
     members = {member.id: member for member in heads[line.id]}
     last = {member.member: member.state for member in members.values()}
-    others = [states[one.id] for one in after[: line.children] if one.id not in members]
+    below = [one.id for one in after[: line.children]]
+    others = [states[run] for run in below if run not in members]
     counts = Counter([*last.values(), *others]).most_common()
     # A narrow column cuts the end: what failed must be read.
     counts.sort(key=lambda item: item[0] not in WENT_WRONG)
     if again := len(members) - len(last):
         counts.append(("sent again", again))
     summary = ", ".join(f"{number} {state}" for state, number in counts)
-    return line._replace(summary=summary + f" ({len(others)} resubmitted)" * bool(others))
+    summary += f" ({len(others)} resubmitted)" * bool(others)
+    return line._replace(summary=summary, members=(line.id, *below))
 
 
 def _root(run: str, parents: dict[str, str | None]) -> str:
@@ -163,9 +158,14 @@ def _without(family: list[TreeLine], folded: Collection[str]) -> list[TreeLine]:
         if line.children and line.id in folded:
             line, hidden = line._replace(folded=True), line.children
         elif line.summary:  # the first of siblings, which have none above them
-            line = line._replace(guide=line.guide + "┌")
+            line = line._replace(guide=line.guide + "┌", members=())
         rows.append(line)
     return rows
+
+
+def _needed(lines: Sequence[TreeLine]) -> list[str]:
+    """Return the runs whose values these lines show."""
+    return [run for line in lines for run in line.members or (line.id,)]
 
 
 PAGE = 200
@@ -260,12 +260,12 @@ class RunWindow:
 
     def read(self, begin: int, end: int) -> bool:
         """Read the runs of these lines that are missing; return whether there were any."""
-        if all(line.id in self._runs for line in self.lines[max(0, begin) : end]):
+        if all(run in self._runs for run in _needed(self.lines[max(0, begin) : end])):
             return False
         if len(self._runs) > _KEPT:
             self._runs = {}
         around = self.lines[max(0, begin - ROWS_AROUND) : end + ROWS_AROUND]
-        ids = [line.id for line in around if line.id not in self._runs]
+        ids = [run for run in _needed(around) if run not in self._runs]
         runs = self._finder.with_ids(ids)
         self._runs |= {run: runs.get(run) for run in ids}
         return True
@@ -281,9 +281,7 @@ class RunWindow:
     def stood_for(self, run_id: str) -> tuple[str, ...]:
         """Return the runs that the line of a run is about: of a folded series, all of it."""
         at = self.place(run_id)
-        if at is None or not (self.lines[at].folded and self.lines[at].summary):
-            return (run_id,)
-        return with_descendants(self._entries, run_id)
+        return (run_id,) if at is None else self.lines[at].members or (run_id,)
 
     def unfinished(self, run_ids: Collection[str]) -> bool:
         """Return whether one of these runs, as listed, has not ended."""
@@ -294,6 +292,16 @@ class RunWindow:
         """Hide or show the descendants of a run, or the series it represents."""
         (self._folded.add if folded else self._folded.discard)(run_id)
         (self._opened.discard if folded else self._opened.add)(run_id)
+        self._arrange()
+
+    def reveal(self, run_id: str) -> None:
+        """Unfold whatever hides a run."""
+        parents = {line.id: line.parent for line in arranged(self._entries)}
+        above = parents.get(run_id)
+        while above is not None:
+            self._folded.discard(above)
+            self._opened.add(above)
+            above = parents[above]
         self._arrange()
 
     def _arrange(self) -> None:

@@ -39,6 +39,12 @@ _EPOCH_STEPS = tuple(
 """Options that give an epoch a number of steps, whatever the data have."""
 
 
+def steps_in(spec: JobSpec) -> int | None:
+    """Return after how many steps the arguments of a job file end its training; None if unknown."""
+    numbers = (_number(argument_value(spec.args, name)) for name in _STEPS)
+    return next((int(number) for number in numbers if number), None)
+
+
 def training_keys(spec: JobSpec) -> dict[str, object]:
     """Return the keys of a job file that change its training, without the arguments."""
     data = spec.model_dump(mode="json", exclude={*_OTHER, "args"}, exclude_defaults=True)

@@ -30,6 +30,7 @@ from lumitui.app.runs import (
     StartPoint,
     apply_settings,
     code_words,
+    ladder_terms,
     problem_of,
     rungs,
 )
@@ -127,6 +128,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     def on_mount(self) -> None:
         """Make the first plan, with the run's own settings, and request each size's cost."""
         if self.query("#nodes"):
+            self.watch(self.query_one("#plan"), "scroll_y", self._mark_rest)
             self._settings_changed()
             ask(self, lambda runs: runs.code_news(self._parent_run.id), self._compared,
                 failed=lambda _: self._compared(CodeNews()))  # fmt: skip
@@ -281,10 +283,13 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             words = "The runs that followed can be resubmitted at one size only."
             parts.append(styled.plain(words, "bold red"))
         parts += self._refusals(besides=nodes)
+        if len(ready := self._ready_plans()) > 1:
+            price = dict(ladder_terms(ready, self.study))["in all"]
+            parts.append(Text(f"{count(len(ready), 'size')} marked, {price} in all"))
         parts += [] if shown is None else [self._described(shown)]
         if parts:
             self.query_one("#changes", Static).update(Group(*parts))
-        ready = self._ready_plans()
+            self.call_after_refresh(self._mark_rest)
         sizes = ", ".join(f"{size:,}" for size in self._to_send)
         words = f"Send on {sizes} node{'s' * (self._to_send != [1])} " if ready else "Send "
         button.label = Text.assemble(words, ("^s", "not bold"))
@@ -296,6 +301,12 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     @property
     def _plans_missing(self) -> bool:
         return self._news is None or any(size not in self._plans for size in self._to_send)
+
+    def _mark_rest(self) -> None:
+        """Mark in the frame whether the plan goes on below its last visible line."""
+        plan = self.query_one("#plan")
+        more = "▾ more below  " if plan.scroll_y < plan.max_scroll_y else ""
+        self.query_one(".dialog").border_subtitle = more + self.subtitle
 
     def _described(self, outcome: Outcome) -> RenderableType:
         if isinstance(outcome, LumiError):

@@ -65,6 +65,28 @@ class ListedFolder:
         return parts
 
 
+class FileTree(Tree["ListedFolder | RemoteFile | None"]):
+    """The tree, folded with the arrows like the list of runs."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "fold_in", show=False, id="files.fold-in",
+                tooltip="Close the folder, or go to the one around it"),
+        Binding("right", "fold_out", show=False, id="files.fold-out", tooltip="Open the folder"),
+    ]  # fmt: skip
+
+    def action_fold_in(self) -> None:
+        """Close the folder under the cursor; from anything else, go to the folder around it."""
+        node = self.cursor_node
+        if node is not None and node.is_expanded:
+            node.collapse()
+        elif node is not None and node.parent is not self.root:
+            self.action_cursor_parent()
+
+    def action_fold_out(self) -> None:
+        if self.cursor_node is not None and self.cursor_node.allow_expand:
+            self.cursor_node.expand()
+
+
 class FilesPane(Vertical):
     """The files as a tree, a status line, and the beginning of one of them."""
 
@@ -89,7 +111,7 @@ class FilesPane(Vertical):
     def compose(self) -> ComposeResult:
         """Yield the status line, the files and the preview."""
         yield Static(id="files-line", markup=False)
-        tree: Tree[ListedFolder | RemoteFile | None] = Tree("files", id="files-tree")
+        tree = FileTree("files", id="files-tree")
         tree.show_root, tree.guide_depth = False, 3
         yield tree
         with Scroll(id="files-view"):
@@ -249,8 +271,8 @@ class FilesPane(Vertical):
             self._tree.move_cursor_to_line(max(0, self._tree.cursor_line + step))
 
     @property
-    def _tree(self) -> Tree[ListedFolder | RemoteFile | None]:
-        return self.query_one("#files-tree", Tree)
+    def _tree(self) -> FileTree:
+        return self.query_one(FileTree)
 
     @property
     def _chosen(self) -> RemoteFile | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class LineagePane(OpeningTable):
-    """A row for each relative, below its parent; the cursor starts at the run itself."""
+    """A row for each relative, also the other sizes of a ladder; the cursor starts at the run."""
 
     def __init__(self) -> None:
         super().__init__(id="lineage")

@@ -138,8 +138,9 @@ class LogPane(Vertical):
         self._back_to: LogPlace | None = None
         """The log's last position, until its lines have arrived again."""
         self._sought = ""  # the text to find once the log is available
-        self._keys = (False, False, False, True)
-        """Whether ranks can be chosen, text is sought, a rank is chosen, the log is followed."""
+        self._keys = (False, False, False, True, False)
+        """Whether ranks can be chosen, text is sought, a rank is chosen, the log is followed, and
+        lines are cut."""
         self._line = ("", "")  # the name and the text of the status line
 
     def compose(self) -> ComposeResult:
@@ -468,7 +469,8 @@ class LogPane(Vertical):
         if view.follow and is_live and not self._run_ended:
             parts.append(log_words.silence(self._grown, time.time()) or "following")
         self._keep_place()
-        keys = (len(self._ranks()) > 1, bool(view.found), view.rank is not None, view.follow)
+        keys = (len(self._ranks()) > 1, bool(view.found), view.rank is not None, view.follow,
+                view.offers("toggle_wrap"))  # fmt: skip
         if keys != self._keys:
             self._keys = keys
             self.refresh_bindings()

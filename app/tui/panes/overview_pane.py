@@ -20,7 +20,7 @@ from textual.widgets import Static
 from lumitui.app.explain import row_words, run_facts, run_overview, words
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.runs import Run, attendance
-from lumitui.app.tui.asking import ask, forget
+from lumitui.app.tui.asking import ask, forget, tui
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.steady import Steady
@@ -107,6 +107,8 @@ class OverviewPane(Scroll):
         """Show the history's current facts on `run`."""
         other = self._run is None or run.id != self._run.id
         self._run = run
+        if other and not self._draws_loss:  # the list may have read it for its preview
+            self._found = tui(self).runs.overviews.last
         if not self.query(".facts"):
             return  # not composed yet; the first resize draws the pane
         if other:
@@ -118,7 +120,8 @@ class OverviewPane(Scroll):
         found = self._found if self._found and self._found.run.id == run.id else None
         known = (found.proof, found.figures.summary, found.comparison) if found else (None,) * 3
         told = run_overview.rows(run, now, *known, explained=self._explained)
-        told = run_overview.with_grid(told, found.advice if found else ())
+        if found:
+            told = run_overview.with_outlook(told, run, found.planned, found.advice)
         facts, plotted = run_facts.facts(run, now), self._plot(found)
         if not self._draws_loss:  # the run's title bar shows the rest
             facts = [("nodes", run.nodes_used or "") if row[0] == "size" else row for row in facts]

@@ -216,7 +216,7 @@ def grid_rows(
         cells[0] = Text.assemble(("★ " if at == star else "  ", "bold green"), cells[0])
         if run is not None:
             state.stylize(COLOURS[run.state])
-        price = plain((row_words.cost(run, now) if run else "") or "-")
+        price = plain((row_words.cost([run], now) if run else "") or "-")
         for number in (*cells[1:], price):
             number.justify = "right"
         curve = Text(sparkline(curves[run.id].values, _CURVE) if run and run.id in curves else "-")

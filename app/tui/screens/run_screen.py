@@ -91,7 +91,7 @@ class RunScreen(MarkedPage):
         Binding("T", "pane('timeline')", "Timeline", show=False, id="run.timeline",
                 tooltip="Show the run's events with their times"),
         Binding("L", "pane('lineage')", "Lineage", show=False, id="run.lineage",
-                tooltip="Show its parent runs and its resubmissions"),
+                tooltip="Show its parents, its resubmissions and the other sizes of its ladder"),
         Binding("F", "pane('folder')", "Files", show=False, id="run.files",
                 tooltip="List the files in the run's folder; fetch or view one"),
         Binding("h", "remedy", "Do what helps", id="run.remedy",

@@ -21,7 +21,7 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
     lines = [
         ("requests", f"{words.layout_size(launch.layout)} of {launch.spec.partition}"),
         *[("GPU memory", f"{words.rank_memory(one)} per rank") for one in (launch.memory,) if one],
-        ("time", f"at most {run_phrases.time_limit(launch.spec)}"),
+        ("time", f"at most {run_phrases.time_limit(launch)}"),
         ("billed", price_outlook(outlook, time.time())),
         *rate([preview]),
     ]
@@ -83,7 +83,7 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None, width: int) 
     parts = [("requests ", layout), ("billed ", billed)]
     if len(previews) > 1:  # the size of one of many says less than the price of all
         parts = [("sends ", f"{len(previews)} runs"), parts[1], ("the first ", layout)]
-    parts.append(("time ", run_phrases.time_limit(first.spec)))
+    parts.append(("time ", run_phrases.time_limit(first)))
     if first.memory:
         parts.append(("GPU memory ", words.rank_memory(first.memory)))
     if len(f"{''.join(parts[0])}  billed {most}") > width:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.cli import output, send_progress
 from lumitui.app.cli.views import tables
+from lumitui.app.explain import row_words
 from lumitui.app.follow.sites.cluster_overviews import RunGpus
 from lumitui.app.job.launch import Price
 from lumitui.remote.scheduler.job_step import GpuReading
@@ -64,8 +65,12 @@ def test_the_list_of_runs_has_what_each_cost_in_80_columns() -> None:
     ran = replace(run, price=Price(32.0, "GPU-hours", 32.0), started=0.0, ended=900.0)
     waits = replace(run, id="vit-l16-000001", state=State.QUEUED, site="lumi", updated=0.0)
     lines = tables.history_table([ran, waits], 80).splitlines()
-    assert "NODES  COST  SITE" in lines[0] and "2      8.00  lumi" in lines[1]
-    assert "2            lumi" in lines[2] and max(map(len, lines)) <= 80
+    assert "NODES  GPU-H  SITE" in lines[0] and "2      8.00   lumi" in lines[1]
+    assert "2             lumi" in lines[2] and max(map(len, lines)) <= 80
+    other = replace(ran, price=Price(32.0, "CU", 32.0))
+    assert "NODES  COST     SITE" in tables.history_table([ran, other], 80).splitlines()[0]
+    assert row_words.total([ran, ran, waits], 1e9) == "16.00 GPU-hours"
+    assert row_words.total([ran, other], 1e9) == row_words.total([waits], 1e9) == ""
 
 
 def test_sites_are_a_line_each_in_80_columns_with_closed_ones_last() -> None:

@@ -229,6 +229,16 @@ def test_an_attempt_is_not_shown_past_its_limit_unless_the_site_said_so() -> Non
     assert words.elapsed_of_limit(replace(run, updated=NOW - 10), NOW) == "2m20/2m"
 
 
+def test_the_limit_of_a_running_job_is_the_sites() -> None:
+    """Slurm rounds 90 s up to two minutes, so that the job ends then."""
+    run = a_run(spec=RUN.spec.model_copy(update={"time": "00:01:30"}), state=State.RUNNING,
+                job_id="7", started=NOW - 33, updated=NOW, expected_end=NOW + 87)  # fmt: skip
+    assert run_overview.story(run, NOW).startswith("runs for 33 s of 2 min,")
+    assert words.elapsed_of_limit(run, NOW) == "33s/2m"
+    assert row_words.share(run, NOW) == 33 / 120
+    assert words.time_limit(replace(run, state=State.QUEUED)) == "1 min 30 s"
+
+
 def test_the_overview_names_what_the_ranks_wait_for() -> None:
     parts = (("data_s", 0.35), ("forward_backward_s", 0.6), ("exposed_s", 0.25))
     waits = replace(TOTALS, throughput=Throughput(over_all=36_600.0, parts=parts))

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.explain.run_overview import with_grid
+from lumitui.app.explain.run_overview import with_outlook
 from lumitui.app.follow.results import summary
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
+from lumitui.app.history.run import AttemptRecord
 from lumitui.app.scale.lineage_overview import Overviews
 from lumitui.remote.site.states import State
 from tests.support.jobs.made_runs import a_run
@@ -67,6 +68,50 @@ def test_each_run_of_a_lineage_is_compared_with_its_parent(
     history.close()
 
 
+def test_a_chain_that_cannot_finish_says_how_far_it_comes(tmp_path: Path) -> None:
+    history = History(tmp_path / "history.db")
+    run = a_run(state=State.RUNNING)
+    spec = run.spec.model_copy(update={"chain": 4, "args": ("--steps", "4800")})
+    ended = tuple(
+        AttemptRecord(at, "7", "nid1", 1000.0 * at, 1000.0 * at + 90, 85, 800 * at, "requeue")
+        for at in (1, 2)
+    )
+    chain = replace(run, spec=spec, attempts=ended)
+    history.begin(chain)
+    planned = Overviews(history).of(run.id).planned
+    assert planned == 4800
+    assert with_outlook([("next", "x")], chain, planned, ()) == [
+        ("chain", "at this pace 3,200 of 4,800 steps by the last attempt"), ("next", "x"),
+    ]  # fmt: skip
+    for finishes in (replace(chain, state=State.DONE), replace(chain, attempts=())):
+        assert with_outlook([], finishes, planned, ()) == []
+    assert with_outlook([], chain, 3200, ()) == with_outlook([], chain, None, ()) == []
+    epochs = [b'{"event": "start", "train_samples": 1000, "epochs": 10, "global_batch": 50}']
+    by_epochs = replace(chain, id="by-epochs-1", spec=spec.model_copy(update={"args": ()}))
+    history.begin(by_epochs)
+    history.metrics.add(by_epochs.id, epochs, (0, 90))
+    assert Overviews(history).of(by_epochs.id).planned == 200
+    history.close()
+
+
+def test_the_lineage_of_one_size_of_a_ladder_has_the_other_sizes(tmp_path: Path) -> None:
+    history = History(tmp_path / "history.db")
+    for run_id, parent, nodes in (("one", None, 1), ("two", "one", 2), ("four", "one", 4),
+                                  ("other", "one", 8), ("again", "four", 4)):  # fmt: skip
+        measured(history, run_id, parent, nodes, 100.0 * nodes)
+    members = tuple(SeriesMember(place, f"{place} nodes", "{}") for place in (2, 4))
+    history.series.begin(RunSeries("ladder-1", "ladder", "lumi", "one", 1.0, members))
+    history.series.claim("ladder-1", 2, "two")
+    history.series.claim("ladder-1", 4, "four")
+    overviews = Overviews(history)
+    assert [item.run.id for item in overviews.of("two").relatives] == ["one", "two", "four"]
+    assert [item.run.id for item in overviews.of("four").relatives] == [
+        "one", "two", "four", "again",
+    ]  # fmt: skip
+    assert [item.run.id for item in overviews.of("other").relatives] == ["one", "other"]
+    history.close()
+
+
 @pytest.mark.parametrize(("state", "steps", "compared"), [
     (State.FAILED, 2, False), (State.FAILED, 15, True), (State.RUNNING, 2, True),
     (State.DONE, 2, True),
@@ -107,7 +152,7 @@ def test_a_run_of_a_grid_over_workers_says_how_many_to_take(tmp_path: Path) -> N
     overviews = Overviews(history)
     (advice,) = overviews.of("w1").advice
     assert advice.startswith("Use --workers=2: 3.0 times as fast as --workers=1.")
-    assert with_grid([("loss", "1"), ("next", "x")], (advice,))[1:] == [
+    assert with_outlook([("loss", "1"), ("next", "x")], a_run(), None, (advice,))[1:] == [
         ("grid", advice),
         ("next", "x"),
     ]

@@ -1,5 +1,6 @@
 """The verb that lists runs, checks and moves the history file, and rebuilds lost runs."""
 
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -21,7 +22,7 @@ from lumitui.app.cli.session import (
     sites_beginning,
 )
 from lumitui.app.cli.views import tables
-from lumitui.app.explain import words
+from lumitui.app.explain import row_words, words
 from lumitui.app.runs import HistoryError, InputError, State
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def history(
 
     The list shows the last known states; `lumitui status` queries the sites. --of reads a
     colleague's run folders at a site; `lumitui show RUN --of USER` shows one.
+
+    The last line sums up what the listed runs cost; --filter 'age<30d' --limit 10000 lists a month.
     """
     if account and recover is None and not user:
         raise InputError(
@@ -114,6 +117,8 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
     reply.give([run_data(run) for run in shown], tables.history_table(shown, columns()))
     if not shown:
         say("No runs match." if runs.history.count() else "No runs yet. Start with `lumitui new`.")
+    if cost := row_words.total(shown, time.time()):
+        say(f"{words.count(len(shown), 'run')} listed, billed about {cost} in all.")
     if len(matches) > limit:
         say(f"More than {words.count(limit, 'run')} match; --limit N lists more.")
 

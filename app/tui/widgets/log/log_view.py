@@ -36,7 +36,7 @@ class LogView(RowView, can_focus=True):
                 tooltip="Go to the first line of the log"),
         Binding("G,end", "to_end", "Follow", id="log.end",
                 tooltip="Go to the end, and follow; moving up stops following"),
-        Binding("w", "toggle_wrap", "Wrap", show=False, id="log.wrap",
+        Binding("w", "toggle_wrap", "Wrap", id="log.wrap",
                 tooltip="Wrap long lines, or stop wrapping"),
         Binding("enter", "toggle_fold", "Unfold", show=False, id="log.fold",
                 tooltip="Open the folded lines on the screen one after another, then close them"),
@@ -74,6 +74,8 @@ class LogView(RowView, can_focus=True):
 
     def offers(self, action: str) -> bool:
         """Return whether the footer shows a key: not the one that follows while it follows."""
+        if action == "toggle_wrap":
+            return self.wrap or self._widest > self.scrollable_content_region.width
         return action != "to_end" or not self.follow
 
     @property

@@ -34,6 +34,13 @@ class RowValues:
     glance: Glance
     marked: bool
     now: float
+    members: tuple[Run, ...] = ()
+    """The runs of a folded series."""
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs that the row stands for."""
+        return self.members or (self.run,)
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ class Column:
 def _state(shown: RowValues, width: int) -> Part:
     state = shown.run.state
     mark = "*" if shown.marked else " "
-    if _is_series(shown.line):  # one run's state would seem to apply to all
+    if shown.line.members:  # one run's state would seem to apply to all
         return f"{mark}  {shown.line.children + 1} runs", ""
     return f"{mark}{styled.GLYPHS.get(state, '✖')} {state}", styled.COLOURS[state]
 
@@ -89,7 +96,7 @@ def _figure(text: Callable[[float], str], value: float | None) -> Part:
 def _note(shown: RowValues, width: int) -> Part:
     """Return why a run waits or failed, a folded series' summary, or the user's note."""
     run, line = shown.run, shown.line
-    if _is_series(line):
+    if line.members:
         failed = any(f" {state}" in line.summary for state in WENT_WRONG)
         return line.summary, "red" if failed else "cyan"
     if not (news := log_line(row_words.news(run, shown.now).replace("\n", " "))):
@@ -97,10 +104,6 @@ def _note(shown: RowValues, width: int) -> Part:
     if run.state in WENT_WRONG:
         return news, "red"
     return news, "" if run.state is State.CANCELLED else "yellow"
-
-
-def _is_series(line: TreeLine) -> bool:
-    return line.folded and bool(line.summary)
 
 
 _LEAST_ID = 12
@@ -112,7 +115,7 @@ _COLUMNS = (
     Column("run", "Run", _run, OrderBy.NAME, least=_LEAST_ID, most=40),
     Column("age", "Age", _plain(row_words.age), OrderBy.NEWEST, right=True, least=5),
     Column("site", "Site", _plain(lambda run, now: run.site)),
-    Column("size", "Size", _plain(lambda run, now: row_words.size(run)), OrderBy.NODES,
+    Column("size", "Size", lambda row, _: (row_words.sizes(row.runs), ""), OrderBy.NODES,
            falls=True, right=True),
     Column("time", "Time", _plain(words.elapsed_of_limit), right=True, least=9),
     Column("ended", "Ended", _plain(row_words.since_end), OrderBy.END, right=True, least=5),
@@ -121,10 +124,11 @@ _COLUMNS = (
            right=True),
     Column("speed", "Smp/s", lambda row, _: _figure(words.rate, row.glance.samples_per_s),
            right=True, least=6),
-    Column("cost", "Cost", _plain(row_words.cost), OrderBy.COST, falls=True, right=True, least=6),
+    Column("cost", "Cost", lambda row, _: (row_words.cost(row.runs, row.now), ""), OrderBy.COST,
+           falls=True, right=True, least=6),
     Column("note", "Note", _note, most=200),
 )  # fmt: skip
-_OF_ONE = frozenset({"time", "ended", "shape", "loss", "speed", "cost"})
+_OF_ONE = frozenset({"time", "ended", "shape", "loss", "speed"})
 """Columns left empty for a folded series: its first run's values would seem to apply to all."""
 _ENOUGH = {"run": 28, "note": 16}
 """Cells of these columns before those after their second place in `_PRIORITY` get any."""
@@ -200,7 +204,7 @@ def row(columns: tuple[Column, ...], shown: RowValues) -> list[Part]:
 
 
 def _cell(column: Column, shown: RowValues, width: int) -> Part:
-    if column.key in _OF_ONE and _is_series(shown.line):
+    if column.key in _OF_ONE and shown.line.members:
         return "", ""
     return column.cell(shown, width)
 

@@ -111,6 +111,8 @@ class RunTable(ScrollView, can_focus=True):
 
     def changed(self) -> None:
         """Show the changed lines of the window."""
+        if self._wanted is not None and self._window.is_tree:
+            self._window.reveal(self._wanted)
         lines, self._cells, self._measured = self._window.lines, (), {}
         if self.selected is None and self._wanted is None:
             self._wanted = self._window.foremost
@@ -328,4 +330,5 @@ class RunTable(ScrollView, can_focus=True):
 
     def _values(self, line: TreeLine, run: Run) -> RowValues:
         glance = self._glances.latest((run.id, run.metrics_offset)) or _NOTHING
-        return RowValues(run, line, glance, line.id in self.marks, time.time())
+        members = tuple(filter(None, map(self._window.run, line.members)))
+        return RowValues(run, line, glance, line.id in self.marks, time.time(), members)

@@ -81,15 +81,12 @@ def test_a_row_has_sizes_shares_costs_and_ages() -> None:
     assert row_words.share(run, NOW) == 0.5
     assert row_words.share(run, NOW + 1e6) == 1.0
     assert row_words.share(a_run(state=State.DONE, started=1.0), NOW) is None
-    assert row_words.cost(run, NOW) == "8.00" and row_words.cost(a_run(), NOW) == ""
+    assert row_words.cost([run], NOW) == "8.00" and row_words.cost([a_run()], NOW) == ""
     other = replace(run, price=replace(run.price, unit="CU"))
-    assert row_words.cost(other, NOW) == "8.00 CU"
-    assert (
-        row_words.cost(
-            a_run(state=State.RUNNING, started=NOW - 1e6, price=Price(12345, "GPU-hours", 1e6)), NOW
-        )
-        == "12,345.00"
-    )
+    assert row_words.cost([other], NOW) == "8.00 CU"
+    dear = a_run(state=State.RUNNING, started=NOW - 1e6, price=Price(12345, "GPU-hours", 1e6))
+    assert row_words.cost([dear], NOW) == "12,345.00"
+    assert row_words.cost([run, dear], NOW) == "12,353.00" and not row_words.cost([run, other], NOW)
     assert row_words.age(run, NOW) == "2h00" and row_words.age(run, NOW + 1e8) == "1157d"
 
 

@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -14,9 +16,10 @@ from lumitui.app.explain.run_phrases import (
     price_outlook,
     price_outlook_sentence,
     progress_line,
+    time_limit,
 )
 from lumitui.app.history.run import Run
-from lumitui.app.job.launch import Price, RankLayout
+from lumitui.app.job.launch import Launch, Price, RankLayout
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis
 from lumitui.app.launch.draft import job_form
 from lumitui.app.launch.draft.node_map import gpu_word, node_map, node_map_lines
@@ -313,3 +316,15 @@ def test_a_finding_names_the_command_that_prints_its_page() -> None:
 def test_a_cancelled_run_that_slurm_still_ends_is_cancelled() -> None:
     ending = replace(RUNNING, state=State.FINISHING)
     assert words.after_cancel(ending) == f"{ending.id} is cancelled; Slurm is ending its job."
+
+
+def test_a_billed_limit_with_seconds_says_what_slurm_makes_of_it() -> None:
+    def told(time: str, amount: float, **changes: int) -> str:
+        spec = SPEC.model_copy(update={"time": time, **changes})
+        return time_limit(
+            cast("Launch", SimpleNamespace(spec=spec, price=Price(amount, "GPU-hours", 1.0)))
+        )
+
+    assert told("00:01:30", 0.54, chain=4) == "4 x 00:01:30 (Slurm rounds up to 00:02:00)"
+    assert told("00:01:30", 0.0) == "00:01:30", "a laptop rounds nothing"
+    assert told("01:00:00", 4.0) == "01:00:00"

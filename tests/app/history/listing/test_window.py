@@ -161,5 +161,7 @@ def test_a_series_is_one_row_until_it_is_opened(history: History) -> None:
     assert window.stood_for("r-1") == ("r-1",)
     window.fold("r-1", folded=True)
     assert len(window.lines) == 2
+    window.reveal("r-3")
+    assert [line.id for line in window.lines] == ["r-1", "r-2", "r-3", "r-0"]
     window.show(order=Order(OrderBy.NAME))
     assert len(window.lines) == 4, "a list that is sorted otherwise has no families"

@@ -87,6 +87,7 @@ async def test_what_fails_keeps_no_other_size_back_and_all_is_told(
         await sees(pilot, "Send on 1, 2, 4, 8, 16 nodes")
         await pilot.press("j")  # the plan of another size; the button stays
         await sees(pilot, "nodes +1 +4")
+        await sees(pilot, "5 sizes marked, billed at most 124 GPU-hours, about 3.30 in all")
         await sees(pilot, "Send on 1, 2, 4, 8, 16 nodes")
         await pilot.press("enter", "enter")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")

@@ -89,6 +89,10 @@ async def test_the_scripts_own_arguments_are_named_with_one_key(
         await until(pilot, lambda: "^n Set scale" in keys_below(pilot), "its key")
         await pilot.press("ctrl+n")
         await sees(pilot, r"args .*--batch-size 8 [\s\S]*global batch +16 +32")
+        await pilot.resize_terminal(100, 16)
+        await sees(pilot, "▾ more below  ↑↓ choose a size")
+        app.screen.query_one("#plan").scroll_end(animate=False)
+        await until(pilot, lambda: "▾ more" not in shown(pilot), "no mark at the end")
         app.screen.query_one("#nodes", Input).value = ""
         await sees(pilot, "The number of nodes is missing")
         await pilot.press("ctrl+s")

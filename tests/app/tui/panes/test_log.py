@@ -95,11 +95,13 @@ async def test_long_lines_are_wrapped_on_demand(settings: Settings) -> None:
         view = LogView()
         await pilot.app.screen.mount(view)
         view.focus()
-        view.feed("\n".join(["kurz", "漢" * 100, "e"]).encode())
+        view.feed(b"kurz\n")
+        await until(pilot, lambda: not view.offers("toggle_wrap"), "no key: nothing is cut")
+        view.feed("\n".join(["漢" * 100, "e"]).encode())
         await until(pilot, lambda: view.virtual_size.height == 3, "a row for each line")
         await pilot.press("w")
         await until(pilot, lambda: view.virtual_size.height >= 6, "more rows")
-        assert view.lines == ["kurz", "漢" * 100, "e"]
+        assert view.lines == ["kurz", "漢" * 100, "e"] and view.offers("toggle_wrap")
         await pilot.press("w")
         await until(pilot, lambda: view.virtual_size.height == 3, "three rows")
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from threading import Event
 
 import pytest
 
@@ -83,6 +84,25 @@ async def test_a_run_is_shown_with_its_relatives_and_read_once(
         await until(pilot, lambda: getattr(app.screen, "chosen", "") == "vit-1n", "the parent")
 
 
+async def test_a_run_opened_from_the_list_begins_with_what_its_preview_had_read(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, release = LumiApp(settings), Event()
+    trained(app, "vit-1n", None, 1, 100.0)
+    app.runs.overviews.of("vit-1n")
+    of = Overviews.of
+
+    def slow(self: Overviews, run_id: str) -> RunOverview:
+        release.wait(30)
+        return of(self, run_id)
+
+    monkeypatch.setattr(Overviews, "of", slow)
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.push_screen(RunScreen(app.runs, "vit-1n"))
+        await sees(pilot, r"proof +not measured")
+        release.set()
+
+
 async def test_the_gpus_of_a_running_job(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,4 +151,4 @@ async def test_a_long_event_is_wrapped_in_a_narrow_terminal(settings: Settings) 
     app.runs.history.begin(run)
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(RunScreen(app.runs, "vit-1n", "timeline"))
-        await sees(pilot, r"at step 348 \(348 new\); no +│\n│ +limit is left")
+        await sees(pilot, r"at step 348 \(348 new\); all +│\n│ +time limits are used")

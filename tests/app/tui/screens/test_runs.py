@@ -288,6 +288,23 @@ async def test_the_row_of_a_folded_grid_is_all_of_its_runs(settings: Settings) -
         await sees(pilot, "The 3 marked runs have all ended")
 
 
+async def test_a_new_run_below_a_folded_grid_is_shown_and_selected(settings: Settings) -> None:
+    app = LumiApp(settings)
+    many(app, 4)
+    members = tuple(SeriesMember(place, f"cell {place}", "{}") for place in (1, 2, 3))
+    app.runs.history.series.begin(RunSeries("grid-1", "grid", "somewhere", "", 1.0, members))
+    for place in (1, 2, 3):
+        app.runs.history.series.claim("grid-1", place, f"run-00000{place}")
+    async with app.run_test(size=(100, 30)) as pilot:
+        await sees(pilot, r"3 runs +run-000001 \+2")
+        app.runs.history.begin(a_run("again-000005", parent="run-000002", created=9e8))
+        screen = app.screen
+        assert isinstance(screen, RunsScreen)
+        screen.choose("again-000005")
+        await sees(pilot, r"└ again-000005")
+        assert screen.chosen == "again-000005"
+
+
 async def test_a_folded_grid_is_sent_again_as_a_whole(settings: Settings, tmp_path: Path) -> None:
     job = tmp_path / "grid.yaml"
     app = LumiApp(settings)

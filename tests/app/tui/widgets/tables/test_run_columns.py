@@ -44,15 +44,30 @@ def cell_of(run_id: str, note: str, *, width: int = LIST, several: bool = False)
 
 
 def test_a_folded_series_says_how_its_runs_are_and_nothing_of_its_first_run() -> None:
-    line = TreeLine("vit-1", children=3, folded=True, summary="1 failed, 3 done")
+    line = TreeLine(
+        "vit-1", children=3, folded=True, summary="1 failed, 3 done", members=("vit-1",)
+    )
     run = a_run("vit-1", state=State.DONE, started=1.0, ended=900.0)
     shown = RowValues(run, line, Glance(last_loss=1.0), marked=False, now=2000.0)
     cells = drawn(shown)
     assert cells["state"][0].split() == ["4", "runs"] and cells["run"][0] == "vit-1 +3"
     assert cells["note"] == ("1 failed, 3 done", "red")
-    assert not {"time", "loss", "cost"} & set(cells)
+    assert not {"time", "loss"} & set(cells)
     opened = drawn(replace(shown, line=TreeLine("vit-1")))
     assert "done" in opened["state"][0] and {"time", "loss", "cost"} <= set(opened)
+
+
+def test_a_folded_ladder_has_the_range_of_its_sizes_and_what_they_cost_together() -> None:
+    line = TreeLine("vit-1", children=2, folded=True, summary="3 done", members=("vit-1",))
+    run = a_run("vit-1", state=State.DONE, started=1000.0, ended=1900.0)
+    runs = tuple(replace(run, layout=replace(run.layout, nodes=nodes)) for nodes in (1, 2, 4))
+    shown = RowValues(run, line, Glance(), marked=False, now=2000.0, members=runs)
+    cells = drawn(shown)
+    assert (cells["size"][0].strip(), cells["cost"][0].strip()) == ("1-4x8", "12.00")
+    cores = replace(runs[0], layout=replace(run.layout, on_cpu=True))
+    euros = replace(runs[0], price=replace(run.price, unit="EUR"))
+    assert drawn(replace(shown, members=(*runs, cores)))["size"][0].strip() == "4 sizes"
+    assert "cost" not in drawn(replace(shown, members=(*runs, euros)))
 
 
 def test_a_speed_has_the_same_digits_in_every_place() -> None:
