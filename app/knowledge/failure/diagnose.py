@@ -73,7 +73,8 @@ _STRICT = 78
 _CRASHED = (135, 137, 139)
 """Python exceptions never end with these exit codes, so any in the log were handled."""
 
-_SIGNAL_9 = 137
+_SIGNAL_9, _SIGNAL_11 = 137, 139
+_SEGFAULT = re.compile(r"Segmentation fault|SIGSEGV")
 _BY_SIGNAL = "killed-by-signal"
 _ABORT = re.compile(r"Abort|SIGABRT|-6\b")
 _NOT_STARTED = (126, 127)
@@ -393,6 +394,11 @@ def _of_code(rc: int, failed_rank: int | None, reasons: Sequence[Diagnosis]) -> 
     if failed_rank is not None:
         rule = OF_THE_FIRST.get(rc, rule)
     if rule is None or (rc == _SIGNAL_9 and _memory(reasons)):
+        return []
+    if rc == _SIGNAL_11 and any(
+        one.id == _BY_SIGNAL and failed_rank in (None, one.rank) and _SEGFAULT.search(one.sentence)
+        for one in reasons
+    ):
         return []
     # The shell could not start the rank's program, so the sentence names the program.
     sentence = rule.sentence if rc in _NOT_STARTED else rule.sentence.replace("The program", who, 1)
