@@ -154,6 +154,18 @@ def test_of_a_run_that_waits_in_vain_it_says_so(here: Here, home: Home) -> None:
     assert "did not end as required: cancel it (DependencyNeverSatisfied)" in done.stderr
 
 
+def test_a_run_without_a_failure_is_named_since_a_name_means_its_newest(
+    here: Here, home: Home
+) -> None:
+    with closing(History(home.settings.history)) as history:
+        run = a_run("hello-000001", site="laptop", state=State.DONE, job_id=None)
+        history.begin(run)
+    name = run.spec.name
+    assert here("why", "hello-000001").stderr == "hello-000001: It did not fail: it is done.\n"
+    newest = here("why", name).stderr
+    assert newest == f"hello-000001, the newest run of {name}: It did not fail: it is done.\n"
+
+
 def test_a_fix_names_the_site_of_its_run(here: Here, job: Path, tmp_path: Path) -> None:
     log = "srun: error: CPU binding outside of job step allocation, allocated CPUs are: "
     log += "0xFEFEFEFEFEFEFEFE."
