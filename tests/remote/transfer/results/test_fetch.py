@@ -67,7 +67,7 @@ def test_a_pattern_is_no_command(transport: Transport, results: Path, tmp_path: 
 
 
 def test_a_missing_run_is_refused(transport: Transport, tmp_path: Path) -> None:
-    with pytest.raises(RefusedError, match=r"folder no longer exists at the site: /.*/none\. Its log"):
+    with pytest.raises(RefusedError, match=r"no longer exists at the site: /.*/none\. Its log"):
         fetch(transport, f"{tmp_path}/none", ["*"], tmp_path / "here")
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(RefusedError, match="could not read"):
