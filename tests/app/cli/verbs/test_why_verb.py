@@ -13,6 +13,7 @@ from lumitui.app.history.history import History
 from lumitui.app.knowledge.causes.cause_table import EVERY
 from lumitui.app.knowledge.causes.meanings import EXIT_CODES, OF_THE_FIRST, STATE_RULES
 from lumitui.app.knowledge.causes.own_causes import OWN
+from lumitui.app.knowledge.causes.resource_causes import REFUSED
 from lumitui.app.knowledge.causes.script_words import in_script_words
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -220,7 +221,7 @@ def test_a_log_without_a_job_file_gets_advice_for_sbatch_and_its_failed_task(
 def test_no_fix_for_a_script_names_a_key_of_a_job_file() -> None:
     of_lumitui = {*OWN, EXIT_CODES[78]}
     tables = (*EVERY, *STATE_RULES.values(), *EXIT_CODES.values(), *OF_THE_FIRST.values())
-    fixes = [in_script_words(rule.do) for rule in tables if rule not in of_lumitui]
+    fixes = [in_script_words(rule.do) for rule in (*tables, REFUSED) if rule not in of_lumitui]
     assert [fix for fix in fixes if re.search(r"`[a-z_]+:[ `]|job file", fix)] == []
 
 
@@ -258,4 +259,6 @@ def test_a_cause_stays_known_once_the_folder_is_deleted(here: Here, home: Home, 
         shown = here("why", run.id).stdout
         assert "its log is empty or missing" in shown and "Read the whole log" not in shown
         assert history.get(run.id).cause == run.cause
-        assert "folder still exists" in here("fetch", run.id, "--to", str(job.parent / "f")).stderr
+        assert (
+            "folder no longer exists" in here("fetch", run.id, "--to", str(job.parent / "f")).stderr
+        )
