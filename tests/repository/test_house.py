@@ -13,7 +13,7 @@ LINES = {
     "app/cli": 5220, "app/tui": 14570, "app/runs": 2920, "app/scale": 3860, "app/follow": 4410,
     "app/survey": 1890, "app/launch": 9810, "app/explain": 3130, "app/history": 4310,
     "app/mcp": 950,
-    "app/job": 2590, "app/knowledge": 16980, "remote/site": 3280, "remote/ssh": 3170,
+    "app/job": 2590, "app/knowledge": 16990, "remote/site": 3280, "remote/ssh": 3170,
     "remote/transport": 1090, "remote/scheduler": 2540, "remote/source": 1600,
     "remote/transfer": 4170, "remote/survey": 3240, "remote/laptop": 1470, "trainers": 8370,
 }  # fmt: skip
