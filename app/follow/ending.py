@@ -21,9 +21,10 @@ LOG_BYTES = 200_000
 
 def ending_of(watcher: Watcher, run: Run) -> RunEnd:
     """Return the facts of the end of `run`; reads the job's log on its site."""
-    log, offset = "", 0
+    log, offset, node_gib = "", 0, None
     if run.job_id is not None:
         transport = watcher.connection(run.site).transport
+        node_gib = watcher.sites.load(run.site).node.memory_gib
         # A job that ended before it wrote anything has no log.
         with suppress(RefusedError):
             offset, end = read_end(transport, run, None, LOG_BYTES)
@@ -43,6 +44,7 @@ def ending_of(watcher: Watcher, run: Run) -> RunEnd:
         spec=run.spec,
         site=run.site,
         world_size=run.layout.world_size,
+        node_gib=node_gib,
         chain_end=run.attempts[-1].end if run.attempts else "",
     )
 

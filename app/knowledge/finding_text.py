@@ -86,8 +86,11 @@ def _shown(line: str, at: Position) -> list[str]:
     start = max(at.column - 1, 0)
     end = at.end_column - 1 if at.end_line == at.line else len(line)
     skipped = _skipped(line, start)
-    line = starred(line)[: skipped + _WIDEST].replace("\t", " ")
+    whole = starred(line).replace("\t", " ")
+    line = whole[: skipped + _WIDEST]
     before, marked, after = map(spell_out, (line[skipped:start], line[start:end], line[end:]))
+    before = f"… {before}" if skipped else before
+    after = f"{after}…" if len(whole) > len(line) else after
     number = str(at.line)
     margin = " " * len(number)
     carets = "^" * max(1, len(marked))

@@ -75,6 +75,14 @@ class RefusedError(LumiError):
     exit_code = 4
 
 
+def folder_gone(folder: str) -> RefusedError:
+    """Return the error about a run's folder that was deleted on its site."""
+    return RefusedError(
+        f"The run's folder no longer exists at the site: {folder}.",
+        "Its log and results were deleted with it; `lumitui resubmit` can run the job again.",
+    )
+
+
 class RunFailed(LumiError):
     """The job itself failed (`submit --wait`, `logs -f`)."""
 

@@ -1,10 +1,19 @@
 """Meanings of log lines about exhausted memory, disk, files or processes."""
 
-from lumitui.app.knowledge.causes.meanings import STATE_RULES, LogRule
+from lumitui.app.knowledge.causes.meanings import STATE_RULES, LogRule, Meaning
 from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 from lumitui.remote.site.states import State
 
 _HOST = STATE_RULES[State.OUT_OF_MEMORY]
+REFUSED = Meaning(
+    _HOST.id,
+    "The program tried to allocate {what} of main memory at once.",
+    "Check the size that it computes there. If it is right, load or create the data in parts, or "
+    "request more `memory:` or whole nodes.",
+)
+"""What a line of `_HOST` means if it has the group `refused`: Slurm killed nothing."""
+REFUSED_SOME = "A process asked for more main memory than it could get."
+"""The same, if the line does not show how much."""
 
 RESOURCES: tuple[LogRule, ...] = (
     _rule(
@@ -27,24 +36,24 @@ RESOURCES: tuple[LogRule, ...] = (
         r"[Dd]etected [1-9]\d* oom[-_ ]?kill|\bOOM[- ]?[Kk]illed\b"
         r"|(?i:out of memory: kill(?:ed)? process)|[Mm]emory cgroup out of memory|oom-kill:constr"
         r"|^srun: error: \S+: tasks? (?P<rank>\d{1,6})\S*: Out Of Memory"
-        r"|DefaultCPUAllocator: (?:can't|not enough)|alloc_cpu\.cpp"
         r"|(?i:exceeded (?:job|step|virtual)? ?memory limit)|memory limit .{0,40}being killed"
+        r"|DataLoader worker \(pid[^)]*\) is killed by signal: Killed"
+        r"|killed due to (?:memory pressure|the node running low on memory)"
+        r"|node running low on memory|DUE TO OUT OF MEMORY"
+        r"|hit memory(?:\+swap)? limit at least once|[Kk]illed by the (?:kernel )?OOM"
+        r"|[Ww]orker exceeded \d+% memory budget"
+        r"|CANCELLED[:\w ]*[Ee]xceeded memory limit"
+        r"|(?P<refused>DefaultCPUAllocator: (?:can't|not enough)|alloc_cpu\.cpp"
         r"|^\s*(?:[\w.]+\.)?_?(?:Array|Arrow)?MemoryError\b|std::bad_alloc(?!.*(?:CUDA|cuda|HIP))"
         r"|[Uu]nable to mmap \d.{0,200}Cannot allocate memory|LLVM ERROR: out of memory"
         r"|OutOfMemoryError: (?:Java heap|GC overhead)|Python error: \w*[Mm]alloc: out of memory"
         r"|\[?(?i:errno) 12\]? Cannot allocate memory|(?:malloc|mmap|fork)\b.{0,40}Cannot allocate"
-        r"|DataLoader worker \(pid[^)]*\) is killed by signal: Killed"
         r"|[Uu]nable to allocate [\d.]+ ?[KMGT]?i?B? for an array"
-        r"|killed due to (?:memory pressure|the node running low on memory)"
-        r"|node running low on memory|DUE TO OUT OF MEMORY"
         r"|not enough memory: you tried to allocate|memory allocation of \d+ bytes failed"
-        r"|runtime: out of memory|JavaScript heap out of memory"
-        r"|hit memory(?:\+swap)? limit at least once|[Kk]illed by the (?:kernel )?OOM"
-        r"|[Ww]orker exceeded \d+% memory budget|MPI_ERR_NO_MEM"
-        r"|CANCELLED[:\w ]*[Ee]xceeded memory limit"
+        r"|runtime: out of memory|JavaScript heap out of memory|MPI_ERR_NO_MEM"
         r"|not enough (?:system|host|main|CPU) (?:memory|RAM)"
         r"|(?i:ran|run) out of (?:host|system|main|CPU) (?:memory|RAM)"
-        r"|tcmalloc: .{0,40}alloc.{0,40}fail",
+        r"|tcmalloc: .{0,40}alloc.{0,40}fail)",
         _HOST.sentence,
         _HOST.do,
     ),

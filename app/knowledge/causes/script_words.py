@@ -23,6 +23,7 @@ _WORDS = (
     (r"`container: \{binds: …\}`", "its binds"),
     (r"`modules:` in the job file and in the site's profile", "the modules that the script loads"),
     (r"(?:usually )?in `args:`", "usually in the program's arguments"),
+    (r"Correct the job file", "Correct the script"),
     (r"`args:`", "the program's arguments"),
     (r"a `launcher:`", "a launcher"),
     (r"with `secrets: \[HF_TOKEN\]`", "in HF_TOKEN"),

@@ -33,6 +33,7 @@ from lumitui.app.knowledge.causes.meanings import (
     LogRule,
     Meaning,
 )
+from lumitui.app.knowledge.causes.resource_causes import REFUSED
 from lumitui.app.knowledge.causes.slurm_causes import WEAK
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis, JobKeys, RunEnd
 from lumitui.app.knowledge.failure.hangs import HANG, HUNG, WAITING, ended, hung
@@ -72,7 +73,8 @@ _STRICT = 78
 _CRASHED = (135, 137, 139)
 """Python exceptions never end with these exit codes, so any in the log were handled."""
 
-_SIGNAL_9 = 137
+_SIGNAL_9, _SIGNAL_11 = 137, 139
+_SEGFAULT = re.compile(r"Segmentation fault|SIGSEGV")
 _BY_SIGNAL = "killed-by-signal"
 _ABORT = re.compile(r"Abort|SIGABRT|-6\b")
 _NOT_STARTED = (126, 127)
@@ -165,6 +167,7 @@ def _reasons(ending: RunEnd) -> list[Diagnosis]:
     reasons = [_with_option(_of_one_rank(one, evidence), evidence.lines) for one in reasons]
     if ending.spec is not None:
         reasons = [_with_keys(one, ending.spec) for one in reasons]
+    reasons = [_with_node(one, ending) for one in reasons]
     return _after_the_first(_distinct(reasons, evidence)) or [
         _nothing_known(state, rc, failed_rank, evidence),
         *_distinct(list(_perhaps(evidence)), evidence),
@@ -178,6 +181,7 @@ def _so_far(ending: RunEnd) -> list[Diagnosis]:
         return []
     evidence = Evidence(log, None, ending.world_size)
     found = _distinct(_exceptions(ended_by, evidence), evidence)
+    found = [_with_node(one, ending) for one in found]
     return found if ending.spec is None else [_with_keys(one, ending.spec) for one in found]
 
 
@@ -202,6 +206,16 @@ def _with_keys(one: Diagnosis, spec: JobKeys) -> Diagnosis:
     if spec.memory and sentence == STATE_RULES[State.OUT_OF_MEMORY].sentence:
         sentence = f"{sentence.removesuffix('.')} (`memory: {spec.memory}` per node)."
     return replace(one, sentence=sentence, do=do)
+
+
+def _with_node(one: Diagnosis, ending: RunEnd) -> Diagnosis:
+    """Return a refused allocation with the memory that there was."""
+    if not ending.node_gib or one.do != REFUSED.do:
+        return one
+    has = f"the node has {ending.node_gib} GiB"
+    if ending.spec is not None and ending.spec.memory:
+        has = f"the job requested `memory: {ending.spec.memory}` per node"
+    return replace(one, sentence=f"{one.sentence.removesuffix('.')}; {has}.")
 
 
 _UNKNOWN = re.compile(r"error: unrecognized arguments: (--?[A-Za-z][\w-]*)")
@@ -380,6 +394,11 @@ def _of_code(rc: int, failed_rank: int | None, reasons: Sequence[Diagnosis]) -> 
     if failed_rank is not None:
         rule = OF_THE_FIRST.get(rc, rule)
     if rule is None or (rc == _SIGNAL_9 and _memory(reasons)):
+        return []
+    if rc == _SIGNAL_11 and any(
+        one.id == _BY_SIGNAL and failed_rank in (None, one.rank) and _SEGFAULT.search(one.sentence)
+        for one in reasons
+    ):
         return []
     # The shell could not start the rank's program, so the sentence names the program.
     sentence = rule.sentence if rc in _NOT_STARTED else rule.sentence.replace("The program", who, 1)

@@ -105,6 +105,8 @@ class RunEnd:
     """Number of lines before `log` in the file; None if unknown."""
     spec: JobKeys | None = None
     world_size: int | None = None
+    node_gib: int | None = None
+    """Main memory of each node for jobs, in GiB; None if unknown."""
     chain_end: str = ""
     """The end of the last attempt of a run with `chain:`; see `AttemptRecord.end`."""
     site: str = ""

@@ -16,6 +16,7 @@ from typing import Any
 from lumitui.app.knowledge.causes.cause_table import EVERY, SCARCE
 from lumitui.app.knowledge.causes.file_causes import ABSENT
 from lumitui.app.knowledge.causes.meanings import LogRule
+from lumitui.app.knowledge.causes.resource_causes import REFUSED, REFUSED_SOME
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis
 from lumitui.app.knowledge.failure.hangs import hung, straggler
 from lumitui.app.knowledge.failure.message_lines import Read
@@ -122,6 +123,7 @@ _FIRST, _LAST = 1000, 2000
 """Number of first and last lines to read of those that a rule may match, if there are very many."""
 
 _DIGITS = re.compile(r"\d+")
+_ALLOCATED = re.compile(r"allocat(?:e|ion of) ((\d{1,30}) bytes|[\d.]+ ?[KMGT]i?B)")
 _WHAT = 160
 """Maximum length of a quote from a line, in characters; it ends at a word."""
 _ALIKE = 100
@@ -287,6 +289,8 @@ def diagnosis_of(
     if len(what) > _WHAT:
         what = f"{what[:_WHAT].rpartition(' ')[0] or what[:_WHAT]} …"
     sentence = rule.sentence.replace("{what}", what)
+    if groups.get("refused"):
+        sentence, do = _of_refused(line.text, do)
     if rule.id == TIMED_OUT:
         late = hung(evidence.lines) or straggler(evidence.lines, evidence.world_size)
         if late is None:  # the rank that reports it, on its node, is one of those that waited
@@ -296,6 +300,16 @@ def diagnosis_of(
     at = evidence.log.number_of(line)
     node = node_of(line, rank, evidence)
     return Diagnosis(rule.id, sentence, do, line.text, rank, node=node, number=at)
+
+
+def _of_refused(text: str, do: str) -> tuple[str, str]:
+    """Return what happened if a process got no main memory, and what to try."""
+    if (size := _ALLOCATED.search(text)) is None:
+        return REFUSED_SOME, do
+    what, in_bytes = size.groups()
+    if in_bytes:
+        what = f"{int(in_bytes) / 2**30:,.1f} GiB".replace(".0 ", " ")
+    return REFUSED.sentence.replace("{what}", what), REFUSED.do
 
 
 def _next_text(line: LogLine, evidence: Evidence) -> list[str]:

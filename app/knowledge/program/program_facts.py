@@ -103,6 +103,8 @@ class Assignment:
     value: Expression
     at: Position
     guards: tuple[LineGuard, ...] = ()
+    function: str = ""
+    """The function that contains it; "" at module level."""
 
 
 @dataclass(frozen=True)

@@ -255,8 +255,8 @@ class _ModuleReader:
     def _setting(self, target: ast.expr, value: ast.expr) -> None:
         name, _must = variable_read(target)
         text = f"environ[{name}]" if name else ast.unparse(target)[:_LONGEST]
-        place = self._at(target)
-        self.settings.append(Assignment(text, self._expression(value), place, self.guards))
+        made = self._expression(value)
+        self.settings.append(Assignment(text, made, self._at(target), self.guards, self.function))
 
     def _values(self, nodes: Iterable[ast.expr]) -> None:
         for node in nodes:

@@ -1,7 +1,8 @@
 """Rules about cores: per node, per rank, and in lists of masks."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from lumitui.app.knowledge.masks import Bind, MaskMistake, Starter, mistakes, read_bind
 from lumitui.app.knowledge.program.step_program import one_gpu_of
@@ -281,7 +282,26 @@ def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[MaskMistake, _Places, 
                     if variable and mistake.id != "mask-torchrun":
                         first = min(mistake.tasks, default=0)
                         places = (_adds(job, variable, first).at, *users[variable])
-                    yield mistake, places, fix
+                    at = _of_tasks(job, places[0], len(bind.entries), mistake.tasks)
+                    yield mistake, (at, *places[1:]), fix
+
+
+_ENTRY = re.compile(r"[^\s,\"'=:]+(?=,)|(?<=,)[^\s,\"'=:]+")
+
+
+def _of_tasks(job: ScriptJob, at: Position, count: int, tasks: Collection[int]) -> Position:
+    """Return the place of the entries of consecutive tasks in a list of `count` entries.
+
+    If they are not consecutive, or the list is not written in one piece, it is the whole place.
+    """
+    if at.file or at.field or at.line != at.end_line or not tasks:
+        return at
+    text = job.text.split("\n")[at.line - 1][: at.end_column - 1]
+    entries = [*_ENTRY.finditer(text, at.column - 1)]
+    first, last = min(tasks), max(tasks)
+    if len(entries) != count or last >= count or last - first >= len(tasks):
+        return at
+    return replace(at, column=entries[first].start() + 1, end_column=entries[last].end() + 1)
 
 
 _OWN_ORDER = re.compile(

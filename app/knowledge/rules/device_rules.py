@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.program.program_facts import Call, Role
+from lumitui.app.knowledge.program.program_facts import Call, PythonFile, Role
 from lumitui.app.knowledge.program.step_program import StepProgram, runs
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import removal, some
@@ -29,6 +29,8 @@ def _device_roles(call: Call) -> frozenset[Role]:
     arguments = [*call.arguments]
     if call.last == "DistributedDataParallel":
         arguments = [one for one in arguments if one.name in ("device_ids", "output_device")]
+    elif call.last == "init_process_group":  # `rank=` says nothing about a GPU
+        arguments = [one for one in arguments if one.name == "device_id"]
     elif call.last in ("to", "cuda"):
         arguments = arguments[:1]
     return frozenset(role for one in arguments for role in one.mentions)
@@ -108,7 +110,7 @@ def _one_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
             where = [one for one in call.arguments if one.name in ("", "device_ids", "device")][:1]
             if call.last == "DistributedDataParallel":
                 where = [one for one in call.arguments if one.name == "device_ids"]
-            always = all("is_available" in one.text for one in call.guards)
+            always = all(_asks_for_gpus(program, one.text) for one in call.guards)
             if where and _is_first(call, where[0].text) and always:
                 yield Hit(
                     f"{program.file} uses GPU 0 in all {rank.per_node} ranks of a node, "
@@ -116,6 +118,12 @@ def _one_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
                     'Use the rank\'s own GPU: torch.device("cuda", int(os.environ["LOCAL_RANK"])).',
                     call.at,
                 )
+
+
+def _asks_for_gpus(program: PythonFile, condition: str) -> bool:
+    """Return whether a condition, or the value of a name used as one, is that there are GPUs."""
+    values = [one.value.text for one in program.settings if one.target == condition]
+    return all("is_available" in text for text in values or [condition])
 
 
 def _reads_local_rank(job: ScriptJob) -> bool:
@@ -151,7 +159,7 @@ def _no_own_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         for program, call in run.calls("to", "cuda", "torch.device"):
             plain = call.last == "cuda" and not call.arguments
-            if plain or (call.arguments and _CURRENT.search(call.arguments[0].text)):
+            if plain or (call.arguments and _is_current(program, call)):
                 yield Hit(
                     f"{program.file} never selects a rank's GPU: all {rank.per_node} ranks "
                     "of a node compute on GPU 0.",
@@ -159,6 +167,18 @@ def _no_own_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
                     call.at,
                 )
                 return
+
+
+def _is_current(program: PythonFile, call: Call) -> bool:
+    """Return whether a call's device is `"cuda"`, or a name that is set to nothing else.
+
+    A name counts if the module, or the function that contains the call, sets it.
+    """
+    text = call.arguments[0].text
+    settings = [one for one in program.settings if one.target == text]
+    if not any(one.function in ("", call.function) for one in settings):
+        return bool(_CURRENT.search(text))
+    return all(_CURRENT.search(one.value.text) for one in settings)
 
 
 def _knows_its_gpu(run: StepProgram) -> bool:

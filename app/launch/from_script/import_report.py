@@ -14,6 +14,7 @@ from lumitui.app.job.fields.text_fields import check_environment_name, is_taken
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob
+from lumitui.app.launch.adviser import lint_findings
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.from_script.from_script import adopt, spec_of
 from lumitui.app.launch.from_script.notes import ImportNote, Notes, safe
@@ -199,6 +200,13 @@ def import_report(
     spec = spec_of(keys)
     composed = compose(composable(spec), site)
     after = read_script(plain_script(composed, site, "job"), site=site)
+    if before.rank.visible_gpus == "one":
+        advice = lint_findings.findings(composed, placement_of(spec, site), before.files)
+        notes.lost += [
+            ImportNote("one GPU per rank", f"{one.message} {one.do}")
+            for one in advice
+            if one.rule in ("no-own-gpu", "one-gpu-for-all")
+        ]
     for item in [*notes.kept]:
         if item.words.strip("`:").partition(".")[0] not in keys:
             notes.kept.remove(item)

@@ -16,7 +16,13 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from lumitui.remote.site.answer_fields import count, last_words
-from lumitui.remote.site.errors import AnswerUnusable, InputError, LumiError, RefusedError
+from lumitui.remote.site.errors import (
+    AnswerUnusable,
+    InputError,
+    LumiError,
+    RefusedError,
+    folder_gone,
+)
 from lumitui.remote.site.run_folder import LISTING_SECONDS, SECRETS
 from lumitui.remote.site.shell_text import SHA, fill, quote
 from lumitui.remote.transfer.results.laptop_files import NameFault, name_of, shown
@@ -38,7 +44,10 @@ which a busy Lustre takes seconds; a hung site stays silent for ever."""
 _ENDING_SECONDS = 0.5
 
 _SCRIPT = """\
-why=$(cd {folder} 2>&1) || { printf 'shut %s\\0' "$why"; exit 0; }
+why=$(cd {folder} 2>&1) || {
+  gone=$(LC_ALL=C ls -d {folder} 2>&1) || why=$gone
+  printf 'shut %s\\0' "$why"; exit 0
+}
 cd {folder}
 exec 4>&1
 said=$( {
@@ -90,9 +99,11 @@ def ask(
             if kind == b"whole":
                 whole = True
                 continue
+            if kind == b"shut" and b"No such file" in rest:
+                raise folder_gone(folder)
             if kind == b"shut":
                 said = f"The site could not read {folder}: {last_words(rest)}."
-                raise RefusedError(said, "Check that the folder still exists, and its permissions.")
+                raise RefusedError(said, "Check the folder's permissions.")
             yield kind.decode("ascii", "replace"), rest
     if not stop():
         raise _unusable("it is truncated")

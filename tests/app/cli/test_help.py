@@ -42,6 +42,12 @@ def test_h_is_help_everywhere(here: Here) -> None:
         assert short.returncode == 0 and short.stdout == long.stdout != ""
 
 
+def test_a_table_in_a_help_keeps_its_lines(here: Here) -> None:
+    text = here("resubmit", "--help").stdout
+    assert "\\b" not in text
+    assert "\n  lr: {rule: none}        keeps the learning rate [default]\n" in text
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [

@@ -49,6 +49,17 @@ def test_the_end_of_a_growing_log_is_read_exactly(tmp_path: Path) -> None:
     assert read_end(transport, str(tmp_path / "attempt-2.out"), 10) is None
 
 
+def test_a_log_whose_folder_was_deleted_is_not_one_that_was_never_written(tmp_path: Path) -> None:
+    transport, log = Local(), str(tmp_path / "it's gone" / "attempt-1.out")
+    try:
+        with pytest.raises(RefusedError, match="The run's folder no longer exists at the site"):
+            read_end(transport, log, 10)
+        with pytest.raises(RefusedError, match="The run's folder no longer exists at the site"):
+            read_page(transport, log, 0, 10)
+    finally:
+        transport.close()
+
+
 def test_a_stream_waits_for_its_log_and_begins_at_its_byte(tmp_path: Path) -> None:
     log, transport = tmp_path / "a log's own.out", Local()
     deadline = time.monotonic() + 90

@@ -89,7 +89,7 @@ def why(
         if answer.idle:
             show(f"\nIdle: {answer.idle}.")
     if not answer.why:
-        say(calm or "No failure is recorded for this run.")
+        say(calm or "No failure is recorded for this log.")
 
 
 def _of_run(run_id: str, user: str, site_name: str | None, account: str) -> tuple[WhyReply, str]:
@@ -109,7 +109,9 @@ def _of_run(run_id: str, user: str, site_name: str | None, account: str) -> tupl
     command = action.command(run.id) if action else ""
     lines = [code.path, *code.rows] if code else []
     answer = WhyReply(diagnoses, telling, command, letter(diagnoses, run), lines, idle)
-    return answer, no_failure(run, time.time())
+    newest = f", the newest run of {run.spec.name}" if run_id == run.spec.name else ""
+    calm = no_failure(run, time.time()) or "No failure is recorded."
+    return answer, f"{run.id}{newest}: {calm}"
 
 
 def _of_log(path: Path, state: str, code: int | None) -> WhyReply:

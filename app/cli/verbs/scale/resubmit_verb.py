@@ -103,7 +103,7 @@ def resubmit(
     yes: bool,
     **changes: Unpack[_Changes],
 ) -> None:
-    r"""Send a run again after you confirm, at one or several sizes.
+    """Send a run again after you confirm, at one or several sizes.
 
     The confirmation lists what changes, and the adviser's errors. On another size, `scale:` in the
     job file decides what happens to batch and learning rate:
@@ -114,7 +114,7 @@ def resubmit(
     lr: {rule: none}        keeps the learning rate [default]
     lr: {rule: linear}      multiplies the learning rate like the global batch
     lr: {rule: sqrt}        multiplies it by the square root of that factor
-    """
+    """  # noqa: D301 - click needs the backspace itself, or it wraps the table
     from lumitui.app.explain.run_phrases import price_outlook_sentence
 
     with core() as runs:

@@ -13,6 +13,7 @@ from lumitui.app.history.history import History
 from lumitui.app.knowledge.causes.cause_table import EVERY
 from lumitui.app.knowledge.causes.meanings import EXIT_CODES, OF_THE_FIRST, STATE_RULES
 from lumitui.app.knowledge.causes.own_causes import OWN
+from lumitui.app.knowledge.causes.resource_causes import REFUSED
 from lumitui.app.knowledge.causes.script_words import in_script_words
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -154,6 +155,18 @@ def test_of_a_run_that_waits_in_vain_it_says_so(here: Here, home: Home) -> None:
     assert "did not end as required: cancel it (DependencyNeverSatisfied)" in done.stderr
 
 
+def test_a_run_without_a_failure_is_named_since_a_name_means_its_newest(
+    here: Here, home: Home
+) -> None:
+    with closing(History(home.settings.history)) as history:
+        run = a_run("hello-000001", site="laptop", state=State.DONE, job_id=None)
+        history.begin(run)
+    name = run.spec.name
+    assert here("why", "hello-000001").stderr == "hello-000001: It did not fail: it is done.\n"
+    newest = here("why", name).stderr
+    assert newest == f"hello-000001, the newest run of {name}: It did not fail: it is done.\n"
+
+
 def test_a_fix_names_the_site_of_its_run(here: Here, job: Path, tmp_path: Path) -> None:
     log = "srun: error: CPU binding outside of job step allocation, allocated CPUs are: "
     log += "0xFEFEFEFEFEFEFEFE."
@@ -208,7 +221,7 @@ def test_a_log_without_a_job_file_gets_advice_for_sbatch_and_its_failed_task(
 def test_no_fix_for_a_script_names_a_key_of_a_job_file() -> None:
     of_lumitui = {*OWN, EXIT_CODES[78]}
     tables = (*EVERY, *STATE_RULES.values(), *EXIT_CODES.values(), *OF_THE_FIRST.values())
-    fixes = [in_script_words(rule.do) for rule in tables if rule not in of_lumitui]
+    fixes = [in_script_words(rule.do) for rule in (*tables, REFUSED) if rule not in of_lumitui]
     assert [fix for fix in fixes if re.search(r"`[a-z_]+:[ `]|job file", fix)] == []
 
 
@@ -246,4 +259,6 @@ def test_a_cause_stays_known_once_the_folder_is_deleted(here: Here, home: Home, 
         shown = here("why", run.id).stdout
         assert "its log is empty or missing" in shown and "Read the whole log" not in shown
         assert history.get(run.id).cause == run.cause
-        assert "folder still exists" in here("fetch", run.id, "--to", str(job.parent / "f")).stderr
+        assert (
+            "folder no longer exists" in here("fetch", run.id, "--to", str(job.parent / "f")).stderr
+        )

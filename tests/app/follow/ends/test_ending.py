@@ -22,7 +22,11 @@ def test_a_log_and_a_last_event_add_to_what_history_knows(
 ) -> None:
     history, local = History(tmp_path / "history.db"), Local()
     there = SimpleNamespace(transport=local)
-    watcher = cast(Watcher, SimpleNamespace(history=history, connection=lambda name: there))
+    site = SimpleNamespace(node=SimpleNamespace(memory_gib=480))
+    sites = SimpleNamespace(load=lambda name: site)
+    watcher = cast(
+        Watcher, SimpleNamespace(history=history, sites=sites, connection=lambda name: there)
+    )
     run = a_run(folder=str(tmp_path), state=State.FAILED, job_id="7", rc=1, failed_rank=3)
     history.begin(run)
     history.metrics.add(run.id, [b'{"event": "step"}', f'{{"event": "{event}"}}'.encode()])
@@ -34,7 +38,7 @@ def test_a_log_and_a_last_event_add_to_what_history_knows(
         local.close()
         history.close()
     assert (ending.log, ending.rc, ending.failed_rank) == ("boom \ufffd\n", rc, 3)
-    assert ending.world_size == run.layout.world_size
+    assert (ending.world_size, ending.node_gib) == (run.layout.world_size, 480)
 
 
 def test_no_site_is_asked_about_a_run_that_never_had_a_job(tmp_path: Path) -> None:

@@ -223,3 +223,41 @@ def test_a_program_that_refuses_to_start_keeps_its_own_advice_and_its_words() ->
     assert found.do == "Check the container's GPU options."
     long = why(f"0: ddp.py: {'word ' * 50}\n")[0]
     assert long.sentence.endswith("word …."), long.sentence
+
+
+TOO_LARGE = """\
+3: Traceback (most recent call last):
+3:   File "/p/train_oom.py", line 31, in <module>
+3:     x = torch.zeros(10_000_000_000_000)
+3: RuntimeError: [enforce fail at alloc_cpu.cpp:119] err == 0. DefaultCPUAllocator: can't allocate \
+memory: you tried to allocate 40000000000000 bytes. Error code 12 (Cannot allocate memory)
+srun: error: nid005001: task 3: Exited with exit code 1
+"""
+
+
+def test_one_refused_allocation_is_not_a_kill_by_slurm() -> None:
+    def cause(memory: str | None) -> str:
+        spec = hello_job().model_copy(update={"memory": memory})
+        end = RunEnd(State.FAILED, rc=1, failed_rank=3, log=TOO_LARGE, spec=spec, node_gib=480)
+        return diagnose(end)[0].cause
+
+    tried = "The program tried to allocate 37,252.9 GiB of main memory at once;"
+    where = "(rank 3, on nid005001, at train_oom.py:31)."
+    assert cause(None) == f"{tried} the node has 480 GiB {where}"
+    assert cause("60G") == f"{tried} the job requested `memory: 60G` per node {where}"
+    running = diagnose(RunEnd(State.RUNNING, log=TOO_LARGE, node_gib=480))
+    assert running[0].sentence == f"{tried} the node has 480 GiB."
+    killed = diagnose(RunEnd(State.OUT_OF_MEMORY, "OUT_OF_MEMORY", log=TOO_LARGE, node_gib=480))
+    assert killed[0].sentence.startswith("Slurm killed")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("MemoryError: Unable to allocate 12.0 GiB for an array with shape (4, 4)", "12.0 GiB"),
+        ("memory allocation of 5368709120 bytes failed", "allocate 5 GiB"),
+        ("terminate called after throwing an instance of 'std::bad_alloc'", "asked for more"),
+    ],
+)
+def test_a_refused_allocation_names_its_size(line: str, said: str) -> None:
+    assert said in why(f"{line}\n")[0].sentence

@@ -116,3 +116,11 @@ srun: error: nid005001: task 1: Aborted
     assert "`os._exit(0)`" in found.do
     crash = why(f"srun: error: nid005001: task 0: Segmentation fault\n{log}", rc=134)
     assert [one.id for one in crash] == ["killed-by-signal", "exit-abort"]
+
+
+def test_a_segmentation_fault_is_named_once_with_its_rank() -> None:
+    log = "srun: error: nid005001: task 5: Segmentation fault (core dumped)\n"
+    for rank in (None, 5):
+        (found,) = why(log, rc=139, rank=rank)
+        assert found.rank == 5 and "Segmentation fault" in found.sentence
+    assert len(why(log, rc=139, rank=3)) == 2, "another rank ended first"

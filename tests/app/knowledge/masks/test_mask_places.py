@@ -85,7 +85,7 @@ def test_masks_are_wrong_if_the_gpus_are_in_their_own_order(gpus: str) -> None:
 def test_masks_for_fewer_ranks_than_a_node_has_gpus_are_not_replaced() -> None:
     text = HEAD.replace("=8", "=4") + f"srun --cpu-bind=mask_cpu:{COUNTED_UP} python3 t.py\n"
     assert [(one.rule, one.fix) for one in of_masks(text)] == [
-        ("mask-order", None), ("mask-count", None),
+        ("mask-count", None), ("mask-order", None),
     ]  # fmt: skip
 
 
@@ -115,3 +115,11 @@ def test_a_wrong_mask_is_shown_in_the_line_that_adds_it(line: int) -> None:
     text += "".join(f'B="${{B}},{pair}"\n' for pair in pairs[1:])
     found = of_masks(text + "srun --cpu-bind=$B python3 t.py\n")
     assert [(one.rule, one.at.line) for one in found] == [("mask-order", line)]
+
+
+def test_the_place_of_a_wrong_mask_is_that_mask_alone() -> None:
+    wrong = RESERVED.split(",").index("0xff00000000000000")
+    lines = f'M="{RESERVED}"\nsrun --cpu-bind=verbose,mask_cpu:$M python3 t.py\n'
+    (one,) = [one for one in of_masks(HEAD + lines) if one.rule == "mask-reserved"]
+    shown = (HEAD + lines).split("\n")[one.at.line - 1][one.at.column - 1 : one.at.end_column - 1]
+    assert shown == RESERVED.split(",")[wrong]

@@ -195,3 +195,45 @@ def test_any_text(text: str, config: str) -> None:
 def test_lines_without_their_indentation(lines: list[str]) -> None:
     blocks = [f"{line}\n    pass" if line.endswith(":") else line for line in lines]
     check("\n".join(blocks), '{"train_batch_size": 32}')
+
+
+WRAPS = "import os\nimport torch\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n"
+INIT = 'torch.distributed.init_process_group("nccl")\n'
+MODEL = "model = DDP(torch.nn.Linear(8, 8).to(device))\n"
+CHOICE = 'device = "cuda" if torch.cuda.is_available() else "cpu"\n'
+CUDA = "cuda = torch.cuda.is_available()\n"
+
+
+@pytest.mark.parametrize(
+    ("rule", "lines"),
+    [
+        ("no-own-gpu", f"{CHOICE}{MODEL}"),
+        ("no-own-gpu", f"rank = int(os.environ['RANK'])\n{INIT[:-2]}, rank=rank)\n{CHOICE}{MODEL}"),
+        ("no-own-gpu", f"{CUDA}device = 'cuda' if cuda else 'cpu'\n{MODEL}"),
+        (
+            "no-own-gpu",
+            "def main():\n    device = 'cuda'\n    torch.nn.Linear(8, 8).to(device)\nmain()",
+        ),
+        ("one-gpu-for-all", f"{CUDA}if cuda:\n    torch.cuda.set_device(0)\n{CHOICE}{MODEL}"),
+        ("one-gpu-for-all", "if torch.cuda.is_available():\n    torch.cuda.set_device(0)\n"),
+    ],
+)
+def test_ranks_that_all_compute_on_gpu_0_are_named(rule: str, lines: str) -> None:
+    assert rule in said(f"{WRAPS}{INIT}{lines}")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"{CHOICE}local = int(os.environ['LOCAL_RANK'])\ntorch.cuda.set_device(local)\n{MODEL}",
+        f"{CHOICE}if 'LOCAL_RANK' in os.environ:\n"
+        f"    device = 'cuda:' + os.environ['LOCAL_RANK']\n{MODEL}",
+        f"{CHOICE}os.environ['CUDA_VISIBLE_DEVICES'] = os.environ['LOCAL_RANK']\n{MODEL}",
+        "def other():\n    device = 'cuda'\n\ndef main(device):\n"
+        "    torch.nn.Linear(8, 8).to(device)\nmain(chosen())\n",
+        f"one = 'RANK' not in os.environ\nif one:\n    torch.cuda.set_device(0)\n{MODEL}",
+        f"device = 'cpu'\n{MODEL}",
+    ],
+)
+def test_a_rank_that_may_select_its_own_gpu_is_not_named(lines: str) -> None:
+    assert not {"no-own-gpu", "one-gpu-for-all"} & said(f"{WRAPS}{INIT}{lines}")

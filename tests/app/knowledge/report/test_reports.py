@@ -48,7 +48,8 @@ def test_the_excerpt_of_a_long_line_begins_with_a_word_and_contains_its_place() 
     at = Position(1, line.index("xxx") + 1, 1, line.index("xxx") + 11)
     one = Finding("container", "error", "It is.", "Write.", "", at)
     shown = findings_text(CheckedScript("a.sh", "lumi", line, (one,))).split("\n")
-    assert shown[1].startswith("1 | --cpu-bind=mask_cpu=$CPU_BIND_MASKS")
+    assert shown[1].startswith("1 | … --cpu-bind=mask_cpu=$CPU_BIND_MASKS")
+    assert shown[1].endswith("xxx…"), "it goes on"
     start = shown[2].index("^")
     assert shown[1][start : start + 10] == "x" * 10 and shown[2].count("^") == 10
 

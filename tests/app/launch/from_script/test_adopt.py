@@ -282,6 +282,27 @@ def test_a_wrapper_that_selects_the_gpu_is_derived_and_its_program_kept(program:
     assert lost(found) == ""
 
 
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ('device = "cuda" if torch.cuda.is_available() else "cpu"', True),
+        ('torch.cuda.set_device(0); device = "cuda"', True),
+        ('device = "cuda"; torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))', False),
+    ],
+)
+def test_ranks_that_would_share_gpu_0_without_their_wrapper_are_lost(
+    line: str, named: bool, tmp_path: Path
+) -> None:
+    program = "singularity exec $SIF bash -c '$WITH_CONDA; python train.py --steps 5'"
+    (tmp_path / "train.py").write_text(
+        f"import os, torch\nimport torch.distributed as dist\ndist.init_process_group()\n{line}\n"
+        "torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8).to(device))\n"
+    )
+    script = WRAPPED.replace("{program}", program)
+    found = import_script(script.encode(), tmp_path / "x.sh", Sites([BUILT_IN]))
+    assert ("GPU 0" in lost(found.report)) is named
+
+
 @pytest.mark.parametrize("text", ['exec "$@"', "exec $*"])
 def test_a_wrapper_beside_the_script_is_read_as_one_that_it_writes(
     text: str, tmp_path: Path

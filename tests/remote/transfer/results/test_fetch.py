@@ -67,8 +67,11 @@ def test_a_pattern_is_no_command(transport: Transport, results: Path, tmp_path: 
 
 
 def test_a_missing_run_is_refused(transport: Transport, tmp_path: Path) -> None:
-    with pytest.raises(RefusedError, match="could not read"):
+    with pytest.raises(RefusedError, match=r"no longer exists at the site: /.*/none\. Its log"):
         fetch(transport, f"{tmp_path}/none", ["*"], tmp_path / "here")
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(RefusedError, match="could not read"):
+        fetch(transport, f"{tmp_path}/file", ["*"], tmp_path / "here")
 
 
 class Meanwhile(Cut):
