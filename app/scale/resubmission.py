@@ -1,7 +1,7 @@
 """A resubmission: the local input of its plan, and the preview."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import normpath
@@ -148,27 +148,38 @@ class CodeNews:
 
     differs: bool = False
     files: tuple[str, ...] = ()
-    """The paths that differ, the job's script first; empty if unknown."""
+    """The changed or removed paths, the job's script first."""
     first: CodeChoice = "same"
     """The code that the dialog proposes: what ran, so that no edit is sent unnoticed; "current" if
     nothing ran, or if a program failed and was edited since."""
+    added: tuple[str, ...] = ()
+    """The new paths; unknown, as are `files`, if both are empty."""
 
     @property
     def sentence(self) -> str:
         """A sentence on the differences: `train.py differs from the code that ran.`; "" if none."""
         if not self.differs:
             return ""
-        if not self.files:
+        if not (self.files or self.added):
             return (
                 "The project differs from the code that ran, perhaps only in a job file. lumitui "
                 "cannot name the files, because it has sent other code since."
             )
-        named = list(self.files[:_MOST_NAMED])
-        if more := len(self.files) - len(named):
-            named.append(count(more, "more file"))
-        *most, last = named
-        names = f"{', '.join(most)} and {last}" if most else last
-        return f"{names} {'differ' if most else 'differs'} from the code that ran."
+        clauses = []
+        if self.files:
+            clauses.append(f"{_clause(self.files, 'differs', 'differ')} from the code that ran")
+        if self.added:
+            clauses.append(f"{_clause(self.added, 'is', 'are')} new since the run")
+        return f"{'; '.join(clauses)}."
+
+
+def _clause(paths: Sequence[str], one: str, several: str) -> str:
+    """Return the first paths and a count of the others, with the verb: `a.py and b.py differ`."""
+    named = list(paths[:_MOST_NAMED])
+    if more := len(paths) - len(named):
+        named.append(count(more, "more file"))
+    *most, last = named
+    return f"{', '.join(most)} and {last} {several}" if most else f"{last} {one}"
 
 
 def code_words(parent: Run, code: CodeChoice) -> str:
@@ -200,6 +211,8 @@ def code_news(run: Run, snapshots: KnownSnapshots, hashes: Path) -> CodeNews:
     if (before := _sent(run, snapshots)) is None:
         return CodeNews(True, first=first)
     old, new = ({one.path: one.sha256 for one in every.files} for every in (before, now))
-    changed = sorted((change.path for change in file_changes(old, new)),
-                     key=lambda path: (path != normpath(run.spec.script or ""), path))  # fmt: skip
-    return CodeNews(True, tuple(changed), first)
+    script = normpath(run.spec.script or "")
+    changes = sorted(file_changes(old, new), key=lambda one: (one.path != script, one.path))
+    added = tuple(one.path for one in changes if one.what == "added")
+    files = tuple(one.path for one in changes if one.what != "added")
+    return CodeNews(True, files, first, added)

@@ -212,6 +212,7 @@ def test_who_insists_on_a_checkpoint_is_refused_without_one(runs: Runs, failed: 
 )
 def test_it_names_the_files(files: tuple[str, ...], words: str) -> None:
     assert CodeNews(True, files).sentence == words
+    assert CodeNews(True, (), added=("a", "b")).sentence == "a and b are new since the run."
     assert CodeNews().sentence == ""
 
 
@@ -228,14 +229,17 @@ def test_a_project_is_compared_with_what_was_sent(runs: Runs, tmp_path: Path) ->
     assert code_news(run, known, hashes) == CodeNews()
     train.write_text("print(2)")
     (project / "new.py").write_text("")
-    changed = ("train.py", "new.py")
-    assert code_news(run, known, hashes) == CodeNews(True, changed, "current"), "script first"
+    changed = CodeNews(True, ("train.py",), "current", ("new.py",))
+    assert code_news(run, known, hashes) == changed
+    assert (
+        changed.sentence == "train.py differs from the code that ran; new.py is new since the run."
+    )
     assert code_words(run, "same") == "the code that failed"
     unsaved = (AttemptRecord(1, "7", "n1", 0.0, end="used-up"),)
     for state, attempts in ((State.DONE, ()), (State.TIMEOUT, ()), (State.NODE_FAILED, ()),
                             (State.FAILED, unsaved)):  # fmt: skip
         other = replace(run, state=state, attempts=attempts)
-        assert code_news(other, known, hashes) == CodeNews(True, changed, "same")
+        assert code_news(other, known, hashes) == replace(changed, first="same")
         assert code_words(other, "same") == "the code that ran"
     known.remember(run.site, run.root, "", "another")
     assert code_news(run, known, hashes) == CodeNews(True, (), "current"), "another was sent since"
