@@ -113,7 +113,9 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
         LumiError: as `show_end`.
     """
     began = time.monotonic()
-    run = runs.wait(run.id, timeout=timeout, stop=lambda: False, warn=warn)
+    tell = _tell_state if sys.stderr.isatty() and not reply.json else lambda run: None
+    tell(run)
+    run = runs.wait(run.id, timeout=timeout, warn=warn, moved_to=tell)
     reply.keep(run_data(run))
     waits = not (run.state.is_final or run.never_starts)
     if waits and (timeout is None or time.monotonic() - began < timeout):
@@ -129,6 +131,12 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
         )
     runs.mark_told(run)
     show_end(run)
+
+
+def _tell_state(run: "Run") -> None:
+    """Print the state of a run that has not ended, a sign of life on a terminal."""
+    if not run.state.is_final:
+        say(f"{run.id} is {run.state}.")
 
 
 def show_end(run: "Run") -> None:

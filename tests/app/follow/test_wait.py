@@ -1,5 +1,6 @@
 """Waiting for runs, and a cancel that fails."""
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -158,6 +159,25 @@ def test_the_end_of_a_wait_names_whole_seconds_and_where_the_job_is(
     with pytest.raises(WaitTimedOut) as raised:
         wait_for_end(Reply(json=False), runs, RUN, 7.86254)
     assert str(raised.value) == f"{RUN.id} is still {state} after 8 s. The job {stays}."
+
+
+@pytest.mark.parametrize("on_terminal", [True, False])
+def test_on_a_terminal_a_wait_tells_each_state_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], on_terminal: bool
+) -> None:
+    queued, done = replace(RUN, state=State.QUEUED), replace(RUN, state=State.DONE)
+    site = Site(monkeypatch, queued, queued, RUN, RUN, done)
+    runs = cast(
+        Runs,
+        SimpleNamespace(
+            wait=lambda run_id, **how: wait(site.watcher, queued, stop=lambda: False, **how),
+            mark_told=lambda run: None,
+        ),
+    )
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: on_terminal)
+    wait_for_end(Reply(json=False), runs, queued, None)
+    states = f"{RUN.id} is queued.\n{RUN.id} is running.\n" if on_terminal else ""
+    assert capsys.readouterr().err == f"{states}{RUN.id}: done.\n"
 
 
 def test_a_job_nobody_knows_is_given_up_after_one_more_refresh_as_a_person(
