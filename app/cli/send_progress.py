@@ -113,7 +113,11 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
         LumiError: as `show_end`.
     """
     began = time.monotonic()
-    tell = _tell_state if sys.stderr.isatty() and not reply.json else lambda run: None
+
+    def tell(run: "Run") -> None:  # a sign of life
+        if sys.stderr.isatty() and not (reply.json or run.state.is_final):
+            say(f"{run.id} is {run.state}.")
+
     tell(run)
     run = runs.wait(run.id, timeout=timeout, warn=warn, moved_to=tell)
     reply.keep(run_data(run))
@@ -131,12 +135,6 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
         )
     runs.mark_told(run)
     show_end(run)
-
-
-def _tell_state(run: "Run") -> None:
-    """Print the state of a run that has not ended, a sign of life on a terminal."""
-    if not run.state.is_final:
-        say(f"{run.id} is {run.state}.")
 
 
 def show_end(run: "Run") -> None:

@@ -212,11 +212,6 @@ class AttemptPhases:
     lasts: bool
     """Whether the last phase is unfinished."""
 
-    @property
-    def seconds(self) -> float:
-        """The time of all phases."""
-        return sum(phase.seconds for phase in self.phases)
-
     def bar(self, width: int, longest: float) -> list[tuple[str, str]]:
         """Return each phase with its characters, at least one: `width` are `longest` seconds."""
         width = min(width, _WIDEST)

@@ -23,14 +23,9 @@ Stop = Callable[[], bool]
 
 
 def wait(
-    watcher: Watcher,
-    run: Run,
-    *,
-    timeout: float | None,
-    stop: Stop,
-    warn: Warn,
+    watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn: Warn,
     moved_to: Callable[[Run], None] = lambda run: None,
-) -> Run:
+) -> Run:  # fmt: skip
     """Return the run once it has ended, or its state after `timeout` seconds or `stop()`.
 
     A queued run that can never start is returned immediately. After a send, and when the job

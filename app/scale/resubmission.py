@@ -1,7 +1,7 @@
 """A resubmission: the local input of its plan, and the preview."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import normpath
@@ -148,38 +148,25 @@ class CodeNews:
 
     differs: bool = False
     files: tuple[str, ...] = ()
-    """The changed or removed paths, the job's script first."""
+    """The paths that differ, the job's script first; empty if unknown."""
     first: CodeChoice = "same"
     """The code that the dialog proposes: what ran, so that no edit is sent unnoticed; "current" if
     nothing ran, or if a program failed and was edited since."""
-    added: tuple[str, ...] = ()
-    """The new paths; unknown, as are `files`, if both are empty."""
 
     @property
     def sentence(self) -> str:
-        """A sentence on the differences: `train.py differs from the code that ran.`; "" if none."""
+        """A sentence on the differences: `Changed since the run: train.py.`; "" if none."""
         if not self.differs:
             return ""
-        if not (self.files or self.added):
+        if not self.files:
             return (
                 "The project differs from the code that ran, perhaps only in a job file. lumitui "
                 "cannot name the files, because it has sent other code since."
             )
-        clauses = []
-        if self.files:
-            clauses.append(f"{_clause(self.files, 'differs', 'differ')} from the code that ran")
-        if self.added:
-            clauses.append(f"{_clause(self.added, 'is', 'are')} new since the run")
-        return f"{'; '.join(clauses)}."
-
-
-def _clause(paths: Sequence[str], one: str, several: str) -> str:
-    """Return the first paths and a count of the others, with the verb: `a.py and b.py differ`."""
-    named = list(paths[:_MOST_NAMED])
-    if more := len(paths) - len(named):
-        named.append(count(more, "more file"))
-    *most, last = named
-    return f"{', '.join(most)} and {last} {several}" if most else f"{last} {one}"
+        named = list(self.files[:_MOST_NAMED])
+        if more := len(self.files) - len(named):
+            named.append(count(more, "more file"))
+        return f"Changed since the run: {', '.join(named)}."
 
 
 def code_words(parent: Run, code: CodeChoice) -> str:
@@ -213,6 +200,5 @@ def code_news(run: Run, snapshots: KnownSnapshots, hashes: Path) -> CodeNews:
     old, new = ({one.path: one.sha256 for one in every.files} for every in (before, now))
     script = normpath(run.spec.script or "")
     changes = sorted(file_changes(old, new), key=lambda one: (one.path != script, one.path))
-    added = tuple(one.path for one in changes if one.what == "added")
-    files = tuple(one.path for one in changes if one.what != "added")
-    return CodeNews(True, files, first, added)
+    words = (one.path if one.what == "changed" else f"{one.path} ({one.what})" for one in changes)
+    return CodeNews(True, tuple(words), first)

@@ -50,7 +50,7 @@ class TimelinePane(RowList):
         told = timeline.happenings(run, attempts, proof)
         now, width = time.time(), self.scrollable_content_region.width
         rows, phases = timeline.rows(told, now), attempt_phases(run, attempts, now)
-        longest = max((one.seconds for one in phases), default=0.0)
+        longest = max((sum(part.seconds for part in one.phases) for one in phases), default=0.0)
         cells = max(10, width - _BEFORE)
         bars = [
             Text.assemble(

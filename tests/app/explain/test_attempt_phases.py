@@ -28,7 +28,7 @@ STARTS = attempts_of(
 
 def shown(run: Run, starts: tuple[Attempt, ...] = (), now: float = NOW) -> list[str]:
     found = attempt_phases(run, starts, now)
-    longest = max((one.seconds for one in found), default=0.0)
+    longest = max((sum(part.seconds for part in one.phases) for one in found), default=0.0)
     return [
         f"{one.number} {''.join(marks for _, marks in one.bar(36, longest))} {one.words}"
         for one in found
@@ -82,6 +82,7 @@ def test_wrong_clocks_break_no_bar(
     found: list[AttemptPhases] = attempt_phases(
         run, [Attempt(began, saving=saving) for began, saving in starts], now
     )
+    longest = max((sum(part.seconds for part in one.phases) for one in found), default=0.0)
     for one in found:
-        marks = "".join(marks for _, marks in one.bar(width, max(each.seconds for each in found)))
+        marks = "".join(marks for _, marks in one.bar(width, longest))
         assert len(one.phases) <= len(marks) <= max(width, len(one.phases)) and one.words
