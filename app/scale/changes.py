@@ -116,10 +116,8 @@ def change_effect(changes: Sequence[PlanChange]) -> str:
         sentence = f"Each step still trains on {batch.after} samples"
     if not is_known and not (rows["ranks"].differs or rate.differs):
         return ""
-    if rate.after == "unknown" and not is_known:
-        return f"{sentence} or the learning rate."
     if rate.after == "unknown":
-        return f"{sentence}."
+        return f"{sentence}." if is_known else f"{sentence} or the learning rate."
     if rate.before == "unknown":
         return f"{sentence}; the learning rate {rate.after} is not rescaled."
     if rate.differs:

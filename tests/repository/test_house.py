@@ -10,8 +10,8 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5220, "app/tui": 14570, "app/runs": 2920, "app/scale": 3860, "app/follow": 4410,
-    "app/survey": 1890, "app/launch": 9800, "app/explain": 3130, "app/history": 4310,
+    "app/cli": 5230, "app/tui": 14570, "app/runs": 2920, "app/scale": 3860, "app/follow": 4420,
+    "app/survey": 1890, "app/launch": 9810, "app/explain": 3140, "app/history": 4310,
     "app/mcp": 950,
     "app/job": 2590, "app/knowledge": 16900, "remote/site": 3280, "remote/ssh": 3170,
     "remote/transport": 1090, "remote/scheduler": 2530, "remote/source": 1600,

@@ -10,7 +10,7 @@ from lumitui.app.job import edit
 from lumitui.app.job.edit import Value
 from lumitui.app.job.fields.text_fields import module_names
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
-from lumitui.app.launch.draft.printed_series import offers, undrawn_series
+from lumitui.app.launch.draft.printed_series import offers
 from lumitui.app.launch.launcher_templates import launchers
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.finding import Finding, Fix
@@ -101,12 +101,6 @@ def apply_fixes(text: str, problems: Iterable[Finding]) -> tuple[str, tuple[Find
             continue
         done[key] = problem
     return text, tuple(done.values())
-
-
-def with_printed_series(text: str, program: str) -> str:
-    """Return the job file's `text` with `metrics:` for each series that `program` prints."""
-    fixes = [found.fix for found in undrawn_series(program, "") if found.fix]
-    return apply_fix(text, fixes[0]) if fixes else text
 
 
 Kind = Literal["text", "number", "choice", "words", "pairs", "lists"]

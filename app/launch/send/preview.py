@@ -61,8 +61,7 @@ class Preview:
     @property
     def offers(self) -> tuple[Finding, ...]:
         """What `lumitui fix` offers besides the findings' fixes."""
-        data = self.launch.spec.model_dump(mode="json", exclude_defaults=True)
-        return offers(data, self.program)
+        return offers(self.launch.spec.model_dump(mode="json", exclude_defaults=True), self.program)
 
     @property
     def blocking(self) -> tuple[Finding, ...]:
