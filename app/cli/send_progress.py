@@ -113,7 +113,13 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
         LumiError: as `show_end`.
     """
     began = time.monotonic()
-    run = runs.wait(run.id, timeout=timeout, stop=lambda: False, warn=warn)
+
+    def tell(run: "Run") -> None:  # a sign of life
+        if sys.stderr.isatty() and not (reply.json or run.state.is_final):
+            say(f"{run.id} is {run.state}.")
+
+    tell(run)
+    run = runs.wait(run.id, timeout=timeout, warn=warn, moved_to=tell)
     reply.keep(run_data(run))
     waits = not (run.state.is_final or run.never_starts)
     if waits and (timeout is None or time.monotonic() - began < timeout):

@@ -10,7 +10,7 @@ shows only that the job ran.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lumitui.app.explain import run_phrases, words
@@ -75,8 +75,15 @@ def attempts_of(points: Iterable[MetricPoint]) -> tuple[Attempt, ...]:
 
 def happenings(run: Run, attempts: Sequence[Attempt], proof: Verdict | None) -> list[Happening]:
     """Return the past and expected events of `run`, in order of time."""
-    start = "attempt" if len(attempts) == run.attempt else "program start"
-    return _in_order([*_before(run, proof), *_trained(attempts, start), *_after(run)])
+    is_each = len(attempts) == run.attempt
+    kind = "attempt" if is_each else "program start"
+    trained = {
+        number: [*_trained(one, f" ({kind} {number})" if len(attempts) > 1 else "")]
+        for number, one in enumerate(attempts, 1)
+    }
+    own = {one.number: trained.pop(one.number, []) for one in run.attempts if is_each}
+    rest = [item for events in trained.values() for item in events]
+    return _in_order([*_before(run, proof, own), *rest, *_after(run)])
 
 
 def rows(events: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
@@ -97,7 +104,10 @@ def rows(events: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
     return shown
 
 
-def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
+def _before(
+    run: Run, proof: Verdict | None, own: Mapping[int, Sequence[Happening]]
+) -> Iterator[Happening]:
+    """Yield the events of the job; `own` has those of the program in each attempt."""
     late = run.created - min(filter(None, (run.submitted, run.started)), default=run.created)
     clock = f" (its clock is {words.length(round(late))} ahead of the site's)" if late >= 1 else ""
     if run.started and 0 < run.updated < run.started - _BEHIND:  # told before it was: it is behind
@@ -116,6 +126,7 @@ def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
     for record, steps in trained(run.attempts, resumed=run.resumed_from is not None):
         is_last = run.started is not None and record.number == run.attempt
         yield Happening(run.started if is_last else record.started, run_phrases.began(record))
+        yield from own.get(record.number, ())
         if record.end:
             yield Happening(record.ended, run_phrases.ended(record, steps))
     if run.started and not any(record.number == run.attempt for record in run.attempts):
@@ -126,24 +137,23 @@ def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
         yield Happening(None, f"binding of the ranks: {proof.kind}")
 
 
-def _trained(attempts: Sequence[Attempt], start: str) -> Iterator[Happening]:
-    for number, attempt in enumerate(attempts, 1):
-        name = f" ({start} {number})" if len(attempts) > 1 else ""
-        if attempt.began is not None:
-            on = f" on {words.count(attempt.ranks, 'rank')}" if attempt.ranks else ""
-            yield Happening(attempt.began, f"program started{on}{name}")
-        if attempt.first_step is not None:
-            step = attempt.first_step.step or 0
-            yield Happening(_moment(attempt, attempt.first_step), f"first step {step:,}{name}")
-        if attempt.last_checkpoint is not None:
-            last = attempt.last_checkpoint
-            count = f"{words.count(attempt.checkpoints, 'checkpoint')}, the last"
-            yield Happening(_moment(attempt, last), f"{count} after step {last.step or 0:,}{name}")
-        for end in attempt.ends:
-            signal = end.extra.get("signal")
-            by = f" by {signal}" if signal else ""
-            how = f"program stopped{by}" if end.event == "stop" else "program ended"
-            yield Happening(_moment(attempt, end), f"{how} after step {end.step or 0:,}{name}")
+def _trained(attempt: Attempt, name: str) -> Iterator[Happening]:
+    """Yield the events that a program's metrics tell; their words end with its `name`."""
+    if attempt.began is not None:
+        on = f" on {words.count(attempt.ranks, 'rank')}" if attempt.ranks else ""
+        yield Happening(attempt.began, f"program started{on}{name}")
+    if attempt.first_step is not None:
+        step = attempt.first_step.step or 0
+        yield Happening(_moment(attempt, attempt.first_step), f"first step {step:,}{name}")
+    if attempt.last_checkpoint is not None:
+        last = attempt.last_checkpoint
+        count = f"{words.count(attempt.checkpoints, 'checkpoint')}, the last"
+        yield Happening(_moment(attempt, last), f"{count} after step {last.step or 0:,}{name}")
+    for end in attempt.ends:
+        signal = end.extra.get("signal")
+        by = f" by {signal}" if signal else ""
+        how = f"program stopped{by}" if end.event == "stop" else "program ended"
+        yield Happening(_moment(attempt, end), f"{how} after step {end.step or 0:,}{name}")
 
 
 def _moment(attempt: Attempt, point: MetricPoint) -> float | None:
@@ -202,11 +212,10 @@ class AttemptPhases:
     lasts: bool
     """Whether the last phase is unfinished."""
 
-    def bar(self, width: int) -> list[tuple[str, str]]:
-        """Return each phase with its share of `width` characters, at least one each."""
+    def bar(self, width: int, longest: float) -> list[tuple[str, str]]:
+        """Return each phase with its characters, at least one: `width` are `longest` seconds."""
         width = min(width, _WIDEST)
-        total = sum(phase.seconds for phase in self.phases)
-        cells = [max(1, round(phase.seconds / total * width)) for phase in self.phases]
+        cells = [max(1, round(phase.seconds / longest * width)) for phase in self.phases]
         while sum(cells) > width and max(cells) > 1:
             cells[cells.index(max(cells))] -= 1
         return [(p.kind, MARKS[p.kind] * n) for p, n in zip(self.phases, cells, strict=True)]

@@ -22,7 +22,10 @@ Stop = Callable[[], bool]
 """Called at least every 0.5 s; returns True to end the current operation."""
 
 
-def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn: Warn) -> Run:
+def wait(
+    watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn: Warn,
+    moved_to: Callable[[Run], None] = lambda run: None,
+) -> Run:  # fmt: skip
     """Return the run once it has ended, or its state after `timeout` seconds or `stop()`.
 
     A queued run that can never start is returned immediately. After a send, and when the job
@@ -30,7 +33,7 @@ def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn:
 
     The state is `unknown` if neither the queue nor accounting has listed the job for
     ACCOUNTING_SECONDS and at a final refresh. If a site does not answer, the wait continues; `warn`
-    is called when the reason changes.
+    is called when the reason changes, and `moved_to` when the run's state does.
 
     Raises:
         AnswerNeeded: the link was lost, and a new login needs a user; the job continues.
@@ -42,7 +45,7 @@ def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn:
     lost: float | None = None
     moved = time.monotonic() - max(0.0, time.time() - (run.submitted or run.created))
     while True:
-        began = run.started
+        before = run
         news = refresh(watcher, run.site, attended=attended)
         if news.unanswered:
             raise news.unanswered[0]
@@ -51,9 +54,11 @@ def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn:
                 warn(words)
         warned = news.warnings
         run = watcher.history.get(run.id)
+        if run.state is not before.state:
+            moved_to(run)
         now = time.monotonic()
         lost = (lost or now) if transitions.nobody_knows(run) else None
-        if run.started is not None and began is None and now - moved >= AGAIN_SECONDS:
+        if run.started is not None and before.started is None and now - moved >= AGAIN_SECONDS:
             moved = now
         given_up = lost is not None and now - lost > transitions.ACCOUNTING_SECONDS
         rest = None if deadline is None else deadline - now

@@ -240,10 +240,12 @@ class RunsCore:
         timeout: float | None = None,
         stop: Stop = lambda: False,
         warn: Warn = lambda words: None,
+        moved_to: Callable[[Run], None] = lambda run: None,
     ) -> Run:
         """Wait until the run has ended, or for `timeout` seconds, and return it.
 
-        A queued run that can never start (`never_starts`) is returned at once.
+        `moved_to` is called when its state changes. A queued run that can never start
+        (`never_starts`) is returned at once.
 
         Raises:
             InputError: there is no such run.
@@ -253,7 +255,7 @@ class RunsCore:
         from lumitui.app.follow.log_follower import wait
 
         run = self.history.get(run_id)
-        return wait(self._watcher, run, timeout=timeout, stop=stop, warn=warn)
+        return wait(self._watcher, run, timeout=timeout, stop=stop, warn=warn, moved_to=moved_to)
 
     def mark_told(self, run: Run) -> None:
         """Note that the user saw a run's end, so that the TUI does not report it again."""

@@ -114,10 +114,10 @@ def change_effect(changes: Sequence[PlanChange]) -> str:
         sentence = f"Each step trains on {batch.after} samples instead of {batch.before}"
     else:
         sentence = f"Each step still trains on {batch.after} samples"
-    if rate.after == "unknown" and not is_known:
-        return f"{sentence} or the learning rate." if rows["ranks"].differs else ""
+    if not is_known and not (rows["ranks"].differs or rate.differs):
+        return ""
     if rate.after == "unknown":
-        return f"{sentence}."
+        return f"{sentence}." if is_known else f"{sentence} or the learning rate."
     if rate.before == "unknown":
         return f"{sentence}; the learning rate {rate.after} is not rescaled."
     if rate.differs:
@@ -203,8 +203,11 @@ def _rate_change(before: Launch, after: Launch) -> PlanChange:
 
 def _rates(launch: Launch, text_of: Callable[[object], str]) -> str:
     """Return the learning rates in a launch's arguments and its DeepSpeed configuration."""
-    name = rate_argument(launch.spec)
-    value = argument_value(launch.spec.args, name) if name else None
+    args = launch.spec.args
+    # `scale:` may name only the batch: what the arguments show is known all the same.
+    like = scaled_options([word.partition("=")[0] for word in args])
+    name = rate_argument(launch.spec) or like.get("lr")
+    value = argument_value(args, name) if name else None
     rates = [text_of(value)] if value else []
     rates += [
         text_of(rate) if key == "lr" else f"{key} {text_of(rate)}"

@@ -155,7 +155,7 @@ class CodeNews:
 
     @property
     def sentence(self) -> str:
-        """A sentence on the differences: `train.py differs from the code that ran.`; "" if none."""
+        """A sentence on the differences: `Changed since the run: train.py.`; "" if none."""
         if not self.differs:
             return ""
         if not self.files:
@@ -166,9 +166,7 @@ class CodeNews:
         named = list(self.files[:_MOST_NAMED])
         if more := len(self.files) - len(named):
             named.append(count(more, "more file"))
-        *most, last = named
-        names = f"{', '.join(most)} and {last}" if most else last
-        return f"{names} {'differ' if most else 'differs'} from the code that ran."
+        return f"Changed since the run: {', '.join(named)}."
 
 
 def code_words(parent: Run, code: CodeChoice) -> str:
@@ -200,6 +198,7 @@ def code_news(run: Run, snapshots: KnownSnapshots, hashes: Path) -> CodeNews:
     if (before := _sent(run, snapshots)) is None:
         return CodeNews(True, first=first)
     old, new = ({one.path: one.sha256 for one in every.files} for every in (before, now))
-    changed = sorted((change.path for change in file_changes(old, new)),
-                     key=lambda path: (path != normpath(run.spec.script or ""), path))  # fmt: skip
-    return CodeNews(True, tuple(changed), first)
+    script = normpath(run.spec.script or "")
+    changes = sorted(file_changes(old, new), key=lambda one: (one.path != script, one.path))
+    words = (one.path if one.what == "changed" else f"{one.path} ({one.what})" for one in changes)
+    return CodeNews(True, tuple(words), first)

@@ -36,7 +36,7 @@ RANK, WORLD_SIZE = int(os.environ.get("RANK") or 0), int(os.environ.get("WORLD_S
 LOCAL_WORLD_SIZE = int(os.environ.get("LOCAL_WORLD_SIZE") or WORLD_SIZE)
 RUN_DIR = Path(os.environ.get("RUN_DIR") or ".").resolve()
 
-_began = time.monotonic()
+_began, _utc = time.monotonic(), time.time()
 _signal = _stopping = False
 _done: bool | None = None
 _exchange: Callable[[list[float]], list[float]] | None = None
@@ -142,7 +142,7 @@ def start(*, global_batch: int = 0, **facts: object) -> None:
     """Report that the steps begin. With `global_batch`, samples per step, also report speeds."""
     global _batch, _last
     _batch, _last = global_batch, (0, 0.0)
-    log(event="start", world_size=WORLD_SIZE, global_batch=global_batch or None, **facts)
+    log(event="start", time=_utc, world_size=WORLD_SIZE, global_batch=global_batch or None, **facts)
 
 
 def log(**values: object) -> None:

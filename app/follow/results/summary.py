@@ -150,7 +150,8 @@ class Curve:
     first_step: int = 0
     last_step: int = 0
     values: tuple[float, ...] = ()
-    """The mean of each equal share of the steps, in order, and the last value."""
+    """The mean of each equal share of the steps, in order; the highest, lowest and last value stay
+    as they are."""
     unit: str = "step"
 
 
@@ -180,10 +181,17 @@ def curve_of(values: Mapping[int, float], most: int = 240, unit: str = "step") -
 
 
 def thinned_curve(values: Sequence[float], most: int) -> tuple[float, ...]:
-    """Return at most `most` values: the means of equal shares. Sums of huge values stay finite."""
+    """Return at most `most` values: the means of equal shares. Sums of huge values stay finite.
+
+    The highest and the lowest value stand for their shares: an axis shows a peak of one step.
+    """
     count = min(most, len(values))
     edges = [len(values) * index // count for index in range(count + 1)] if count else [0]
-    return tuple(_mean(values[begin:end]) for begin, end in pairwise(edges))
+    ends = [values.index(end(values)) for end in (max, min)] if count else []
+    return tuple(
+        next((values[at] for at in ends if begin <= at < end), _mean(values[begin:end]))
+        for begin, end in pairwise(edges)
+    )
 
 
 def _mean(values: Sequence[float]) -> float:

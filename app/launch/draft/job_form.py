@@ -10,7 +10,7 @@ from lumitui.app.job import edit
 from lumitui.app.job.edit import Value
 from lumitui.app.job.fields.text_fields import module_names
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
-from lumitui.app.launch.draft.printed_series import scale_offer, undrawn_series
+from lumitui.app.launch.draft.printed_series import offers
 from lumitui.app.launch.launcher_templates import launchers
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.finding import Finding, Fix
@@ -101,12 +101,6 @@ def apply_fixes(text: str, problems: Iterable[Finding]) -> tuple[str, tuple[Find
             continue
         done[key] = problem
     return text, tuple(done.values())
-
-
-def with_printed_series(text: str, program: str) -> str:
-    """Return the job file's `text` with `metrics:` for each series that `program` prints."""
-    fixes = [found.fix for found in undrawn_series(program, "") if found.fix]
-    return apply_fix(text, fixes[0]) if fixes else text
 
 
 Kind = Literal["text", "number", "choice", "words", "pairs", "lists"]
@@ -211,7 +205,7 @@ def fields(
 
     `sites` describes each site; `images` are the site's known ones; `program` is the script's text.
     """
-    left = list(problems)
+    left = [*problems, *offers(data, program)]
     rows = []
     for key, kind, default, text in _FIELDS:
         if key in ("venv", "notify") and isinstance(data.get(key), Mapping):
@@ -219,8 +213,6 @@ def fields(
         own = tuple(item for item in left if _is_at(item.at.field, key))
         left = [item for item in left if item not in own]
         value = written(data, key)
-        own += tuple(undrawn_series(program, value)) if key == "metrics" else ()
-        own += tuple(scale_offer(data)) if key == "args" else ()
         options = _choices(key, site, sites)
         if key == "container.image" and site and (images or site.containers):
             options = _image_choices(site, images)

@@ -78,6 +78,11 @@ def scaled_options(options: Collection[str]) -> dict[str, str]:
     return {key: one for key, like in _SCALED.items() for one in options if like.fullmatch(one)}
 
 
+def offers(data: Mapping[str, object], program: str) -> tuple[Finding, ...]:
+    """Return the notes on a job file with the keys `data`, whose script has the text `program`."""
+    return (*undrawn_series(program, str(data.get("metrics", ""))), *scale_offer(data))
+
+
 def scale_offer(data: Mapping[str, object]) -> Iterator[Finding]:
     """Yield a note if `args:` has a batch size that `scale:` does not name, with it as the fix."""
     args = data.get("args")

@@ -16,7 +16,8 @@ from lumitui.app.knowledge.program.program_facts import ProgramOption
 from lumitui.app.knowledge.program.python_reader import read_python
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.deepspeed_batch import argument_words
-from lumitui.app.launch.draft.job_form import with_printed_series
+from lumitui.app.launch.draft.job_form import apply_fixes
+from lumitui.app.launch.draft.printed_series import undrawn_series
 from lumitui.app.launch.from_script.from_script import spec_of
 from lumitui.app.launch.from_script.import_report import ImportReport, import_report, job_file_text
 from lumitui.app.launch.from_script.notes import ImportNote
@@ -217,7 +218,7 @@ def program_text(program: Path, site: Site, beginning: examples.Beginning) -> st
                 if one.default is not None and not _required(one)]  # fmt: skip
     line = f"# {program.name} also reads: {', '.join(optional)}"
     text = text.replace("\nargs:", f"\n{comment(line)}\nargs:", 1) if optional else text
-    return with_printed_series(text, source)
+    return apply_fixes(text, undrawn_series(source, ""))[0]
 
 
 def _required(option: ProgramOption) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from datetime import date
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from posixpath import normpath
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
@@ -184,8 +183,7 @@ class Drafts:
         findings = tuple(sorted(dict.fromkeys(findings), key=lambda item: RANK[item.severity]))
         site = previews[0].site if previews else self._site(document.data)
         images = self.images(site.name) if site else ()
-        programs = previews[0].files.programs if previews else {}
-        program = programs.get(normpath(str(document.data.get("script"))), "")
+        program = previews[0].program if previews else ""
         rows = job_form.fields(document.data, site, self._offered(), findings, images, program)
         # The form may add a fix that the rule lacks.
         better = {(p.at.field, p.message): p for row in rows for p in row.problems}

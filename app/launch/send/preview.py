@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from posixpath import normpath
 
 from lumitui.app.job.fields.mapping_fields import When
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.adviser.adviser import findings
+from lumitui.app.launch.draft.printed_series import offers
 from lumitui.app.launch.rules.script_texts import installs_findings
 from lumitui.app.launch.send.code.project_files import Files
 from lumitui.app.launch.send.staging_plan import findings_of as staged_findings
@@ -50,6 +52,16 @@ class Preview:
     def errors(self) -> tuple[Finding, ...]:
         """The findings that are errors."""
         return tuple(item for item in self.findings if item.severity == "error")
+
+    @property
+    def program(self) -> str:
+        """The script's text; "" if the project lacks it."""
+        return self.files.programs.get(normpath(str(self.launch.spec.script)), "")
+
+    @property
+    def offers(self) -> tuple[Finding, ...]:
+        """What `lumitui fix` offers besides the findings' fixes."""
+        return offers(self.launch.spec.model_dump(mode="json", exclude_defaults=True), self.program)
 
     @property
     def blocking(self) -> tuple[Finding, ...]:

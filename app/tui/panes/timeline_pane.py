@@ -50,10 +50,12 @@ class TimelinePane(RowList):
         told = timeline.happenings(run, attempts, proof)
         now, width = time.time(), self.scrollable_content_region.width
         rows, phases = timeline.rows(told, now), attempt_phases(run, attempts, now)
+        longest = max((sum(part.seconds for part in one.phases) for one in phases), default=0.0)
+        cells = max(10, width - _BEFORE)
         bars = [
             Text.assemble(
                 f"attempt {one.number:<3} ",
-                *((marks, COLOURS[kind]) for kind, marks in one.bar(max(10, width - _BEFORE))),
+                *((marks, COLOURS[kind]) for kind, marks in one.bar(cells, longest)),
                 "\n", " " * _BEFORE, (one.words, "dim"),
             )
             for one in phases

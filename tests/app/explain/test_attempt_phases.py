@@ -27,9 +27,11 @@ STARTS = attempts_of(
 
 
 def shown(run: Run, starts: tuple[Attempt, ...] = (), now: float = NOW) -> list[str]:
+    found = attempt_phases(run, starts, now)
+    longest = max((sum(part.seconds for part in one.phases) for one in found), default=0.0)
     return [
-        f"{one.number} {''.join(marks for _, marks in one.bar(36))} {one.words}"
-        for one in attempt_phases(run, starts, now)
+        f"{one.number} {''.join(marks for _, marks in one.bar(36, longest))} {one.words}"
+        for one in found
     ]
 
 
@@ -63,6 +65,8 @@ def test_a_chain_has_a_bar_for_each_attempt_and_for_its_wait() -> None:
         "~ requeued 8m20  █ running 8m20",
         "~ requeued 16m …",
     ]
+    bars = [words.split(" ")[1] for words in shown(run)]
+    assert [len(bar) for bar in bars] == [36, 22, 22], "on one scale"
 
 
 @given(
@@ -78,6 +82,7 @@ def test_wrong_clocks_break_no_bar(
     found: list[AttemptPhases] = attempt_phases(
         run, [Attempt(began, saving=saving) for began, saving in starts], now
     )
+    longest = max((sum(part.seconds for part in one.phases) for one in found), default=0.0)
     for one in found:
-        marks = "".join(marks for _, marks in one.bar(width))
+        marks = "".join(marks for _, marks in one.bar(width, longest))
         assert len(one.phases) <= len(marks) <= max(width, len(one.phases)) and one.words

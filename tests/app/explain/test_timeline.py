@@ -169,6 +169,21 @@ def test_each_attempt_of_a_chain_is_told() -> None:
     ]
 
 
+def test_undated_steps_stay_in_their_attempt() -> None:
+    records = (
+        AttemptRecord(1, "7", "nid1", NOW - 900, NOW - 840, 85, 12, "requeue"),
+        AttemptRecord(2, "7", "nid1", NOW - 600, NOW - 540, 85, 20, "used-up"),
+    )
+    run = replace(RUN, attempts=records, attempt=2, started=NOW - 600, ended=NOW - 540,
+                  binding=None)  # fmt: skip
+    attempts = timeline.attempts_of(
+        points({"event": "start"}, {"step": 4}, {"event": "start"}, {"step": 16})
+    )
+    told = [item.what for item in timeline.happenings(run, attempts, None)]
+    assert told[3] == "first step 4 (attempt 1)" and told[4].startswith("attempt 1 saved")
+    assert told[6] == "first step 16 (attempt 2)" and told[7].startswith("attempt 2 saved")
+
+
 @pytest.mark.parametrize("end", [*ENDS, KILLED])
 def test_every_end_of_an_attempt_has_words(end: str) -> None:
     record = AttemptRecord(2, "7", "nid1", 0.0, 1.0, 1, None, end, "Access denied")

@@ -1,5 +1,6 @@
 """Waiting for runs, and a cancel that fails."""
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -185,6 +186,25 @@ def test_a_wait_for_several_runs_names_the_time_given_and_all_that_have_not_ende
         "train-00000a is still running, train-00000c is still queued after 140 s. "
         "The jobs stay in the queue or keep running."
     )
+
+
+@pytest.mark.parametrize("on_terminal", [True, False])
+def test_on_a_terminal_a_wait_tells_each_state_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], on_terminal: bool
+) -> None:
+    queued, done = replace(RUN, state=State.QUEUED), replace(RUN, state=State.DONE)
+    site = Site(monkeypatch, queued, queued, RUN, RUN, done)
+    runs = cast(
+        Runs,
+        SimpleNamespace(
+            wait=lambda run_id, **how: wait(site.watcher, queued, stop=lambda: False, **how),
+            mark_told=lambda run: None,
+        ),
+    )
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: on_terminal)
+    wait_for_end(Reply(json=False), runs, queued, None)
+    states = f"{RUN.id} is queued.\n{RUN.id} is running.\n" if on_terminal else ""
+    assert capsys.readouterr().err == f"{states}{RUN.id}: done.\n"
 
 
 def test_a_job_nobody_knows_is_given_up_after_one_more_refresh_as_a_person(

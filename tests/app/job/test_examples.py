@@ -3,10 +3,14 @@
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from lumitui.app.explain.timeline import attempts_of
+from lumitui.app.history.metric_points import parse_line
 from lumitui.app.job import examples
 from lumitui.app.job.grid import cells
 from lumitui.app.job.launch import Launch
@@ -155,6 +159,16 @@ def test_the_run_file_goes_beside_a_job_file_where_it_is_asked_for(
     (tmp_path / "job.yaml").unlink()
     done = here(*words)
     assert done.returncode == 2 and "lumitui_run.py already exists" in done.stderr
+
+
+def test_a_start_is_dated_for_the_timeline(tmp_path: Path) -> None:
+    (tmp_path / "lumitui_run.py").write_text(examples.run_file()[1])
+    program = [sys.executable, "-c", "import lumitui_run as run; run.start()"]
+    subprocess.run(program, cwd=tmp_path, env={"RUN_DIR": str(tmp_path)}, check=True, timeout=60)
+    start = parse_line((tmp_path / "metrics.jsonl").read_bytes())
+    assert start is not None
+    (attempt,) = attempts_of([start])
+    assert attempt.began is not None
 
 
 def test_the_verb_writes_for_a_script_what_the_guide_writes(here: Here, tmp_path: Path) -> None:

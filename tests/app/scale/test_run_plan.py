@@ -200,9 +200,9 @@ def test_who_insists_on_a_checkpoint_is_refused_without_one(runs: Runs, failed: 
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        (("train.py",), "train.py differs from the code that ran."),
-        (("a.py", "b.py"), "a.py and b.py differ from the code that ran."),
-        (tuple("abcd"), "a, b, c and 1 more file differ from the code that ran."),
+        (("train.py",), "Changed since the run: train.py."),
+        (("a.py", "b.py"), "Changed since the run: a.py, b.py."),
+        (tuple("abcd"), "Changed since the run: a, b, c, 1 more file."),
         (
             (),
             "The project differs from the code that ran, perhaps only in a job file. lumitui "
@@ -228,14 +228,14 @@ def test_a_project_is_compared_with_what_was_sent(runs: Runs, tmp_path: Path) ->
     assert code_news(run, known, hashes) == CodeNews()
     train.write_text("print(2)")
     (project / "new.py").write_text("")
-    changed = ("train.py", "new.py")
-    assert code_news(run, known, hashes) == CodeNews(True, changed, "current"), "script first"
+    changed = CodeNews(True, ("train.py", "new.py (added)"), "current")
+    assert code_news(run, known, hashes) == changed
     assert code_words(run, "same") == "the code that failed"
     unsaved = (AttemptRecord(1, "7", "n1", 0.0, end="used-up"),)
     for state, attempts in ((State.DONE, ()), (State.TIMEOUT, ()), (State.NODE_FAILED, ()),
                             (State.FAILED, unsaved)):  # fmt: skip
         other = replace(run, state=state, attempts=attempts)
-        assert code_news(other, known, hashes) == CodeNews(True, changed, "same")
+        assert code_news(other, known, hashes) == replace(changed, first="same")
         assert code_words(other, "same") == "the code that ran"
     known.remember(run.site, run.root, "", "another")
     assert code_news(run, known, hashes) == CodeNews(True, (), "current"), "another was sent since"
@@ -254,11 +254,11 @@ def test_the_command_line_says_that_it_sends_the_code_that_failed(
     program.write_text("print('fixed')\n")
     done = here("resubmit", run.id)
     assert (
-        "note: train.py differs from the code that ran. This sends the code that failed; to send "
+        "note: Changed since the run: train.py. This sends the code that failed; to send "
         "your current code, add `--code current`." in done.stderr
     )
     done = here("resubmit", run.id, "--code", "current", "--yes")
-    assert "code that ran. This sends your current code.\n" in done.stderr
+    assert "the run: train.py. This sends your current code.\n" in done.stderr
 
 
 def test_the_same_code_gets_the_findings_on_the_files_that_have_not_changed(

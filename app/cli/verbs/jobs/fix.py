@@ -21,13 +21,14 @@ from lumitui.app.runs import comment
 def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:
     """Apply mechanical fixes to a job file after you confirm.
 
-    Preserves comments and the order of keys. Lists the findings that need your decision.
+    Also offers `metrics:` for what the script prints, and `scale:` for its arguments. Preserves
+    comments and the order of keys. Lists the findings that need your decision.
     """
     from lumitui.app.runs import fixed_draft, open_draft, save_draft
 
     with core() as runs:
         before = open_draft(job)
-        result = fixed_draft(before, lambda draft: runs.drafts.check(draft).problems)
+        result = fixed_draft(before, lambda draft: runs.drafts.check(draft).shown)
     for problem in result.done:
         assert problem.fix is not None
         say(f"fix: {problem.message} → {problem.fix.words}")

@@ -32,7 +32,7 @@ from lumitui.app.cli.session import (
 )
 from lumitui.app.cli.verbs.jobs.where_verb import accounts_of, first_place, places_table
 from lumitui.app.explain import words
-from lumitui.app.runs import InputError
+from lumitui.app.runs import InputError, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +69,8 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
         say(f"{words.layout_size(launch.layout)}{each}; {price}{code_words(head)}")
     for note in () if only_script else billing_notes(every):
         say(note)
+    for offer in () if only_script else head.offers:
+        say(f"note: {offer.message} To do so: lumitui fix {quote(str(job))}")
     shown = every if sequence else every[:1]
     if not only_script:
         links = (link for one in shown for link in one.launch.spec.links.items())

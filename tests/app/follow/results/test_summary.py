@@ -110,6 +110,13 @@ def test_thinned_values_stay_between_the_bounds(values: list[float], most: int) 
     assert all(map(math.isfinite, found))
     if values and len(values) <= most:
         assert found == tuple(values)
+    assert not values or max(found) == max(values)
+
+
+def test_a_peak_of_one_step_stays_in_a_long_curve() -> None:
+    values = [45.0, *[8.0] * 1000, 0.5, *[7.0] * 1000]
+    assert (thinned_curve(values, 100)[0], min(thinned_curve(values, 100))) == (45.0, 0.5)
+    assert thinned_curve([0.0, 1.0] * 100, 10)[1:] == (0.5,) * 9
 
 
 @given(

@@ -243,6 +243,9 @@ def test_the_table_shows_the_learning_rate_of_arguments_and_of_deepspeed() -> No
 
     assert rate(launched(job(scale=LINEAR))) == ("0.01", "0.02")
     assert rate(launched(DDP)) == ("0.01", "0.01")
+    unnamed = {"trainer": None, "script": "t.py", "args": ["--batch-size=8", "--lr=0.05"],
+               "scale": {"batch": {"arg": "--batch-size", "keep": "per_gpu"}}}  # fmt: skip
+    assert rate(launched(changed(DDP, unnamed, "t"))) == ("0.05", "0.05")
     config = json.dumps({
         TRAIN: 32,
         "optimizer": {"type": "Adam", "params": {"lr": 0.001}},

@@ -124,7 +124,7 @@ async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
         await pilot.click("#no")
         await pilot.press("R")
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
-        await sees(pilot, "hello.py differs from the code that ran. This sends your current code.")
+        await sees(pilot, "Changed since the run: hello.py. This sends your current code.")
         await sees(pilot, "◂ current code ▸")
         await sees(pilot, "code +the code that failed +your current code")
         await pilot.press("ctrl+s")

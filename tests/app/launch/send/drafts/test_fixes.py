@@ -157,3 +157,16 @@ def test_a_key_is_not_renamed_to_one_that_exists() -> None:
     rename = Fix("rename it to nodes", at_key("nods"), "nodes", renames=True)
     with pytest.raises(InputError, match="already has `nodes:`"):
         apply_fix("nodes: 1\nnods: 2\n", rename)
+
+
+def test_the_verbs_offer_what_the_form_offers(here: Here, path: Path) -> None:
+    hello_project(path.parent)
+    (path.parent / "train.py").write_text('print(f"loss {loss:.4f}")\n')
+    path.write_text(f"{JOB}args: [--batch-size, '64', --lr, '0.05']\n")
+    said = here("preview", str(path)).stderr
+    assert "prints loss" in said and "scale both? To do so: lumitui fix " in said
+    said = here("fix", str(path), "--yes").stderr
+    assert "→ draw loss" in said and "→ scale both" in said
+    assert "lumitui fix" not in here("preview", str(path)).stderr
+    text = path.read_text()
+    assert "metrics:" in text and "batch: {arg: --batch-size, keep: per_gpu}" in text
