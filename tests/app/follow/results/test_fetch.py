@@ -260,6 +260,8 @@ def test_a_note_written_during_a_fetch_is_kept(
         runs.history.update(run.id, note="the best")
         return bring(*given)
 
+    runs.fetch(run.id, tmp_path / "one", ["job.sh"])
+    assert not runs.history.get(run.id).note, "its other results are still to be fetched"
     monkeypatch.setattr(result_files, "bring", noted)
     runs.fetch(run.id, tmp_path / "here")
     assert runs.history.get(run.id).note == "the best #fetched"
