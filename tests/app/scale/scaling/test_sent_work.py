@@ -125,6 +125,12 @@ def test_the_confirmation_shows_the_price_of_the_row(runs: Runs) -> None:
         assert (outlook.about, outlook.like, outlook.other_size) == (row.cells[4], "r1", other)
     changed = runs.plan_resubmission("r1", nodes=1, settings=("--hidden=99",), start="scratch")
     assert not runs.resubmission_outlook(changed, CodeNews()).about
+    current = runs.plan_resubmission("r1", nodes=1, code="current", start="scratch")
+    assert runs.resubmission_outlook(current, CodeNews()).about
+    assert not runs.resubmission_outlook(current, CodeNews(differs=True)).about
+    assert runs.resubmission_outlook(planned, CodeNews(differs=True)).about, "it has the old code"
+    resumed = replace(planned, plan=replace(planned.plan, start="checkpoint"))
+    assert not runs.resubmission_outlook(resumed, CodeNews()).about, "how much is left is unknown"
 
 
 def test_a_ladder_shows_the_rows_of_the_dialog(
