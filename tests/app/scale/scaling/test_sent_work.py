@@ -20,6 +20,7 @@ from lumitui.app.scale.scaling.measured import Training
 from lumitui.app.scale.scaling.sent_work import work_ratio
 from lumitui.app.scale.scaling.studies import ScalingQuestion
 from lumitui.app.scale.scaling.study import Scaling
+from lumitui.app.scale.series_words import ladder_terms
 from lumitui.remote.site.states import State
 from tests.support.jobs.trained_runs import lines_of, size_of, trained
 
@@ -144,6 +145,11 @@ def test_a_ladder_shows_the_rows_of_the_dialog(
     for rung in rungs.rungs_of(runs.scaling.of("r1", SENT))[:2]:
         assert " ".join(rung.cells) in " ".join(said.split())
     assert "the samples that each job trains" in " ".join(said.split())
+    study = runs.resubmission_study(plans, CodeNews())
+    assert ", about " in dict(ladder_terms(plans, study))["in all"]
+    plans[1] = runs.plan_resubmission("r1", nodes=3, start="scratch")
+    terms = dict(ladder_terms(plans, study))
+    assert ", about " in terms["1 node"] and ", about " not in terms["in all"], "not of a part"
 
 
 def test_an_argument_set_to_its_old_value_stays(runs: Runs) -> None:
