@@ -445,7 +445,8 @@ class RunsCore:
             sent = self.history.snapshots.manifest(run.site, run.root)
             brought = bring(run, transport, Path(target), patterns, sent)
         if run.state.is_final and not (patterns or brought.left):
-            self.history.update(run.id, note=with_tags(run.note, FETCHED_TAG))
+            note = self.history.get(run.id).note  # it may be edited during the fetch
+            self.history.update(run.id, note=with_tags(note, FETCHED_TAG))
         return brought
 
     @cached_property

@@ -98,6 +98,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         self._basis = ""
         self.study: Scaling | None = None
         """The speed and the price of each size, once known."""
+        self._code_chosen = False  # whether the user chose the code
         self._news: CodeNews | None = None
         """The project's changes since the run; nothing is sent before they are known."""
 
@@ -219,6 +220,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         event.button.turn()
         if event.button.id == "start":
             self._start = event.button.value
+        self._code_chosen |= event.button.id == "code"
         if event.button.id == "then":
             self.takes_followers = event.button.value
         self._settings_changed()
@@ -245,10 +247,10 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
 
     def _compared(self, news: CodeNews) -> None:
         self._news, code = news, self.query_one("#code", ChoiceButton)
-        if self._news.first == code.value:
+        if self._code_chosen or news.first == code.value:
             self._draw()
         else:
-            code.choose(self._news.first)
+            code.choose(news.first)
             self._settings_changed()
 
     def _studied(self, number: int, found: Scaling) -> None:

@@ -545,7 +545,7 @@ class NewScreen(FullScreen):
                 words = "The job file is not saved. To save it, press 2, then ctrl+w."
                 self.notify(words, timeout=15, markup=False)
             draft = self._draft or checked.draft  # it may be saved since the check
-            note = draft.differs if changed or (draft.path and draft.unsaved) else ""
+            note = draft.differs if self._changed or (draft.path and draft.unsaved) else ""
             sent = tuple(replace(one, note=note) for one in previews)
             if several:
                 tui(self).sends.send_grid(sent)

@@ -70,8 +70,8 @@ def require_inherited(transport: Transport, plan: Plan) -> None:
     """
     lines = []
     if plan.code_from:
-        own = f"{quote(plan.code_from)}/.{CODE}.sums.*"
-        there = f"[ -d {quote(plan.snapshot)} ] || ls {own} >/dev/null 2>&1"
+        own = f"cd {quote(plan.code_from)} && ls -d {CODE} .{CODE}.sums.*"
+        there = f"[ -d {quote(plan.snapshot)} ] || ({own}) >/dev/null 2>&1"
         lines.append(f"{there} || {{ echo no-snapshot; exit 4; }}")
     if plan.checkpoints_from is not None and plan.needs_checkpoints:
         there = _has_checkpoints(plan.checkpoints_from)

@@ -2,13 +2,16 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lumitui.app.follow.results import result_files
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.transfer.results.fetch_files import FetchOutcome
 from tests.support.jobs.endings import send
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
 from tests.support.program.command_line import Here, envelope, lt
@@ -245,3 +248,20 @@ def test_a_preview_names_what_is_large_or_looks_like_results(runs: Runs, project
                   "net.pt (1 file, 2.0 MB)"):  # fmt: skip
         assert words in told.message, told.message
     assert "save.py" not in told.message and told.message.count("(") == 4
+
+
+def test_a_note_written_during_a_fetch_is_kept(
+    runs: Runs, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = finish(runs, runs.send(runs.preview(parse_job(JOB, "job.yaml"), project)))
+    bring = result_files.bring
+
+    def noted(*given: Any) -> FetchOutcome:
+        runs.history.update(run.id, note="the best")
+        return bring(*given)
+
+    runs.fetch(run.id, tmp_path / "one", ["job.sh"])
+    assert not runs.history.get(run.id).note, "its other results are still to be fetched"
+    monkeypatch.setattr(result_files, "bring", noted)
+    runs.fetch(run.id, tmp_path / "here")
+    assert runs.history.get(run.id).note == "the best #fetched"

@@ -20,6 +20,7 @@ from lumitui.app.scale.scaling.measured import Training
 from lumitui.app.scale.scaling.sent_work import work_ratio
 from lumitui.app.scale.scaling.studies import ScalingQuestion
 from lumitui.app.scale.scaling.study import Scaling
+from lumitui.app.scale.series_words import ladder_terms
 from lumitui.remote.site.states import State
 from tests.support.jobs.trained_runs import lines_of, size_of, trained
 
@@ -129,6 +130,12 @@ def test_the_confirmation_shows_the_price_of_the_row(runs: Runs) -> None:
     assert (outlook.about, outlook.takes) == ("", "1 min 40 s")
     changed = runs.plan_resubmission("r1", nodes=1, settings=("--hidden=99",), start="scratch")
     assert not runs.resubmission_outlook(changed, CodeNews()).about
+    current = runs.plan_resubmission("r1", nodes=1, code="current", start="scratch")
+    assert runs.resubmission_outlook(current, CodeNews()).about
+    assert not runs.resubmission_outlook(current, CodeNews(differs=True)).about
+    assert runs.resubmission_outlook(planned, CodeNews(differs=True)).about, "it has the old code"
+    resumed = replace(planned, plan=replace(planned.plan, start="checkpoint"))
+    assert not runs.resubmission_outlook(resumed, CodeNews()).about, "how much is left is unknown"
 
 
 def test_a_ladder_shows_the_rows_of_the_dialog(
@@ -142,6 +149,11 @@ def test_a_ladder_shows_the_rows_of_the_dialog(
     for rung in rungs.rungs_of(runs.scaling.of("r1", SENT))[:2]:
         assert " ".join(rung.cells) in " ".join(said.split())
     assert "the samples that each job trains" in " ".join(said.split())
+    study = runs.resubmission_study(plans, CodeNews())
+    assert ", about " in dict(ladder_terms(plans, study))["in all"]
+    plans[1] = runs.plan_resubmission("r1", nodes=3, start="scratch")
+    terms = dict(ladder_terms(plans, study))
+    assert ", about " in terms["1 node"] and ", about " not in terms["in all"], "not of a part"
 
 
 def test_an_argument_set_to_its_old_value_stays(runs: Runs) -> None:

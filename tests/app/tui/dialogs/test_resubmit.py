@@ -13,10 +13,12 @@ from textual.widgets._footer import FooterKey
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
 from lumitui.app.job.settings import Settings
+from lumitui.app.scale.resubmission import CodeNews
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog, changed_options
 from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.app.tui.widgets.choice_button import ChoiceButton
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.trained_runs import train
@@ -244,3 +246,25 @@ async def test_a_letter_typed_while_the_plan_is_made_answers_the_question(
         made.set()
         await until(pilot, lambda: bool(asked), "the question got the key")
         assert asked == [f"Send {run.id} again with your current code?"] and args.value == before
+
+
+async def test_a_choice_of_the_code_stays_when_its_changes_become_known(
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, found = LumiApp(settings), Event()
+    run, known = kept(app), app.runs.code_news
+
+    def slowly(run_id: str) -> CodeNews:
+        assert found.wait(30)
+        return known(run_id)
+
+    monkeypatch.setattr(app.runs, "code_news", slowly)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.sends.resubmit(run.id, 1)
+        await sees(pilot, "same code")
+        await pilot.press("ctrl+o")
+        await sees(pilot, "current code")
+        found.set()
+        button = app.screen.query_one("#yes", Button)
+        await until(pilot, lambda: not button.disabled, "a plan that can be sent")
+        assert app.screen.query_one("#code", ChoiceButton).value == "current"

@@ -601,6 +601,24 @@ async def test_a_file_that_another_program_changes_is_offered_again(
         assert runs_of(pilot)[0].note == "differs from job.yaml"
 
 
+async def test_a_file_that_changes_while_the_question_is_open_is_noted(
+    settings: Settings, project: Path
+) -> None:
+    app, path = LumiApp(settings, project / "job.yaml"), project / "job.yaml"
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: can_submit(pilot), "the check")
+        await pilot.press("ctrl+s")
+        await sees(pilot, "submits 1 job")
+        text = path.read_text()
+        path.write_text(text.replace("00:05:00", "00:09:00"))
+        await until(pilot, lambda: "Another program changed" in said(app), "the warning")
+        await pilot.press("y")
+        await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
+        await until(pilot, lambda: not app.under_way, "the end of the send")
+        (run,) = runs_of(pilot)
+        assert (run.spec.time, run.note) == ("00:05:00", "differs from job.yaml")
+
+
 async def test_a_file_system_that_hangs_stops_no_key(
     settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -620,6 +638,40 @@ async def test_a_file_system_that_hangs_stops_no_key(
         await sees(pilot, "Checking; a confirmation follows")
         released.set()
         await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
+
+
+async def test_a_late_read_of_the_file_opens_no_question_about_an_older_text(
+    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, hangs, read, checks = LumiApp(settings, project / "job.yaml"), Event(), Event(), Event()
+    checked = new_screen._checked
+
+    def hung(draft: Draft) -> bool:
+        hangs.set()
+        return not read.wait(30)
+
+    def slow(runs: Runs, draft: Draft) -> tuple[CheckedDraft, Outlook | None]:
+        assert checks.wait(30)
+        return checked(runs, draft)
+
+    monkeypatch.setattr(Draft, "changed_on_disk", hung)
+    monkeypatch.setattr(new_screen, "_checked", slow)
+    checks.set()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: can_submit(pilot) and hangs.is_set(), "the hung read")
+        await pilot.press("f2", "ctrl+s")
+        await sees(pilot, "Checking; a confirmation follows")
+        checks.clear()
+        await pilot.press("escape", "#", "enter", "ctrl+s")
+        await sees(pilot, "Checking; a confirmation follows")
+        read.set()
+        await pilot.pause(0.5)
+        assert not isinstance(app.screen, Confirm)
+        checks.set()
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        await pilot.press("y")
+        await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
+        assert (project / "job.yaml").read_text().startswith("#")
 
 
 def said(app: LumiApp) -> str:

@@ -1,6 +1,7 @@
 """A snapshot is sent once, and each run has a copy of it."""
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -190,6 +191,16 @@ def test_a_send_first_checks_what_a_run_inherits_and_makes_nothing(
     else:
         require_inherited(transport, again)
     assert not Path(again.folder).exists()
+
+
+def test_a_copy_of_the_code_that_was_removed_is_missed_before_the_send(
+    transport: Transport, plan: Plan
+) -> None:
+    parent = f"{plan.folder} parent"
+    prepare(transport, replace(plan, folder=parent))
+    shutil.rmtree(f"{parent}/code")  # as `site prune` advises for an ended run
+    with pytest.raises(SnapshotGone, match="no longer on the site"):
+        require_inherited(transport, replace(plan, snapshot="/no", code_from=parent))
 
 
 @pytest.mark.parametrize(
