@@ -120,7 +120,8 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, stale: Collection
 def history_table(runs: Sequence["Run"], columns: int) -> str:
     """Return the table of `history`, '' without runs.
 
-    The table has FROM only if it fits, and the cost and NOTE only if a run has them.
+    The table has FROM only if it fits, and the cost and NOTE only if a run has them; in a narrow
+    terminal, notes come before the cost.
     """
     if not runs:
         return ""
@@ -134,12 +135,14 @@ def history_table(runs: Sequence["Run"], columns: int) -> str:
         for run in runs
     ]  # fmt: skip
     shown = [(title, *cells) for title, *cells in zip(titles, *rows, strict=True) if any(cells)]
-    names, *lines = zip(*shown, strict=True)
-    whole = table(names, lines, columns, ids=0)
-    if max(map(width, whole.splitlines())) <= columns:
-        return whole
+    has_note = any(run.note for run in runs)
+    for omitted in ((), ("FROM",), ("FROM", cost) if has_note else ("FROM",)):
+        names, *lines = zip(*(one for one in shown if one[0] not in omitted), strict=True)
+        whole = table(names, lines, columns, ids=0)
+        if max(map(width, whole.splitlines())) <= columns:
+            return whole
     shrink = [names.index(name) for name in ("NOTE", "SITE", "RUN") if name in names]
-    return table(names[:-1], [line[:-1] for line in lines], columns, shrink=shrink, ids=0)
+    return table(names, lines, columns, shrink=shrink, ids=0)
 
 
 def file_words(facts: "FileFacts", runs: int) -> str:

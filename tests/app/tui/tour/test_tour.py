@@ -58,7 +58,7 @@ async def test_the_keys_reach_the_end_of_the_scaling_basis(recorded: RecordedRun
         await until(pilot, lambda: words.max_scroll_y > 0, "a text that is too long", 10)
         await pilot.press("down")
         await until(pilot, lambda: words.scroll_offset.y == 1, "the next line", 10)
-        await pilot.press(*["pagedown"] * 5)
+        await pilot.press(*["pagedown"] * 15)
         await until(pilot, lambda: words.scroll_offset.y == words.max_scroll_y, "the end", 10)
         await pilot.press("up")
         await until(pilot, lambda: words.scroll_offset.y < words.max_scroll_y, "back", 10)
