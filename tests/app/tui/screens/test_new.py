@@ -563,16 +563,18 @@ async def test_kept_edits_are_not_lost_to_those_of_another_job_file(
     ended = LumiApp(settings)
     ended.kept = replace(open_draft(path), text="# edited\n")
     ended.leaving.keep_edits()
-    async with LumiApp(settings, other).run_test(size=(80, 24)) as pilot:
+    app = LumiApp(settings, other)
+    async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: can_submit(pilot), "the other file")
         await pilot.press(*"jjjj", "plus", "1")  # its edits are kept on leaving New
-        assert "unsaved edits" not in said(pilot.app)
+        assert "unsaved edits" not in said(app)
     for job in (path, None):
-        async with LumiApp(settings, job).run_test(size=(80, 24)) as pilot:
+        app = LumiApp(settings, job)
+        async with app.run_test(size=(80, 24)) as pilot:
             await pilot.press(*([] if job else ["2"]))
             await sees(pilot, "# edited|this key is required")
-            assert "New (2) has your unsaved edits of job.yaml." in said(pilot.app)
-            pilot.app.leaving.keep_edits()
+            assert "New (2) has your unsaved edits of job.yaml." in said(app)
+            app.leaving.keep_edits()
 
 
 async def test_a_run_of_a_file_saved_after_its_check_has_no_note(
