@@ -199,7 +199,7 @@ class LumiApp(OrderedKeysApp):
         """Open the given job file or, on the very first start, the guide; start refreshing."""
         self._use_keymap()
         self._warn()
-        self.leaving.restore_edits()
+        self.leaving.restore_edits(self._job)
         self.theme_changed_signal.subscribe(self, self._keep_theme)
         if self._job is not None:
             self.push_screen(_new(self, self._job))

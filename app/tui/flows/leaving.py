@@ -51,14 +51,16 @@ class Leaving:
             with suppress(OSError):  # such as a full disk: the app ends anyway
                 write_whole(self._edits, json.dumps(parts))
 
-    def restore_edits(self) -> None:
-        """Give the New screen the edits that a signal ended, if there are any."""
+    def restore_edits(self, job: Path | None) -> None:
+        """Give the New screen the edits that a signal ended, unless it opens another `job`."""
         if not self._edits.exists():
             return
         from lumitui.app.runs import Draft
 
         with suppress(OSError, ValueError):
             text, folder, origin, path, saved = json.loads(self._edits.read_bytes())
+            if job and path != str(job.absolute()):
+                return  # edits of `job` would take their place
             self._edits.unlink()
             self._app.kept = Draft(text, Path(folder), origin, Path(path) if path else None, saved)
             words = f"New (2) has your unsaved edits of {self._app.kept.name}."

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from lumitui.app.cli import confirmation
+from lumitui.app.cli.confirmation import agree_to_resubmit
 from lumitui.app.cli.output import Reply
 from lumitui.app.cli.series_verbs import resubmit_ladder
 from lumitui.app.explain.words import price
@@ -14,7 +16,7 @@ from lumitui.app.history.run import AttemptRecord, Run
 from lumitui.app.job.fields.mapping_fields import BatchRule, Scale
 from lumitui.app.runs import InputError, Runs
 from lumitui.app.scale.resubmission import CodeNews
-from lumitui.app.scale.run_plan import launch_of
+from lumitui.app.scale.run_plan import CodeChoice, launch_of
 from lumitui.app.scale.scaling import rungs
 from lumitui.app.scale.scaling.measured import Training
 from lumitui.app.scale.scaling.sent_work import work_ratio
@@ -154,6 +156,20 @@ def test_a_ladder_shows_the_rows_of_the_dialog(
     plans[1] = runs.plan_resubmission("r1", nodes=3, start="scratch")
     terms = dict(ladder_terms(plans, study))
     assert ", about " in terms["1 node"] and ", about " not in terms["in all"], "not of a part"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [("same", "the code that ran"), ("current", "your current code")]
+)
+def test_the_question_names_the_code_and_the_price(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, code: CodeChoice, words: str
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(confirmation, "agreed", lambda _, question, **__: asked.append(question))
+    trains(runs)
+    planned = runs.plan_resubmission("r1", nodes=1, code=code, start="scratch")
+    agree_to_resubmit(planned, CodeNews(), 80, "the price", yes=False, force=False)
+    assert asked[0].startswith(f"Resubmit r1 with {words} from scratch; the price")
 
 
 def test_an_argument_set_to_its_old_value_stays(runs: Runs) -> None:

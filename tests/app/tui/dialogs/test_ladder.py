@@ -44,6 +44,7 @@ async def test_two_marked_sizes_are_sent_after_one_yes(settings: Settings, proje
         await pilot.press("enter", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, Confirm), "the question")
         assert pilot.app.screen.focused is pilot.app.screen.query_one("#no")
+        await sees(pilot, f"Send {first.id} again as 2 runs with the code that ran[?]")
         await pilot.press("y")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen), "the runs")
         both = [run for run in runs_of(pilot) if run.parent == first.id]

@@ -14,7 +14,7 @@ from lumitui.app.explain.run_phrases import Outlook
 from lumitui.app.job.settings import Settings
 from lumitui.app.job.spec import parse_job
 from lumitui.app.launch.draft.job_form import FieldChoice
-from lumitui.app.launch.send.draft import Draft
+from lumitui.app.launch.send.draft import Draft, open_draft
 from lumitui.app.launch.send.drafts import CheckedDraft
 from lumitui.app.runs import Field, Runs
 from lumitui.app.tui.app import LumiApp
@@ -553,6 +553,28 @@ async def test_what_was_submitted_is_saved_and_its_form_comes_back(
         assert runs_of(pilot)[0].note == "differs from job.yaml"
         await pilot.press("escape", "1", "n")
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the first screen")
+
+
+async def test_kept_edits_are_not_lost_to_those_of_another_job_file(
+    settings: Settings, project: Path
+) -> None:
+    path, other = (project / "job.yaml").resolve(), project / "other.yaml"
+    other.write_text(path.read_text())
+    ended = LumiApp(settings)
+    ended.kept = replace(open_draft(path), text="# edited\n")
+    ended.leaving.keep_edits()
+    app = LumiApp(settings, other)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: can_submit(pilot), "the other file")
+        await pilot.press(*"jjjj", "plus", "1")  # its edits are kept on leaving New
+        assert "unsaved edits" not in said(app)
+    for job in (path, None):
+        app = LumiApp(settings, job)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.press(*([] if job else ["2"]))
+            await sees(pilot, "# edited|this key is required")
+            assert "New (2) has your unsaved edits of job.yaml." in said(app)
+            app.leaving.keep_edits()
 
 
 async def test_a_run_of_a_file_saved_after_its_check_has_no_note(
