@@ -10,7 +10,7 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5260, "app/tui": 14620, "app/runs": 2920, "app/scale": 3960, "app/follow": 4420,
+    "app/cli": 5260, "app/tui": 14630, "app/runs": 2920, "app/scale": 3960, "app/follow": 4420,
     "app/survey": 1890, "app/launch": 9820, "app/explain": 3190, "app/history": 4320,
     "app/mcp": 950,
     "app/job": 2590, "app/knowledge": 16990, "remote/site": 3280, "remote/ssh": 3170,

@@ -27,6 +27,7 @@ from lumitui.app.runs import (
     LogPage,
     LogWaits,
     LumiError,
+    RefusedError,
     Run,
     Runs,
     attendance,
@@ -199,14 +200,17 @@ class LogPane(Vertical):
             return worker.is_cancelled or ending.is_set() or not self.is_running
 
         with attendance(attended):
-            for event in runs.show_log(self._run_id, attempt=attempt, offset=offset, stop=stop):
-                # A log that grows faster than it is drawn waits on the site.
-                while self.message_queue_size > MOST_WAITING and not stop():
-                    time.sleep(0.05)
-                self.call_later(self.tell, number, event)
-                if isinstance(event, LogGrew) and len(event.data) < MUCH:
-                    sleep_unless(due - time.monotonic(), stop)  # later data is one piece
-                    due = time.monotonic() + TICK
+            try:
+                for event in runs.show_log(self._run_id, attempt=attempt, offset=offset, stop=stop):
+                    # A log that grows faster than it is drawn waits on the site.
+                    while self.message_queue_size > MOST_WAITING and not stop():
+                        time.sleep(0.05)
+                    self.call_later(self.tell, number, event)
+                    if isinstance(event, LogGrew) and len(event.data) < MUCH:
+                        sleep_unless(due - time.monotonic(), stop)  # later data is one piece
+                        due = time.monotonic() + TICK
+            except RefusedError as error:  # such as a deleted folder: nothing to try again
+                self.call_later(self.tell, number, LogEnded(error.message))
 
     def unfollow(self) -> None:
         """Stop following; the pane is no longer on the screen."""
