@@ -129,7 +129,9 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     def on_mount(self) -> None:
         """Make the first plan, with the run's own settings, and request each size's cost."""
         if self.query("#nodes"):
-            self.watch(self.query_one("#plan"), "scroll_y", self._mark_rest)
+            # The plan is laid out after its text has changed, and again if it gets a bar.
+            for name in ("scroll_y", "virtual_size", "show_vertical_scrollbar"):
+                self.watch(self.query_one("#plan"), name, self._mark_rest)
             self._settings_changed()
             ask(self, lambda runs: runs.code_news(self._parent_run.id), self._compared,
                 failed=lambda _: self._compared(CodeNews()))  # fmt: skip
