@@ -250,13 +250,19 @@ async def test_the_footer_has_only_keys_that_fit_the_run_and_the_marks(settings:
         assert not {"Log", "Follow"} & set(keys_below(pilot).split())
 
 
-async def test_the_row_of_a_folded_grid_is_all_of_its_runs(settings: Settings) -> None:
-    app = LumiApp(settings)
-    many(app, 4)
+def fold(app: LumiApp) -> None:
+    """Make a grid of three of the runs of `many`."""
     members = tuple(SeriesMember(place, f"cell {place}", "{}") for place in (1, 2, 3))
     app.runs.history.series.begin(RunSeries("grid-1", "grid", "somewhere", "", 1.0, members))
     for place in (1, 2, 3):
         app.runs.history.series.claim("grid-1", place, f"run-00000{place}")
+
+
+async def test_the_row_of_a_folded_grid_is_all_of_its_runs(settings: Settings) -> None:
+    app = LumiApp(settings)
+    many(app, 4)
+    fold(app)
+    for place in (1, 2, 3):
         app.runs.history.update(f"run-00000{place}", state=State.QUEUED)
     async with app.run_test(size=(80, 24)) as pilot:
         table = app.screen.query_one(RunTable)
@@ -291,10 +297,7 @@ async def test_the_row_of_a_folded_grid_is_all_of_its_runs(settings: Settings) -
 async def test_a_new_run_below_a_folded_grid_is_shown_and_selected(settings: Settings) -> None:
     app = LumiApp(settings)
     many(app, 4)
-    members = tuple(SeriesMember(place, f"cell {place}", "{}") for place in (1, 2, 3))
-    app.runs.history.series.begin(RunSeries("grid-1", "grid", "somewhere", "", 1.0, members))
-    for place in (1, 2, 3):
-        app.runs.history.series.claim("grid-1", place, f"run-00000{place}")
+    fold(app)
     async with app.run_test(size=(100, 30)) as pilot:
         await sees(pilot, r"3 runs +run-000001 \+2")
         app.runs.history.begin(a_run("again-000005", parent="run-000002", created=9e8))
